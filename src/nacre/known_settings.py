@@ -41,7 +41,7 @@ SETTINGS: tuple[Setting, ...] = (
         "embedding.sends_to",
         list[str],
         [],
-        "hosts that may receive texts for their vectors; nacre writer embedding switch asks first",
+        "hosts that may receive texts for their vectors; nacre writer embedding asks first",
         is_hidden=True,
     ),
     Setting(

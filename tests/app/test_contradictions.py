@@ -28,7 +28,6 @@ from nacre.memories.decision import StoreRequest
 from nacre.memories.store import edit, get, retire, store
 from nacre.memories.vectors import embed_pending
 from nacre.review import contradictions
-from nacre.review.claims import backfill
 from nacre.review.contradictions import MOST_TRIES, JudgeReport, ReviewKeepRequest, judge_waiting
 from nacre.review.queue import keep_items
 from nacre.values.memory import Claim, Kind
@@ -180,7 +179,6 @@ def test_a_memory_that_claims_nothing_is_not_asked_about_again(world: World) -> 
         memory = put(context, OLD)
         assert judge_waiting(context).claims == 0
         assert get(context, memory).claim is None
-        assert context.claims.unclaimed() == []
 
 
 CASES = [
@@ -757,28 +755,9 @@ def test_what_is_forgotten_leaves_no_claim_and_no_judgement(world: World) -> Non
         assert [one.id for one in context.memories.everything() if one.claim] != []
 
 
-def test_backfill_extracts_old_claims_in_batches_without_judging(
-    world: World,
-) -> None:
-    with home(world, NACRE_MODELS_BACKGROUND="false") as (context, model):
-        texts = (
-            "The bakery opens at six.",
-            "My desk is by the window.",
-            "Kiln two fires at night.",
-        )
-        memories = [put(context, text) for text in texts]
-        before = {memory: get(context, memory).updated for memory in memories}
-        world.clock.pass_days(3)
-        first = backfill(context, limit=2, batch_size=1)
-        second = backfill(context)
-        assert (first.claimed, second.claimed, backfill(context).claimed) == (2, 1, 0)
-        assert {get(context, memory).updated for memory in memories} == set(before.values())
-    assert {prompt.task for prompt in model.prompts} == {Task.CLAIMS}
-
-
 def test_what_was_claimed_before_in_the_same_batch_is_known(world: World) -> None:
     told = iter([claim("bakery"), claim("desk"), claim("bakery")])
-    with home(world, Judge(claims=lambda _: next(told)), NACRE_MODELS_BACKGROUND="false") as (
+    with home(world, Judge(claims=lambda _: next(told))) as (
         context,
         model,
     ):
@@ -788,8 +767,8 @@ def test_what_was_claimed_before_in_the_same_batch_is_known(world: World) -> Non
             "Kiln two fires at night.",
         ):
             put(context, text)
-        backfill(context)
-    known = [prompt.shared for prompt in model.prompts]
+        judge_waiting(context)
+    known = [prompt.shared for prompt in model.prompts if prompt.task is Task.CLAIMS]
     assert known == [
         "Known entities: []",
         'Known entities: ["bakery"]',
@@ -797,24 +776,11 @@ def test_what_was_claimed_before_in_the_same_batch_is_known(world: World) -> Non
     ]
 
 
-def test_interrupted_backfill_keeps_its_progress_and_resumes(world: World) -> None:
-    answers = iter([claim(), ModelUnavailableError("away"), claim(), claim()])
-    with home(world, Judge(claims=lambda _: next(answers)), NACRE_MODELS_BACKGROUND="false") as (
-        context,
-        _,
-    ):
-        for text in ("The bakery opens at six.", "My desk is by the window."):
-            put(context, text)
-        cut = backfill(context)
-        assert (cut.claimed, cut.left, cut.note) == (1, 1, "away")
-        assert backfill(context).claimed == 1
-
-
 def test_a_claim_is_one_line_in_the_file_and_no_other_changes(world: World) -> None:
-    with home(world, NACRE_MODELS_BACKGROUND="false") as (context, _):
+    with home(world) as (context, _):
         memory = put(context, OLD)
         before = world.memory_file(memory).read_text().splitlines()
-        backfill(context)
+        judge_waiting(context)
         after = world.memory_file(memory).read_text().splitlines()
     assert [line for line in after if line not in before] == [
         line for line in after if line.startswith("claim:")

@@ -89,7 +89,7 @@ def test_a_call_is_shown_whole(world: World) -> None:
         6,
         "",
     )
-    shown = told(world, "writer", "traces", "show", trace.id[-8:])
+    shown = told(world, "writer", "traces", trace.id[-8:])
     for words in (
         "extraction",
         "scripted:1",

@@ -54,5 +54,5 @@ def test_every_started_command_exists_with_its_options() -> None:
             below = context.command.get_command(context, rest.pop(0))
             assert below is not None, (place, words)
             context = click.Context(below, parent=context)
-        options = {name for option in context.command.params for name in option.opts}
+        options = {name for option in context.command.get_params(context) for name in option.opts}
         assert {word for word in rest if word.startswith("-")} <= options, (place, words)

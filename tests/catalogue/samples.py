@@ -156,7 +156,6 @@ SAMPLES: dict[str, Sample] = {
     "unanswered": Sample({"days": 7}),
     "unanswered-todo": Sample({"reference": "ffffffff"}, error="not_found"),
     "unanswered-dismiss": Sample({"reference": "ffffffff"}, error="not_found"),
-    "claims-backfill": Sample({"limit": 1}, error="model_refused"),
     "log": Sample({"limit": 10}),
     "diff": Sample(),
     "undo-plan": Sample({"operation": "{operation}"}),

@@ -256,9 +256,9 @@ def test_config_shows_each_value_with_its_origin(
 
 
 def test_config_get_prints_the_value_alone(nacre: Nacre) -> None:
-    assert nacre("config", "get", "recall.limit").out == "10\n"
-    assert nacre("config", "get", "ingest.roots").out == "[]\n"
-    assert nacre("config", "get", "recall.limit", "--json").json == {
+    assert nacre("config", "show", "recall.limit").out == "10\n"
+    assert nacre("config", "show", "ingest.roots").out == "[]\n"
+    assert nacre("config", "show", "recall.limit", "--json").json == {
         "key": "recall.limit",
         "value": 10,
         "origin": "default",
@@ -274,7 +274,7 @@ def test_config_set_takes_lists_and_says_when_the_environment_goes_first(
     nacre: Nacre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nacre("config", "set", "ingest.roots", '["/data/sessions"]')
-    assert nacre("config", "get", "ingest.roots").out == '["/data/sessions"]\n'
+    assert nacre("config", "show", "ingest.roots").out == '["/data/sessions"]\n'
     monkeypatch.setenv("NACRE_RECALL_LIMIT", "3")
     assert (
         "$NACRE_RECALL_LIMIT is set and goes before the file"
@@ -313,11 +313,11 @@ def test_invalid_setting_is_reported_with_its_place_and_fixed(
     assert "recall.limit cannot be 'many'" in (told := nacre("list", code=2).err)
     assert str(config) in told
     nacre("config", "set", "recall.limit", "5")
-    assert nacre("config", "get", "recall.limit").out.startswith("5")
+    assert nacre("config", "show", "recall.limit").out.startswith("5")
 
 
 def test_config_path_prints_the_path_alone(nacre: Nacre, user_home: Path) -> None:
-    assert nacre("config", "path").out == f"{user_home}/.nacre/config.toml\n"
+    assert nacre("config", "show", "--json").json["config"] == f"{user_home}/.nacre/config.toml"
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -435,7 +435,7 @@ def test_doctor_names_a_reranker_that_is_not_there(nacre: Nacre) -> None:
 
 def test_setting_a_table_adds_to_it_and_an_empty_one_empties_it(nacre: Nacre) -> None:
     def labels() -> Any:
-        return nacre("config", "get", "projects.labels", "--json").json["value"]
+        return nacre("config", "show", "projects.labels", "--json").json["value"]
 
     nacre("config", "set", "projects.labels", '{billing = "acme-billing"}')
     nacre("config", "set", "projects.labels", '{boats = "harbour"}')

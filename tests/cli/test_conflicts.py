@@ -107,15 +107,6 @@ def test_what_is_not_there_or_settled_is_told(nacre: Nacre, doubted: dict[str, A
     assert "Nothing is pending" in nacre("review").out
 
 
-def test_backfill_without_model_explains_settings_and_judges_nothing(nacre: Nacre) -> None:
-    nacre("store", OLD)
-    assert (
-        "nacre writer setup"
-        in nacre("writer", "backfill-claims", "--json", code=None).error["hint"]
-    )
-    assert nacre("review", "judge", "--json").json["judged"] == 0
-
-
 def test_handwritten_claim_is_shown_and_exported(
     nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,7 +169,6 @@ def test_a_model_over_the_wire_judges_what_waits_and_says_so(nacre: Nacre, user_
         assert pair["detail"] == "Two places for one thing."
         shown = nacre("review").out
         assert "Two places for one thing. (contradicts, 0.80, says fake:m)" in shown
-        assert nacre("writer", "backfill-claims", "--json").json["claimed"] == 0
 
 
 def test_two_memories_that_doubt_each_other_are_one_entry(

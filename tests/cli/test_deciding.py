@@ -100,7 +100,7 @@ def test_a_trace_counts_a_call_once(nacre: Nacre, old: str, asked: Ask) -> None:
     assert len(provider.calls) == 1
     (trace,) = nacre("writer", "traces", "--json").json["traces"]
     assert (trace["task"], trace["model"], trace["error"]) == ("dedup", "fake:m", "")
-    shown = nacre("writer", "traces", "show", trace["id"]).out
+    shown = nacre("writer", "traces", trace["id"]).out
     assert shown.count("fake:m") == 1
     assert "adds the paper" in shown
 

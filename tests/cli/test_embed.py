@@ -53,7 +53,7 @@ def test_naming_a_provider_sends_nothing_before_somebody_says_yes(
 ) -> None:
     told = nacre("config", "set", "embedding.model", MODEL).err
     assert "no text goes to 127.0.0.1" in told
-    assert "nacre writer embedding resume" in told
+    assert "nacre writer embedding --resume" in told
     nacre("store", "The lighthouse keeper has a new lamp.")
     assert "before you say yes" in nacre("ingest", "--json").json["vectors_note"]
     lanes = nacre("recall", "when is the ferry office open?", "--json").json["lanes"]
@@ -82,11 +82,11 @@ def test_a_new_home_goes_by_the_bundled_model_until_somebody_says_yes(
         True,
     )
     assert not provider.requests
-    refused = nacre("writer", "embedding", "resume", "--json", code=2).error["message"]
+    refused = nacre("writer", "embedding", "--resume", "--json", code=2).error["message"]
     assert "--yes" in refused
     assert "questions" in refused
     assert not provider.requests
-    nacre("writer", "embedding", "resume", "--yes")
+    nacre("writer", "embedding", "--resume", "--yes")
     assert nacre("writer", "embedding", "--json").json["in_use"]["setting"] == MODEL
     sent = len(provider.requests)
     nacre("store", "The lighthouse keeper has a new lamp.")
@@ -94,7 +94,7 @@ def test_a_new_home_goes_by_the_bundled_model_until_somebody_says_yes(
 
 
 def test_a_yes_is_for_a_host_and_can_be_taken_back(nacre: Nacre, filled: FakeProvider) -> None:
-    nacre("writer", "embedding", "switch", MODEL, "--yes")
+    nacre("writer", "embedding", MODEL, "--yes")
     nacre("config", "set", "embedding.sends_to", "[]")
     sent = len(filled.requests)
     nacre("store", "The lighthouse keeper has a new lamp.")
@@ -102,20 +102,18 @@ def test_a_yes_is_for_a_host_and_can_be_taken_back(nacre: Nacre, filled: FakePro
     lane = nacre("recall", "ferry office noon", "--json").json["lanes"][1]
     assert (lane["state"], "before you say yes" in lane["note"]) == ("unavailable", True)
     assert len(filled.requests) == sent
-    nacre("writer", "embedding", "resume", code=2)
-    nacre("writer", "embedding", "switch", "minilm")
+    nacre("writer", "embedding", "--resume", code=2)
+    nacre("writer", "embedding", "minilm")
     assert nacre("recall", "ferry office noon", "--json").json["lanes"][1]["state"] == "ran"
-    nacre("writer", "embedding", "switch", MODEL, code=2)
+    nacre("writer", "embedding", MODEL, code=2)
     assert [one.body["input"] for one in filled.requests[sent:]] == [["Does this model answer?"]]
 
 
 def test_another_model_of_a_host_that_got_a_yes_is_told_too(
     nacre: Nacre, filled: FakeProvider
 ) -> None:
-    nacre("writer", "embedding", "switch", MODEL, "--yes")
-    assert (
-        "within the budget" in nacre("config", "set", "embedding.model", f"{MODEL}@256").err
-    )
+    nacre("writer", "embedding", MODEL, "--yes")
+    assert "within the budget" in nacre("config", "set", "embedding.model", f"{MODEL}@256").err
     nacre("ingest")
     assert nacre("writer", "embedding", "--json").json["in_use"]["dimensions"] == 256
 
@@ -124,17 +122,17 @@ def test_an_estimate_needs_no_key(
     nacre: Nacre, filled: FakeProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
-    record = nacre("writer", "embedding", "switch", MODEL, "--estimate", "--json").json
+    record = nacre("writer", "embedding", MODEL, "--estimate", "--json").json
     assert (record["texts"], record["model"], record["asks"]) == (2, f"{MODEL}@1024", True)
     assert record["left"] == 1_000_000
-    nacre("writer", "embedding", "switch", MODEL, "--yes", code=5)
+    nacre("writer", "embedding", MODEL, "--yes", code=5)
     nacre("config", "set", "embedding.model", MODEL)
-    assert nacre("writer", "embedding", "resume", "--estimate", "--json").json["texts"] == 2
+    assert nacre("writer", "embedding", "--resume", "--estimate", "--json").json["texts"] == 2
 
 
 def test_automatic_vectors_keep_within_their_budget(nacre: Nacre, filled: FakeProvider) -> None:
     """Each memory is about 30 tokens, of which a million cost two cents."""
-    nacre("writer", "embedding", "switch", MODEL, "--yes")
+    nacre("writer", "embedding", MODEL, "--yes")
     nacre("config", "set", "models.daily_budget_usd", "0.000003")
     for number in range(12):
         nacre(
@@ -153,7 +151,7 @@ def test_automatic_vectors_keep_within_their_budget(nacre: Nacre, filled: FakePr
     assert 0 < record["budgets"][0]["spent"] <= 3
     assert [one["task"] for one in record["tasks"]] == ["embedding"]
     assert nacre("recall", "umbrella", "--mode", "lexical", "--json").json["hits"]
-    nacre("writer", "embedding", "resume")
+    nacre("writer", "embedding", "--resume")
     assert nacre("writer", "embedding", "--json").json["in_use"]["waiting"] == 0
     assert len(filled.requests) > sent, "who asks for it gets it"
 
@@ -161,7 +159,7 @@ def test_automatic_vectors_keep_within_their_budget(nacre: Nacre, filled: FakePr
 def test_questions_are_counted_and_keep_within_the_budget(
     nacre: Nacre, filled: FakeProvider
 ) -> None:
-    nacre("writer", "embedding", "switch", MODEL, "--yes")
+    nacre("writer", "embedding", MODEL, "--yes")
     nacre("writer", "cost")
     nacre("config", "set", "models.daily_budget_usd", "0.000002")
     asked = len(filled.requests)
@@ -182,7 +180,7 @@ def test_a_model_of_unknown_price_makes_vectors_only_where_somebody_asks(
     text = config.read_text(encoding="utf-8")
     text += f'[models.providers.boats]\nbase_url = "{filled.url}/v1"\nkey = "OPENAI_API_KEY"\n'
     config.write_text(text, encoding="utf-8")
-    nacre("writer", "embedding", "switch", "boats:oar", "--yes")
+    nacre("writer", "embedding", "boats:oar", "--yes")
     sent = len(filled.requests)
     nacre("store", "The lighthouse keeper has a new lamp.")
     assert "nobody knows what boats:oar costs" in nacre("ingest", "--json").json["vectors_note"]
@@ -212,7 +210,7 @@ def test_first_vectors_of_an_unmeasured_model_wait_for_ingest(
 
 
 def test_an_estimate_sends_nothing_and_changes_nothing(nacre: Nacre, filled: FakeProvider) -> None:
-    record = nacre("writer", "embedding", "switch", MODEL, "--estimate", "--json").json
+    record = nacre("writer", "embedding", MODEL, "--estimate", "--json").json
     assert record["texts"] == 2
     assert 0 < float(record["cost"]) < 0.001
     assert nacre("writer", "embedding", "--json").json["wanted"] == "minilm"
@@ -220,7 +218,7 @@ def test_an_estimate_sends_nothing_and_changes_nothing(nacre: Nacre, filled: Fak
 
 
 def test_a_switch_there_and_back(nacre: Nacre, filled: FakeProvider) -> None:
-    assert "is in use" in nacre("writer", "embedding", "switch", MODEL, "--yes").out
+    assert "is in use" in nacre("writer", "embedding", MODEL, "--yes").out
     record = nacre("writer", "embedding", "--json").json
     assert (
         record["in_use"]["setting"],
@@ -236,14 +234,14 @@ def test_a_switch_there_and_back(nacre: Nacre, filled: FakeProvider) -> None:
     lanes = nacre("recall", "when is the ferry office open?", "--json").json["lanes"]
     assert {"name": "vector", "state": "ran", "note": None} in lanes
     assert len(filled.requests) == sent + 1
-    assert "minilm is in use" in nacre("writer", "embedding", "switch", "minilm").out
+    assert "minilm is in use" in nacre("writer", "embedding", "minilm").out
     nacre("recall", "when is the ferry office open?")
     assert len(filled.requests) == sent + 1
 
 
 def test_ledger_lists_vectors_sent_to_a_provider_only(nacre: Nacre, filled: FakeProvider) -> None:
     assert nacre("writer", "cost", "--json").json["tasks"] == []
-    nacre("writer", "embedding", "switch", MODEL, "--yes")
+    nacre("writer", "embedding", MODEL, "--yes")
     (line,) = nacre("writer", "cost", "--json").json["tasks"]
     assert line["task"] == "embedding"
     assert line["tokens"] > 0
@@ -260,13 +258,13 @@ def test_texts_leave_this_machine_only_after_a_yes(
     config.write_text(text, encoding="utf-8")
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
-    refused = nacre("writer", "embedding", "switch", MODEL, "--json", code=2).error["message"]
+    refused = nacre("writer", "embedding", MODEL, "--json", code=2).error["message"]
     assert "2 texts" in refused
     assert "127.1" in refused
     assert "--yes" in refused
     assert [request.body["input"] for request in filled.requests] == [["Does this model answer?"]]
     assert nacre("writer", "embedding", "--json").json["wanted"] == "minilm"
-    nacre("writer", "embedding", "switch", MODEL, "--yes")
+    nacre("writer", "embedding", MODEL, "--yes")
     assert nacre("writer", "embedding", "--json").json["in_use"]["setting"] == MODEL
 
 
@@ -274,7 +272,7 @@ def test_a_model_that_does_not_answer_is_told_before_anything_changes(
     nacre: Nacre, filled: FakeProvider
 ) -> None:
     filled.embedding_faults += [Reply(status=401, message="no")]
-    error = nacre("writer", "embedding", "switch", MODEL, "--json", code=5).error
+    error = nacre("writer", "embedding", MODEL, "--json", code=5).error
     assert "does not accept the API key in $OPENAI_API_KEY" in error["message"]
     assert KEY not in error["message"]
     assert nacre("writer", "embedding", "--json").json["wanted"] == "minilm"
@@ -283,7 +281,7 @@ def test_a_model_that_does_not_answer_is_told_before_anything_changes(
 def test_a_provider_that_is_down_slows_no_recall_and_is_named(
     nacre: Nacre, filled: FakeProvider
 ) -> None:
-    nacre("writer", "embedding", "switch", MODEL, "--yes")
+    nacre("writer", "embedding", MODEL, "--yes")
     filled.embedding_faults += [Reply(fault="hang")]
     answer = nacre("recall", "ferry office noon", "--json").json
     assert answer["hits"]
@@ -293,13 +291,13 @@ def test_a_provider_that_is_down_slows_no_recall_and_is_named(
 def test_texts_wait_where_the_provider_is_down_and_get_their_vectors_later(
     nacre: Nacre, filled: FakeProvider
 ) -> None:
-    nacre("writer", "embedding", "switch", MODEL, "--yes")
+    nacre("writer", "embedding", MODEL, "--yes")
     filled.embedding_faults += [Reply(status=401)] * 2
     nacre("store", "The lighthouse keeper has a new lamp.")
     assert nacre("writer", "embedding", "--json").json["in_use"]["waiting"] == 1
     assert "no vectors" in nacre("ingest", "--json").json["vectors_note"]
     assert nacre("recall", "lighthouse lamp", "--mode", "lexical", "--json").json["hits"]
-    resumed = nacre("writer", "embedding", "resume", "--json").json
+    resumed = nacre("writer", "embedding", "--resume", "--json").json
     assert (resumed["setting"], resumed["made"], resumed["left"], resumed["note"]) == (
         MODEL,
         1,
@@ -312,7 +310,7 @@ def test_texts_wait_where_the_provider_is_down_and_get_their_vectors_later(
 def test_a_secret_in_a_question_does_not_leave_this_machine(
     nacre: Nacre, filled: FakeProvider
 ) -> None:
-    nacre("writer", "embedding", "switch", MODEL, "--yes")
+    nacre("writer", "embedding", MODEL, "--yes")
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
     nacre("recall", f"which service uses {secret[:40]}?")
     sent = filled.requests[-1].body["input"][0]
@@ -321,8 +319,9 @@ def test_a_secret_in_a_question_does_not_leave_this_machine(
 
 
 def test_what_is_asked_for_wrongly_is_told(nacre: Nacre, provider: FakeProvider) -> None:
-    nacre("writer", "embedding", "switch", code=2)
-    assert nacre("writer", "embedding", "switch", "none", "--json", code=2).error["hint"]
-    assert nacre("writer", "embedding", "switch", "something", "--json", code=2).error["hint"]
+    nacre("writer", "embedding", MODEL, "--resume", code=2)
+    nacre("writer", "embedding", "--estimate", code=2)
+    assert nacre("writer", "embedding", "none", "--json", code=2).error["hint"]
+    assert nacre("writer", "embedding", "something", "--json", code=2).error["hint"]
     assert nacre("config", "set", "embedding.model", "something", "--json", code=2).error["hint"]
     assert not provider.requests

@@ -118,7 +118,7 @@ def test_provider_with_a_key_is_proposed_with_daily_cost(
     assert "It never costs more than US$ 0.25 a day, billed to the key in $OPENAI_API_KEY" in told
     assert "Let OpenAI, gpt-6-luna write memories, for at most US$ 0.25 a day?" in told
     assert nacre("writer", "--json").json["writer"] == "openai:gpt-6-luna"
-    assert nacre("config", "get", "models.daily_budget_usd", "--json").json["value"] == 0.25
+    assert nacre("config", "show", "models.daily_budget_usd", "--json").json["value"] == 0.25
 
 
 def test_agents_go_before_servers_before_keys_and_the_others_are_named(
@@ -233,11 +233,11 @@ def test_subscription_agent_gets_no_billed_key(
 ) -> None:
     keys = install("claude", TELLS_ITS_KEYS).with_name("keys")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key-of-a-test")
-    nacre("writer", "models", "test", "claude-cli:haiku", code=None)
+    nacre("writer", "models", "--test", "claude-cli:haiku", code=None)
     assert set(keys.read_text().split()) == {"a-key-of-a-test"}
     keys.unlink()
     signed_in(user_home)
-    nacre("writer", "models", "test", "claude-cli:haiku", code=None)
+    nacre("writer", "models", "--test", "claude-cli:haiku", code=None)
     assert set(keys.read_text().split()) == {"none"}
 
 
@@ -381,8 +381,8 @@ def test_setup_by_options_wants_the_tokens_of_an_agent_in_the_background(
         "1,000 tokens a day are too few for one small session"
         in nacre(*asked, "--tokens-per-day", "1000", code=2).err
     )
-    assert nacre("config", "get", "models.default").out == "none\n"
-    nacre("writer", "off")
+    assert nacre("config", "show", "models.default").out == "none\n"
+    nacre("writer", "set", "none")
     nacre(*asked, "--tokens-per-day", "10000")
     status = nacre("writer", "--json").json
     assert (status["state"], status["limit"]) == ("ready", 10000)
@@ -431,6 +431,6 @@ def test_start_date_of_a_writer_stays_until_it_is_removed(
     nacre(*background, "false")
     nacre(*background, "true")
     assert nacre("writer", "--json").json["since"] == "2026-01-01T00:00:00Z"
-    nacre("writer", "off")
+    nacre("writer", "set", "none")
     nacre("config", "set", "models.extraction", "ollama:qwen3:8b")
     assert nacre("writer", "--json").json["since"] > "2026-01-01T00:00:00Z"

@@ -27,7 +27,9 @@ def configure(user_home: Path, text: str) -> None:
 def test_without_a_model_it_says_how_to_set_one(nacre: Nacre) -> None:
     assert "nacre writer setup" in nacre("writer", "models").out
     assert nacre("writer", "models", "--json").json["models"] == []
-    assert nacre("writer", "models", "test", "--json", code=2).error["message"] == "no model is set"
+    assert (
+        nacre("writer", "models", "--test", "--json", code=2).error["message"] == "no model is set"
+    )
 
 
 def test_models_are_listed_with_tasks_price_and_key_source(
@@ -64,7 +66,7 @@ def test_alias_is_shown_with_its_model_and_counted_there(
         )
         [model] = nacre("writer", "models", "--json").json["models"]
         assert model["name"] == "openai:gpt-5-mini"
-        assert nacre("writer", "models", "test", "--json").json["name"] == "openai:gpt-5-mini"
+        assert nacre("writer", "models", "--test", "--json").json["name"] == "openai:gpt-5-mini"
         assert [request.body["model"] for request in provider.calls] == ["gpt-5-mini"]
         assert "openai:gpt-5-mini" in nacre("writer", "traces").out
 
@@ -76,7 +78,7 @@ def test_model_without_price_does_not_run_in_the_background(nacre: Nacre, user_h
         assert (
             "nobody knows what fake:m costs" in nacre("writer", "setup", "--daily-budget", "2").err
         )
-        nacre("writer", "models", "test")
+        nacre("writer", "models", "--test")
         assert "price unknown" in nacre("writer", "traces").out
         assert "1 of unknown price" in nacre("writer", "cost").out
         nacre("config", "set", "models.capabilities", '{"fake:m" = {price = {input = 0}}}')
@@ -90,8 +92,8 @@ def test_a_model_that_answers_is_told_with_its_time_tokens_and_cost(
     with FakeProvider([METAL], repeats=True) as provider:
         price = '[models.capabilities."fake:m"]\nprice = {input = 1000000, output = 2000000}\n'
         configure(user_home, provider.config() + price)
-        assert "Mercury" in nacre("writer", "models", "test").out
-        record = nacre("writer", "models", "test", "fake:m", "--json").json
+        assert "Mercury" in nacre("writer", "models", "--test").out
+        record = nacre("writer", "models", "--test", "fake:m", "--json").json
     tokens = record["tokens"]
     assert record["answer"] == "Mercury"
     assert record["cost"] / 1e6 == tokens["input"] + tokens["cached"] + 2 * tokens["output"]
@@ -110,7 +112,7 @@ def test_a_model_that_does_not_is_one_line_and_an_exit_code(
 ) -> None:
     with FakeProvider([reply], repeats=True) as provider:
         configure(user_home, provider.config())
-        error = nacre("writer", "models", "test", "--json", code=code).error
+        error = nacre("writer", "models", "--test", "--json", code=code).error
     assert told in error["message"]
     assert "fake:m" in error["message"]
     assert error["hint"]
@@ -122,7 +124,7 @@ def test_an_unknown_model_is_one_line_without_the_codes_of_the_provider(
     reply = Reply(status=404, message="The model m does not exist", code="model_not_found")
     with FakeProvider([reply], repeats=True) as provider:
         configure(user_home, provider.config())
-        error = nacre("writer", "models", "test", "--json", code=1).error
+        error = nacre("writer", "models", "--test", "--json", code=1).error
     assert error["message"] == "fake has no model m (fake:m)"
     assert "nacre writer setup" in error["hint"]
 
@@ -134,14 +136,14 @@ def test_a_wrong_key_is_told_with_the_command_that_sets_another(
         configure(user_home, f'[models.providers.openai]\nbase_url = "{provider.url}/v1"\n')
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         assert (
-            nacre("writer", "models", "test", "openai:m", "--json", code=1).error["hint"]
+            nacre("writer", "models", "--test", "openai:m", "--json", code=1).error["hint"]
             == "export OPENAI_API_KEY=NEW_KEY"
         )
         monkeypatch.delenv("OPENAI_API_KEY")
-        nacre("writer", "keys", "set", "openai", stdin=KEY)
+        nacre("writer", "keys", "openai", stdin=KEY)
         assert (
-            nacre("writer", "models", "test", "openai:m", "--json", code=1).error["hint"]
-            == "nacre writer keys set openai"
+            nacre("writer", "models", "--test", "openai:m", "--json", code=1).error["hint"]
+            == "nacre writer keys openai"
         )
 
 
@@ -150,7 +152,7 @@ def test_ctrl_c_ends_a_call_that_hangs_at_once(user_home: Path, processes: Proce
     with FakeProvider([Reply(fault="hang")]) as provider:
         configure(user_home, provider.config())
         started = processes.start(
-            command("writer", "models", "test"),
+            command("writer", "models", "--test"),
             env=environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

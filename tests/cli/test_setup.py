@@ -111,7 +111,7 @@ def test_with_a_keyring_the_key_is_there_and_nowhere_else(
         if way["method"] == "anthropic-api-key"
     )
     assert (way["origin"], way["masked"], way["used"]) == ("keyring", "sk-…tail", True)
-    assert nacre("writer", "keys", "remove", "anthropic", "--json").json["removed"] == ["keyring"]
+    assert nacre("writer", "keys", "anthropic", "--remove", "--json").json["removed"] == ["keyring"]
     assert ring.kept == {}
 
 
@@ -185,7 +185,7 @@ def test_none_removes_models_of_all_tasks_and_keeps_the_key(
     nacre("config", "set", "models.extraction", "anthropic:claude-opus-5-5")
     done = nacre("writer", "setup", "--none", "--json").json
     assert (done["model"], done["background"]) == ("none", False)
-    assert nacre("config", "get", "models.extraction", "--json").json["value"] == ""
+    assert nacre("config", "show", "models.extraction", "--json").json["value"] == ""
     assert KEY in kept(home)
 
 
@@ -231,7 +231,7 @@ def test_without_a_network_it_is_written_and_said_that_nothing_was_tested(
         url = f"{gone.url}/v1"
     done = nacre("writer", "setup", "--provider", "mine", "--base-url", url, "--model", "m")
     assert "not tested" in done.out
-    assert nacre("config", "get", "models.default").out == "mine:m\n"
+    assert nacre("config", "show", "models.default").out == "mine:m\n"
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_an_address_where_something_else_answers_is_not_written(
         assert "--base-url" in failed.err
         assert not (home / "config.toml").exists()
         nacre(*arguments, "--no-test")
-    assert nacre("config", "get", "models.default").out == "mine:m\n"
+    assert nacre("config", "show", "models.default").out == "mine:m\n"
 
 
 def test_own_server_is_set_up_by_address_and_key(nacre: Nacre, home: Path) -> None:
@@ -420,7 +420,7 @@ def test_on_a_terminal_it_asks_for_everything_and_shows_no_key(
     assert "at most US$ 0.25 a day" in shown.out
     assert KEY in kept(home)
     assert [call.key for call in anthropic.calls] == [KEY]
-    assert nacre("config", "get", "models.default").out == "anthropic:claude-sonnet-5-5\n"
+    assert nacre("config", "show", "models.default").out == "anthropic:claude-sonnet-5-5\n"
 
 
 def test_on_a_terminal_only_what_the_options_leave_open_is_asked(
@@ -514,15 +514,15 @@ def test_removing_a_key_clears_config_and_keeps_foreign_entries(
 ) -> None:
     nacre("config", "set", "models.providers", '{openai = {api_key = "sk-proj-0123456789abcdef"}}')
     monkeypatch.setenv("OPENAI_API_KEY", "sk-proj-" + "p" * 24 + "tail")
-    done = nacre("writer", "keys", "remove", "openai", "--json").json
+    done = nacre("writer", "keys", "openai", "--remove", "--json").json
     assert done == {
         "provider": "openai",
         "removed": [str(home / "config.toml")],
         "left": ["$OPENAI_API_KEY"],
     }
     assert "0123456789abcdef" not in (home / "config.toml").read_text(encoding="utf-8")
-    assert nacre("writer", "keys", "remove", "openai", code=3).code == 3
-    assert nacre("writer", "keys", "remove", "nobody", code=1).code == 1
+    assert nacre("writer", "keys", "openai", "--remove", code=3).code == 3
+    assert nacre("writer", "keys", "nobody", "--remove", code=1).code == 1
 
 
 SHOWN: list[tuple[str, Any]] = [
@@ -552,11 +552,11 @@ def test_settings_are_shown_without_keys(nacre: Nacre, key: str, value: str) -> 
     said = nacre("config", "set", key, value)
     shown = [
         said,
-        nacre("config", "get", key),
+        nacre("config", "show", key),
         nacre("config", "show"),
         nacre("config", "show", "--json"),
     ]
-    shown.append(nacre("config", "get", key, "--json"))
+    shown.append(nacre("config", "show", key, "--json"))
     for one in shown:
         assert "no-shape-of-a-key" not in one.out + one.err
         assert "0123456789abcdef" not in one.out + one.err
@@ -622,33 +622,30 @@ def test_new_key_replaces_a_wrong_one_and_keeps_models(
         stdin=KEY,
     )
     other = "sk-ant-api03-" + "n" * 20 + "tail"
-    done = nacre("writer", "keys", "set", "anthropic", "--json", stdin=f"{other}\n").json
+    done = nacre("writer", "keys", "anthropic", "--json", stdin=f"{other}\n").json
     assert done == {
         "provider": "anthropic",
         "kept": str(home / "credentials.toml"),
         "masked": "sk-…tail",
     }
-    nacre("writer", "models", "test")
+    nacre("writer", "models", "--test")
     assert [call.key for call in anthropic.calls] == [KEY, other]
-    assert nacre("config", "get", "models.default").out == "anthropic:claude-haiku-5-5\n"
-    assert TOKEN not in nacre("writer", "keys", "set", "anthropic", stdin=TOKEN, code=1).err
-    assert (
-        "no key in standard input"
-        in nacre("writer", "keys", "set", "anthropic", stdin="", code=2).err
-    )
-    assert nacre("writer", "keys", "set", "ollama", stdin=KEY, code=1).code == 1
+    assert nacre("config", "show", "models.default").out == "anthropic:claude-haiku-5-5\n"
+    assert TOKEN not in nacre("writer", "keys", "anthropic", stdin=TOKEN, code=1).err
+    assert "no key in standard input" in nacre("writer", "keys", "anthropic", stdin="", code=2).err
+    assert nacre("writer", "keys", "ollama", stdin=KEY, code=1).code == 1
 
 
 def test_new_key_replaces_the_config_and_reports_overriding_variables(
     nacre: Nacre, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nacre("config", "set", "models.providers", '{openai = {api_key = "sk-proj-0123456789abcdef"}}')
-    assert nacre("writer", "keys", "set", "openai", stdin="sk-proj-" + "p" * 24).err == ""
+    assert nacre("writer", "keys", "openai", stdin="sk-proj-" + "p" * 24).err == ""
     assert "0123456789abcdef" not in (home / "config.toml").read_text(encoding="utf-8")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-proj-" + "q" * 24)
     assert (
         "$OPENAI_API_KEY has a different key"
-        in nacre("writer", "keys", "set", "openai", stdin="sk-proj-" + "r" * 24).err
+        in nacre("writer", "keys", "openai", stdin="sk-proj-" + "r" * 24).err
     )
 
 
@@ -658,7 +655,6 @@ def test_on_a_terminal_another_key_is_typed_without_being_shown(
     shown = dialog_process(
         "writer",
         "keys",
-        "set",
         "openai",
         answers=[("Key for openai", "sk-proj-" + "p" * 20 + "tail")],
     )

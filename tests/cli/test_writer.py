@@ -99,7 +99,7 @@ def test_without_a_writer_there_is_none_to_pause_and_nothing_is_written(
     nacre: Nacre, change: str
 ) -> None:
     assert "No writer" in nacre("writer", change).out
-    assert nacre("config", "path", "--json").json["exists"] is False
+    assert not Path(nacre("config", "show", "--json").json["config"]).exists()
 
 
 def test_since_when_it_reads_is_told_by_the_owners_clock(
@@ -115,11 +115,11 @@ def test_since_when_it_reads_is_told_by_the_owners_clock(
 
 
 def test_disconnecting_agents_reports_the_remaining_writer(nacre: Nacre, claude: Path) -> None:
-    assert "nacre writer off" not in nacre("init", "--uninstall", "--yes").err
+    assert "nacre writer set none" not in nacre("init", "--uninstall", "--yes").err
     let_write(nacre, 50000)
     assert "claude-cli:haiku is still the writer" in nacre("init", "--uninstall", "--yes").err
-    nacre("writer", "off")
-    assert "nacre writer off" not in nacre("init", "--uninstall", "--yes").err
+    nacre("writer", "set", "none")
+    assert "nacre writer set none" not in nacre("init", "--uninstall", "--yes").err
 
 
 def test_where_nobody_is_signed_in_its_state_tells_the_remedy(
@@ -347,7 +347,7 @@ def test_what_waits_for_a_writer_waits_for_the_next_one(
     )
     nacre("ingest")
     assert contents(nacre) == [RULE]
-    nacre("writer", "off")
+    nacre("writer", "set", "none")
     nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "50000")
     session("0123more-0000", timedelta(minutes=45))
     before = nacre("writer", "--json").json["calls_today"]
@@ -419,10 +419,10 @@ def test_a_trial_of_what_a_subscription_pays_tells_no_dollars(nacre: Nacre, clau
         "print(json", 'answer = {"metal": "Mercury"}\nprint(json'
     )
     claude.write_text(answers, encoding="utf-8")
-    shown = nacre("writer", "models", "test", "claude-cli:haiku").out
+    shown = nacre("writer", "models", "--test", "claude-cli:haiku").out
     assert "by subscription" in shown
     assert "$" not in shown
-    assert nacre("writer", "models", "test", "claude-cli:haiku", "--json").json[
+    assert nacre("writer", "models", "--test", "claude-cli:haiku", "--json").json[
         "is_by_subscription"
     ]
 
@@ -483,7 +483,7 @@ def test_unusable_writer_is_reported_until_an_answer_works(
     )
     assert told["state"] == "warning"
     claude.write_text(CLAUDE)
-    nacre("writer", "models", "test", "claude-cli:haiku", code=None)
+    nacre("writer", "models", "--test", "claude-cli:haiku", code=None)
     assert nacre("writer", "--json").json["state"] == "ready"
 
 
@@ -672,20 +672,20 @@ def test_a_tool_that_nobody_knows_is_not_left_out_but_refused(nacre: Nacre, key:
     assert refused.code != 0
     assert "there is no tool 'claude'" in refused.err
     assert "claude-code" in refused.err
-    assert nacre("config", "get", key, "--json").json["value"] == []
+    assert nacre("config", "show", key, "--json").json["value"] == []
 
 
 @pytest.mark.parametrize("key", ["writer.exclude_tools", "ingest.exclude_projects"])
 def test_one_word_is_a_list_of_one(nacre: Nacre, user_home: Path, key: str) -> None:
     nacre("config", "set", key, "codex")
-    assert nacre("config", "get", key, "--json").json["value"] == ["codex"]
+    assert nacre("config", "show", key, "--json").json["value"] == ["codex"]
     section, _, name = key.partition(".")
     (user_home / ".nacre" / "config.toml").write_text(
         f'[{section}]\n{name} = "cline"\n', encoding="utf-8"
     )
-    assert nacre("config", "get", key, "--json").json["value"] == ["cline"]
+    assert nacre("config", "show", key, "--json").json["value"] == ["cline"]
     nacre("config", "set", key, ' ["codex", "cline"]')
-    assert nacre("config", "get", key, "--json").json["value"] == ["codex", "cline"]
+    assert nacre("config", "show", key, "--json").json["value"] == ["codex", "cline"]
     for several in ("[codex, cline]", "codex, cline"):
         refused = nacre("config", "set", key, several, code=None)
         assert refused.code != 0
@@ -701,7 +701,7 @@ def test_a_project_that_is_not_there_is_left_out_with_a_warning(
         "config", "set", "writer.exclude_projects", '["acme-*", "acme_billing", "/code/acme"]'
     )
     assert re.findall("no project is called '(.+?)'", told.err) == ["acme_billing", "/code/acme"]
-    assert len(nacre("config", "get", "writer.exclude_projects", "--json").json["value"]) == 3
+    assert len(nacre("config", "show", "writer.exclude_projects", "--json").json["value"]) == 3
 
 
 def test_readers_of_sessions_are_reported_with_alternatives(
@@ -726,7 +726,7 @@ def test_it_is_paused_resumed_and_sent_away(nacre: Nacre, claude: Path) -> None:
     nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000")
     assert "paused" in nacre("writer", "pause").out
     assert "writes after each session" in nacre("writer", "resume").out
-    assert "No writer" in nacre("writer", "off").out
+    assert "No writer" in nacre("writer", "set", "none").out
 
 
 def test_what_keeps_it_from_answering_is_told_until_it_answers(
@@ -839,9 +839,9 @@ def test_failing_writer_is_reported_with_its_error_until_success(
     found = check()
     assert found["state"] == "warning"
     assert "Your limit is reached" in found["detail"]
-    assert "nacre writer models test claude-cli:haiku" in found["hint"]
+    assert "nacre writer models --test claude-cli:haiku" in found["hint"]
     claude.write_text(works, encoding="utf-8")
-    nacre("writer", "models", "test", "claude-cli:haiku", code=None)
+    nacre("writer", "models", "--test", "claude-cli:haiku", code=None)
     assert check()["state"] == "ok"
 
 

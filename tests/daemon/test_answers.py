@@ -217,7 +217,7 @@ READING = (
         "writer",
         "traces",
     ),
-    ("writer", "traces", "show", "{trace}"),
+    ("writer", "traces", "{trace}"),
     (
         "writer",
         "cost",

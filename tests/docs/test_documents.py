@@ -219,7 +219,7 @@ def keys_of(value: Any) -> set[str]:
         "review",
         "review judge",
         "config show",
-        "config get recall.limit",
+        "config show recall.limit",
         "auth status",
         "setup --none",
         "setup --provider ollama --model m --no-test",

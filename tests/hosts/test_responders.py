@@ -148,7 +148,7 @@ def test_claude_reads_in_the_folder(tmp_path_factory: Folders) -> None:
         assert [tools(request) for request in stage.asked(0)] == [{"Read", "Grep"}] * 2
         assert [step.partition(":")[0] for step in answer.steps] == ["Read"]
         [trace] = stage.nacre("writer", "traces", "--task", "chat", "--json").record["traces"]
-        assert plan.name in stage.nacre("writer", "traces", "show", trace["id"]).out
+        assert plan.name in stage.nacre("writer", "traces", trace["id"]).out
         assert "CLAUDE.md" not in results(stage)
 
 

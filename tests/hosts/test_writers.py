@@ -239,7 +239,7 @@ def test_what_goes_wrong_is_told_and_the_session_waits(
             )
         now[0] = writing()
         stage.nacre("config", "set", "models.timeout_seconds", "60")
-        stage.nacre("writer", "models", "test", writer.model)
+        stage.nacre("writer", "models", "--test", writer.model)
         stage.nacre("ingest")
         assert contents(stage) == [RULE]
         assert stage.nacre("writer", "--json").record["state"] == "ready"

@@ -345,7 +345,7 @@ def test_the_commands_say_what_they_did(nacre: Nacre, server_url: str, tenant: s
     assert "--yes" in nacre("data", "move", "--to", server_url, "--tenant", tenant, code=2).err
     done = nacre("data", "move", "--to", server_url, "--tenant", tenant, "--yes")
     assert "byte for byte the same" in done.out
-    assert nacre("config", "get", "storage.tenant").out.strip().endswith(tenant)
+    assert nacre("config", "show", "storage.tenant").out.strip().endswith(tenant)
     again = nacre("data", "move", "--to", server_url, "--tenant", tenant, "--yes", code=4)
     assert "already on a server" in again.err
     nacre("store", "The quay is ninety metres long", "--subject", "Quay")

@@ -166,10 +166,6 @@ def test_claims_are_found_by_entity_and_attribute_the_latest_first(database: Dat
     assert store.of_entity("nacre", "a", limit=9) == [(rows[5], "language")]
     assert store.of_attribute("language", "nacre", None, limit=9) == [rows[3], rows[4]]
     assert store.of_attribute("language", "nacre", None, limit=1) == [rows[3]]
-    assert (numbers(store.unclaimed()), numbers(store.unclaimed(1))) == ([7, 6], [7])
-    store.claimless(an_id(7))
-    store.claimless(an_id(7))
-    assert numbers(store.unclaimed()) == [6]
 
 
 def test_memories_wait_for_a_model_the_longest_waiting_first(database: Database) -> None:

@@ -155,11 +155,11 @@ def test_it_is_me_tells_what_that_means_before_it_is_so(board: Dashboard, home: 
     expect(dialog).to_contain_text("count as your own words")
     expect(dialog).to_contain_text("K7QM-2XDP")
     dialog.get_by_role("button", name="Cancel").click()
-    assert "telegram:77" not in nacre("config", "get", "owner.identities", home=home)
+    assert "telegram:77" not in nacre("config", "show", "owner.identities", home=home)
     page.get_by_role("button", name="This is me").click()
     dialog.get_by_role("button", name="Yes, this is me").click()
     expect(page.locator(".toast", has_text="They may write as you")).to_be_visible()
-    assert "telegram:77" in nacre("config", "get", "owner.identities", home=home)
+    assert "telegram:77" in nacre("config", "show", "owner.identities", home=home)
 
 
 def test_who_was_let_in_is_removed(board: Dashboard, store: GatewayStore) -> None:

@@ -21,7 +21,7 @@ def row(page: Page, key: str) -> Locator:
 
 
 def value(home: Path, key: str) -> object:
-    return json.loads(nacre("config", "get", key, "--json", home=home))["value"]
+    return json.loads(nacre("config", "show", key, "--json", home=home))["value"]
 
 
 def test_a_setting_is_changed_told_and_reset(board: Dashboard, home: Path) -> None:

@@ -840,7 +840,7 @@ def _vectors(home: Home) -> Check:
             "vectors",
             WARNING,
             finding,
-            used.hint if used else "nacre writer embedding resume continues",
+            used.hint if used else "nacre writer embedding --resume continues",
         )
     if turns + memories:
         finding = f"{passages + memories_made:,} made, {_waiting(turns + memories, 'text')}{why}"

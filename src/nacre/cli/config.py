@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 @click.group(
     "config",
     cls=Group,
-    guesses={"list": "show"},
+    guesses={"get": "show", "list": "show"},
     examples=[
         "nacre config show",
-        "nacre config get recall.limit",
+        "nacre config show recall.limit",
         "nacre config set recall.limit 20",
     ],
 )
@@ -48,13 +48,21 @@ def config() -> None:
     """Show and change settings."""
 
 
-@config.command("show", examples=["nacre config show", "nacre config show --json"])
+@config.command(
+    "show",
+    examples=["nacre config show", "nacre config show recall.limit", "nacre config show --json"],
+)
+@argument("config-get", "key", required=False)
 @click.pass_obj
-def show(run: Run) -> None:
-    """Show settings, their values and origins; with --json also unset ones for rare cases.
+def show(run: Run, key: str | None) -> None:
+    """Show settings, their values and origins, or print the value of KEY.
 
-    Only the last four characters of a key are shown.
+    With --json it also shows unset ones for rare cases. Only the last four characters of a key are shown.
     """
+    if key:
+        found: SettingView = operations.perform(run, "config-get", key=key)
+        run.answer(found, lambda paper: paper.verbatim(_told(found.value)))
+        return
     settings = run.settings
     views = writers.list_settings(settings)
     shown = [
@@ -90,17 +98,6 @@ def show(run: Run) -> None:
         )
 
     run.answer(record, render)
-
-
-@config.command(
-    "get", examples=["nacre config get recall.limit", "nacre config get embedding.model --json"]
-)
-@argument("config-get", "key")
-@click.pass_obj
-def get(run: Run, key: str) -> None:
-    """Print the value of a setting; of a key, the last four characters."""
-    found: SettingView = operations.perform(run, "config-get", key=key)
-    run.answer(found, lambda paper: paper.verbatim(_told(found.value)))
 
 
 @config.command(
@@ -157,16 +154,6 @@ def unset(run: Run, key: str) -> None:
     run.answer(
         found,
         lambda paper: paper.line(bold(key), f" = {_told(found.value)}", dim(f"  {found.origin}")),
-    )
-
-
-@config.command("path", examples=["nacre config path", '$EDITOR "$(nacre config path)"'])
-@click.pass_obj
-def path(run: Run) -> None:
-    """Print the path of the config file."""
-    found = run.settings.config
-    run.answer(
-        {"path": str(found), "exists": found.exists()}, lambda paper: paper.verbatim(str(found))
     )
 
 

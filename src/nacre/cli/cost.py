@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.base import text
-from nacre.cli.command import Cell, DefaultGroup, Paper, Run, Span, bold, command, dim, joined
+from nacre.cli.command import Cell, Paper, Run, Span, bold, command, dim, joined
 from nacre.cli.operations import ask
 from nacre.cli.options import SHORT_ID, amount, argument, limit_option, minute, option, seconds
 from nacre.values.models import dollars
@@ -76,43 +76,33 @@ def _render_costs(paper: Paper, report: CostReport) -> None:
     paper.table(rows, header=header, drop=(4, 5, 1))
 
 
-@click.group(
+@command(
     "traces",
-    cls=DefaultGroup,
     examples=[
         "nacre writer traces",
         "nacre writer traces --task dedup",
-        "nacre writer traces show 5f0c2a4d",
+        "nacre writer traces 5f0c2a4d",
     ],
 )
+@argument("trace", "reference", metavar="[ID]", required=False)
 @option("traces", "task")
 @option("traces", "since", help="Since then: 2026-11-20, 3d, 2w, yesterday, march.")
 @limit_option("traces", default=20)
-@click.pass_context
-def traces(context: click.Context, task: str | None, since: datetime | None, limit: int) -> None:
-    """Show the calls of language models.
+@click.pass_obj
+def traces(
+    run: Run, reference: str | None, task: str | None, since: datetime | None, limit: int
+) -> None:
+    """Show the calls of language models, or one call in full: prompt, answer, tokens, cost and error.
 
     Every call leaves a trace: its prompt and answer without secrets, its tokens, cost and error. Traces are deleted
     after traces.keep_days.
     """
-    if context.invoked_subcommand is None:
-        run: Run = context.obj
-        entries = ask(run, "traces", task=task, since=since, limit=limit)
-        run.answer(
-            {"traces": entries, "limit": limit}, lambda paper: _render_traces(paper, entries)
-        )
-
-
-@traces.command(
-    "show",
-    examples=["nacre writer traces show 5f0c2a4d", "nacre writer traces show 5f0c2a4d --json"],
-)
-@argument("trace", "reference", metavar="ID")
-@click.pass_obj
-def show(run: Run, reference: str) -> None:
-    """Show one call: prompt, answer, tokens, cost and error."""
-    trace = ask(run, "trace", reference=reference)
-    run.answer(trace, lambda paper: _render_trace(paper, trace))
+    if reference:
+        trace: Trace = ask(run, "trace", reference=reference)
+        run.answer(trace, lambda paper: _render_trace(paper, trace))
+        return
+    entries = ask(run, "traces", task=task, since=since, limit=limit)
+    run.answer({"traces": entries, "limit": limit}, lambda paper: _render_traces(paper, entries))
 
 
 def _render_traces(paper: Paper, traces: Sequence[Trace]) -> None:
@@ -134,7 +124,7 @@ def _render_traces(paper: Paper, traces: Sequence[Trace]) -> None:
         for trace in traces
     ]
     paper.table(rows, header=("id", "when", "task", "model", "took", "cost", ""), drop=(4, 3, 1))
-    paper.line(dim("nacre writer traces show ID shows one"))
+    paper.line(dim("nacre writer traces ID shows one"))
 
 
 def _render_trace(paper: Paper, trace: Trace) -> None:

@@ -9,7 +9,7 @@ import click
 
 from nacre.base.json import to_plain
 from nacre.cli import output
-from nacre.cli.command import Cell, Group, Paper, Run, Span, bold, dim
+from nacre.cli.command import Cell, Paper, Run, Span, bold, command, dim
 from nacre.cli.operations import perform
 from nacre.cli.options import argument, count, size
 from nacre.values import models
@@ -21,27 +21,45 @@ if TYPE_CHECKING:
 _STATES = {"in_use": "in use", "making": "being created"}
 
 
-class _Embed(Group):
-    has_default = True
-
-
-@click.group(
+@command(
     "embedding",
-    cls=_Embed,
     examples=[
         "nacre writer embedding",
-        "nacre writer embedding switch openai:text-embedding-3-small --estimate",
-        "nacre writer embedding resume",
+        "nacre writer embedding openai:text-embedding-3-small --estimate",
+        "nacre writer embedding --resume",
     ],
 )
-@click.pass_context
-def embed(ctx: click.Context) -> None:
-    """Show or change the embedding model.
+@argument("embed-switch", "name", metavar="[MODEL]", required=False)
+@click.option("--resume", is_flag=True, help="Create the missing vectors.")
+@click.option(
+    "--estimate", is_flag=True, help="Only show the expected cost; send and change nothing."
+)
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def embed(run: Run, /, name: str | None, resume: bool, estimate: bool, yes: bool) -> None:
+    """Show the embedding model, or switch to another.
 
     Shows the model and the number of vectors, pending texts, and where texts are sent.
+
+    MODEL is minilm (bundled, offline), onnx:FOLDER, or PROVIDER:MODEL, with @N for N dimensions. PROVIDER is openai,
+    gemini, voyage, ollama, lmstudio, or any model provider. Recall uses the old vectors until all new ones are
+    complete; then the old ones are deleted. You can interrupt it: --resume, the next ingest or the watcher continues
+    it. Name the current model to cancel it.
+
+    It asks first if texts would leave this machine without your earlier consent, as after nacre config set. The daily
+    budget does not apply.
     """
-    if not ctx.invoked_subcommand:
-        run: Run = ctx.obj
+    if name and resume:
+        raise click.UsageError("--resume takes no model", click.get_current_context())
+    if name:
+        _switch(run, name, estimate=estimate, yes=yes)
+    elif resume:
+        _resume(run, estimate=estimate, yes=yes)
+    elif estimate or yes:
+        raise click.UsageError(
+            "--estimate and --yes need a model or --resume", click.get_current_context()
+        )
+    else:
         standing: Standing = perform(run, "embed")
         run.answer(
             {**to_plain(standing), "held_by": standing.held and standing.held.reason},
@@ -49,27 +67,7 @@ def embed(ctx: click.Context) -> None:
         )
 
 
-@embed.command(
-    "switch",
-    examples=[
-        "nacre writer embedding switch openai:text-embedding-3-small --estimate",
-        "nacre writer embedding switch ollama:nomic-embed-text",
-    ],
-)
-@argument("embed-switch", "name", metavar="MODEL")
-@click.option(
-    "--estimate", is_flag=True, help="Only show the expected cost; send and change nothing."
-)
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.pass_obj
-def switch(run: Run, /, name: str, estimate: bool, yes: bool) -> None:
-    """Switch to another embedding model.
-
-    MODEL is minilm (bundled, offline), onnx:FOLDER, or PROVIDER:MODEL, with @N for N dimensions. PROVIDER is openai,
-    gemini, voyage, ollama, lmstudio, or any model provider. Recall uses the old vectors until all new ones are
-    complete; then the old ones are deleted. You can interrupt it: nacre writer embedding resume, the next ingest or the
-    watcher continues it. Name the current model to cancel it.
-    """
+def _switch(run: Run, name: str, *, estimate: bool, yes: bool) -> None:
     planned = perform(run, "embed-plan", name=name)
     if estimate:
         _answer_plan(run, planned)
@@ -82,20 +80,7 @@ def switch(run: Run, /, name: str, estimate: bool, yes: bool) -> None:
     _answer(run, planned.setting, switched)
 
 
-@embed.command(
-    "resume", examples=["nacre writer embedding resume", "nacre writer embedding resume --estimate"]
-)
-@click.option(
-    "--estimate", is_flag=True, help="Only show the remaining work; send and change nothing."
-)
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.pass_obj
-def resume(run: Run, estimate: bool, yes: bool) -> None:
-    """Create the missing vectors.
-
-    It asks first if texts would leave this machine without your earlier consent, as after nacre config set. The daily
-    budget does not apply.
-    """
+def _resume(run: Run, *, estimate: bool, yes: bool) -> None:
     if run.settings.text("embedding.model") != "none":
         planned: Plan = perform(run, "embed-plan", name=run.settings.text("embedding.model"))
         if estimate:
@@ -163,7 +148,9 @@ def _render_standing(paper: Paper, standing: Standing) -> None:
         paper.blank()
         paper.line("Recall uses the old vectors until the new ones are complete.")
         if not standing.held:
-            paper.line(dim("nacre writer embedding resume, nacre ingest or the watcher continues"))
+            paper.line(
+                dim("nacre writer embedding --resume, nacre ingest or the watcher continues")
+            )
 
 
 def _facts(lot: Lot) -> list[tuple[str, Cell]]:
@@ -211,7 +198,7 @@ def _later(plan: Plan) -> str:
     if plan.place.is_local:
         return ""
     if plan.cost is None:
-        return "new texts wait for nacre writer embedding resume until models.capabilities has the price"
+        return "new texts wait for nacre writer embedding --resume until models.capabilities has the price"
     if not plan.place.price:
         return "new texts and each question are sent there too"
     left = models.dollars(plan.left)
@@ -241,7 +228,7 @@ def _render_made(paper: Paper, setting: str, made: Embedded) -> None:
         )
         paper.line(
             dim(
-                "nacre writer embedding resume continues; until then recall uses the existing vectors"
+                "nacre writer embedding --resume continues; until then recall uses the existing vectors"
             )
         )
     else:

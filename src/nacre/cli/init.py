@@ -602,7 +602,7 @@ def init(  # noqa: PLR0913 - one a question
         run.warnings += [status.problem] if status.problem else []
     if uninstall and (name := writers.named(run.settings)):
         run.warnings.append(
-            f"{name} is still the writer of your sessions: turn it off with nacre writer off"
+            f"{name} is still the writer of your sessions: turn it off with nacre writer set none"
         )
 
 

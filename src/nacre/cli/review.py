@@ -35,7 +35,6 @@ from nacre.values import session
 
 if TYPE_CHECKING:
     from nacre.home.views import Pair, Pending, PendingPage, UsedTogether
-    from nacre.review.claims import Backfill
     from nacre.review.contradictions import JudgeReport
     from nacre.values.memory import Memory
     from nacre.values.review import (
@@ -695,48 +694,6 @@ def _render_gap(paper: Paper, gap: UnansweredQuestion) -> None:
             dim(f"and {count(len(gap.wordings) - _WORDINGS_SHOWN, 'more wording')}"), indent=10
         )
     paper.blank()
-
-
-# ----------------------------------------------------------------------------
-# ``nacre writer backfill-claims``.
-
-
-@command(
-    "backfill-claims",
-    examples=[
-        "nacre writer backfill-claims --limit 200",
-        "nacre writer backfill-claims --batch-size 25 --json",
-    ],
-)
-@option("claims-backfill", "limit", "--limit", "-n", help="Memories at most, the latest first.")
-@option("claims-backfill", "batch_size")
-@click.pass_obj
-def backfill_claims(run: Run, limit: int | None, batch_size: int) -> None:
-    """Have a model extract the claims of older memories.
-
-    Memories that are stored later are compared with these claims. An interrupted run goes on with the next one.
-    """
-    with output.shown(run) as notify:
-        report: Backfill = operations.perform(
-            run, "claims-backfill", notify, limit=limit, batch_size=batch_size
-        )
-    run.exit_code = 5 if report.note else 0
-    run.answer(report, lambda paper: _render_backfill(paper, report))
-
-
-def _render_backfill(paper: Paper, report: Backfill) -> None:
-    """What became of older memories."""
-    paper.line(bold(f"{count(report.claimed, 'memory has', 'memories have')} a claim now"))
-    paper.facts(
-        (
-            ("claim nothing", str(report.claimless or "")),
-            ("no answer of use", str(report.failed or "")),
-            ("left", f"{report.left}; run it again" if report.left else ""),
-        ),
-        indent=2,
-    )
-    if report.note:
-        paper.line(Span(report.note, "yellow"), indent=2, hang=2)
 
 
 # ----------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from nacre import settings
 from nacre.base.json import to_plain
 from nacre.care import health
 from nacre.cli import output
-from nacre.cli.command import Cell, DefaultGroup, Paper, Part, Run, Span, bold, dim
+from nacre.cli.command import Cell, DefaultGroup, Paper, Part, Run, Span, bold, command, dim
 from nacre.cli.operations import ask, perform
 from nacre.cli.options import (
     Record,
@@ -54,7 +54,6 @@ _TINTS = {"ready": "green", "failing": "red", "unavailable": "red"}
     "writer",
     cls=DefaultGroup,
     places={
-        "backfill-claims": "review:backfill_claims",
         "cost": "cost:cost",
         "embedding": "embed:embed",
         "keys": "writer:keys",
@@ -85,7 +84,7 @@ def writer(context: click.Context) -> None:
     examples=[
         "nacre writer set",
         "nacre writer set claude-cli:haiku --tokens-per-day 100000",
-        "nacre writer set ollama:qwen3:8b",
+        "nacre writer set none",
     ],
 )
 @argument("writer-set", "writer", metavar="[NAME]", required=False)
@@ -98,9 +97,13 @@ def set_writer(
     """Set the writer for sessions that end from now on.
 
     Without a name, on a terminal, it proposes the best one on this machine and shows its limit. It can be an
-    agent that you are signed in to, a server such as Ollama, or a provider with a key.
+    agent that you are signed in to, a server such as Ollama, or a provider with a key. With none, no writer is used:
+    explicit statements are still stored, the rest waits for review.
     """
     run.settings.actor.require_owner("nacre writer set")
+    if writer == "none":
+        _answer(run, perform(run, "writer-off"))
+        return
     if writer is None and not run.is_interactive:
         raise click.UsageError(
             "not interactive: name the writer, such as claude-cli:haiku",
@@ -143,13 +146,6 @@ def pause(run: Run) -> None:
 def resume(run: Run) -> None:
     """Let the writer read sessions again."""
     _answer(run, perform(run, "writer-resume"))
-
-
-@writer.command("off", examples=["nacre writer off"])
-@click.pass_obj
-def off(run: Run) -> None:
-    """Turn the writer off; explicit statements are still stored, the rest waits for review."""
-    _answer(run, perform(run, "writer-off"))
 
 
 def offer(run: Run, name: str | None = None) -> bool:
@@ -321,48 +317,34 @@ def _local(since: str) -> str:
 # ``nacre writer models``.
 
 
-@click.group(
+@command(
     "models",
-    cls=DefaultGroup,
     examples=[
         "nacre writer models",
-        "nacre writer models test",
-        "nacre writer models test ollama:qwen3",
+        "nacre writer models --test",
+        "nacre writer models --test ollama:qwen3",
     ],
 )
-@click.pass_context
-def models(ctx: click.Context) -> None:
-    """Show the configured language models and test them."""
-    if ctx.invoked_subcommand:
-        return
+@argument("models-test", "name", default="", metavar="[PROVIDER:MODEL]")
+@click.option("--test", is_flag=True, help="Ask a model one short question.")
+@click.pass_obj
+def models(run: Run, name: str, test: bool) -> None:
+    """Show the configured language models, or test one.
 
-    run: Run = ctx.obj
-    uses, offers = setup_requests.uses(run.home), perform(run, "models")
+    --test shows the time, tokens and cost of an answer by the named model or that of models.default. The question is
+    sent to its provider. Ctrl-C stops immediately.
+    """
     settings = run.settings
+    if test or name:
+        with output.waiting(run, f"Asking {name or settings['models.default']}"):
+            trial = setup_requests.try_model(run.home, name)
+        run.answer(trial, lambda paper: _render_trial(paper, trial))
+        return
+    uses, offers = setup_requests.uses(run.home), perform(run, "models")
     run.answer(
         _models_record(settings, uses, offers),
         lambda paper: _render_models(paper, settings, uses, offers),
     )
-
-
-@models.command(
-    "test",
-    examples=[
-        "nacre writer models test",
-        "nacre writer models test anthropic:claude-haiku-5-5 --json",
-    ],
-)
-@argument("models-test", "name", default="", metavar="[PROVIDER:MODEL]")
-@click.pass_obj
-def test(run: Run, name: str) -> None:
-    """Ask a model one short question and show its time, tokens and cost.
-
-    Without a name, it tests the model of models.default. The question is sent to its provider. Ctrl-C stops
-    immediately.
-    """
-    with output.waiting(run, f"Asking {name or run.settings['models.default']}"):
-        trial = setup_requests.try_model(run.home, name)
-    run.answer(trial, lambda paper: _render_trial(paper, trial))
 
 
 def _models_record(settings: Settings, uses: Mapping[Task, str], offers: Sequence[Offer]) -> Record:
@@ -383,7 +365,7 @@ def _render_models(
         paper.line("No language model is set: everything works by rules.")
         paper.line(
             dim(
-                "nacre writer setup sets one; nacre writer models test PROVIDER:MODEL tries one first"
+                "nacre writer setup sets one; nacre writer models --test PROVIDER:MODEL tries one first"
             )
         )
         return
@@ -481,39 +463,40 @@ _MARKS = {
 }
 
 
-@click.group(
+@command(
     "keys",
-    cls=DefaultGroup,
     examples=[
         "nacre writer keys",
-        "nacre writer keys set openai",
-        "nacre writer keys remove anthropic",
+        "pass show openai | nacre writer keys openai",
+        "nacre writer keys anthropic --remove",
     ],
 )
-@click.pass_context
-def keys(context: click.Context) -> None:
-    """Show the credentials for models; set or remove keys.
+@argument("auth-set", "provider", required=False)
+@click.option("--remove", is_flag=True, help="Delete the provider's key that nacre stores.")
+@click.option("--yes", "-y", is_flag=True, help="With --remove: do not ask.")
+@click.pass_obj
+def keys(run: Run, provider: str | None, remove: bool, yes: bool) -> None:
+    """Show the credentials for models, or store or remove a provider's key.
 
     Every method to sign in to a model is shown with the state and origin of its credential, and of keys only the last
     four characters. This changes nothing and does not use the network.
+
+    With PROVIDER, its key is typed at a hidden prompt or read from standard input. It goes into the system's keyring
+    or, without one, into credentials.toml. --remove deletes it from there and the config; logins of other tools and
+    environment variables are not changed.
     """
-    if context.invoked_subcommand is None:
-        run: Run = context.obj
+    if provider and remove:
+        _remove_key(run, provider, yes=yes)
+    elif provider:
+        _set_key(run, provider)
+    elif remove:
+        raise click.UsageError("--remove needs a provider", click.get_current_context())
+    else:
         signing_in: SigningIn = perform(run, "auth")
         run.answer(_status_record(signing_in), lambda paper: _render_status(paper, signing_in))
 
 
-@keys.command(
-    "set",
-    examples=["nacre writer keys set openai", "pass show openai | nacre writer keys set openai"],
-)
-@argument("auth-set", "provider")
-@click.pass_obj
-def set_key(run: Run, provider: str) -> None:
-    """Store a provider's key, typed at a hidden prompt or read from standard input.
-
-    It goes into the system's keyring or, without one, into credentials.toml. nacre writer setup chooses models.
-    """
+def _set_key(run: Run, provider: str) -> None:
     if run.is_interactive:
         secret = str(
             click.prompt(f"Key for {provider} (hidden)", hide_input=True, err=True)
@@ -539,19 +522,7 @@ def set_key(run: Run, provider: str) -> None:
     )
 
 
-@keys.command(
-    "remove",
-    examples=["nacre writer keys remove anthropic", "nacre writer keys remove openai --yes"],
-)
-@argument("auth-remove", "provider")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.pass_obj
-def remove(run: Run, provider: str, yes: bool) -> None:
-    """Delete a provider's key that nacre stores.
-
-    It is deleted from the keyring, credentials.toml and the config. Logins of other tools and environment variables
-    are not changed.
-    """
+def _remove_key(run: Run, provider: str, *, yes: bool) -> None:
     if run.is_interactive and not yes:
         run.confirm(f"Delete the key for {provider}?")
     removed: list[str] = perform(run, "auth-remove", provider=provider)

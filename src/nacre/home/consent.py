@@ -1,7 +1,7 @@
 """Consent and budget for texts sent to embedding providers.
 
 Texts go only to hosts to which the owner agreed (``embedding.sends_to``), as requested by ``nacre
-embed switch`` and ``nacre writer embedding resume``. Embedding that the user did not explicitly request
+embedding`` and ``nacre writer embedding --resume``. Embedding that the user did not explicitly request
 respects the budgets, so a call reserves its maximum cost first. Questions are checked against the
 budget but recorded in a spool, because recall does not write to the database.
 """
@@ -78,7 +78,7 @@ def wants_yes(settings: Settings, setting: str) -> EmbedderHeldError | None:
         return None
     return EmbedderHeldError(
         f"no text goes to {place.host} for {setting} before you say yes",
-        hint="nacre writer embedding resume tells what would go and what that costs, and asks",
+        hint="nacre writer embedding --resume tells what would go and what that costs, and asks",
         reason="no yes",
     )
 
@@ -91,8 +91,8 @@ def told_of(settings: Settings, setting: str) -> str | None:
     if place.is_local:
         return None
     return (
-        f"texts go to {place.host} for {setting}, within the budget: nacre writer embedding resume --estimate "
-        "shows how many, nacre writer embedding resume makes all vectors at once"
+        f"texts go to {place.host} for {setting}, within the budget: nacre writer embedding --resume --estimate "
+        "shows how many, nacre writer embedding --resume makes all vectors at once"
     )
 
 

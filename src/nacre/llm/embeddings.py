@@ -210,7 +210,7 @@ _BYTES_PER_TOKEN = 3
 _MAX_TRIES = 5
 
 _DIMENSIONS = re.compile(r"(.+)@(\d+)")
-_CHOOSE_ANOTHER_HINT = "choose another model: nacre writer embedding switch provider:model"
+_CHOOSE_ANOTHER_HINT = "choose another model: nacre writer embedding provider:model"
 
 
 @dataclass(frozen=True, slots=True)

@@ -392,13 +392,13 @@ def _renew(target: CallTarget) -> str:
         ]
         return next(
             (method.renew for method in own if bool(method.login) != is_kept),
-            f"nacre writer keys set {provider.name}",
+            f"nacre writer keys {provider.name}",
         )
-    return f"nacre writer keys set {provider.name}"
+    return f"nacre writer keys {provider.name}"
 
 
 def _where_key(provider: Provider) -> str:
-    return f"nacre writer keys set {provider.name}" + (
+    return f"nacre writer keys {provider.name}" + (
         f", or set {provider.variables[0]}" if provider.variables else ""
     )
 

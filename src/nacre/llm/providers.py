@@ -230,7 +230,7 @@ def describe(settings: Settings, name: str) -> tuple[CallTarget, Capabilities]:
     if provider.api == "embeddings":
         raise ModelRefusedError(
             f"{provider.label} has no language models",
-            hint="for vectors: nacre writer embedding switch " + name,
+            hint="for vectors: nacre writer embedding " + name,
         )
     if not model and (not colon or provider.api not in (*COMMANDS, "mcp-sampling")):
         raise ModelRefusedError(

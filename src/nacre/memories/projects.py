@@ -557,7 +557,7 @@ def _refuse_privacy(home: Home, source: str, into: str) -> None:
         if _matches_any(source, patterns) and not _matches_any(into, patterns):
             raise ConflictError(
                 f"{source} is in {key}, and {into} is not",
-                hint=f"add {into} to that list: nacre config get {key}",
+                hint=f"add {into} to that list: nacre config show {key}",
             )
 
 

@@ -153,15 +153,6 @@ class JudgeWaitingRequest(Request, frozen=True, kw_only=True):
     ] = None
 
 
-class BackfillRequest(Request, frozen=True, kw_only=True):
-    """Have a model extract the claims of older memories."""
-
-    limit: Annotated[int, Meta(description="Maximum number of memories.", ge=1)] | None = None
-    batch_size: Annotated[
-        int, Meta(description="Number of claims written together.", ge=1, le=1000)
-    ] = 10
-
-
 class ReflectRequest(Request, frozen=True, kw_only=True):
     """Questions to the owner about unconnected or contradicting memories."""
 
@@ -789,8 +780,6 @@ class _Run:
                 for finding in sorted(findings, key=lambda finding: _order(present, finding)):
                     judgement.take(finding)
                 judgement.write()
-                if item.is_claimless:
-                    home.claims.claimless(present.id)
                 if is_whole:
                     home.claims.done(present.id)
             if judgement.pending:

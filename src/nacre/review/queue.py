@@ -34,10 +34,9 @@ from nacre.memories.store import fold_usage, get, new_memory, queue_reviews
 from nacre.memories.usage import KEPT_QUALITY
 from nacre.recall import question as recall_question
 from nacre.recall import recall as recall_recall
-from nacre.review import claims, contradictions
+from nacre.review import contradictions
 from nacre.review.contradictions import (
     RESOLVE,
-    BackfillRequest,
     GapRequest,
     GapTodoRequest,
     JudgeReport,
@@ -93,15 +92,6 @@ def judge(
     seconds = math.inf if request.seconds is None else request.seconds
     return judge_waiting(
         home, background=request.background, seconds=seconds, on_progress=on_progress
-    )
-
-
-def backfill_claims(
-    home: Home, request: BackfillRequest, on_progress: OnProgress | None = None
-) -> claims.Backfill:
-    """Extract the claims of older memories with a model. Raises ModelRefusedError."""
-    return claims.backfill(
-        home, limit=request.limit, batch_size=request.batch_size, on_progress=on_progress
     )
 
 

@@ -193,7 +193,7 @@ MODELS = (
         needs=_SETTINGS,
         not_by=_DAEMON_AND_HTTP,
         owners=True,
-        command="writer keys set",
+        command="writer keys",
     ),
     Operation(
         "auth-remove",
@@ -204,7 +204,7 @@ MODELS = (
         needs=_SETTINGS,
         not_by=_DAEMON_AND_HTTP,
         owners=True,
-        command="writer keys remove",
+        command="writer keys --remove",
     ),
     Operation(
         "embed", "memories.vectors:status", NOTHING, "memories.vectors:Standing", not_by=_DAEMON
@@ -228,7 +228,7 @@ MODELS = (
         "memories.vectors:Embedded",
         **LONG,
         owners=True,
-        command="writer embedding switch",
+        command="writer embedding",
     ),
     Operation(
         "embed-resume",

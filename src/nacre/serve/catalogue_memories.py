@@ -301,13 +301,6 @@ REVIEW = (
         command="review gaps dismiss",
         owners=True,
     ),
-    Operation(
-        "claims-backfill",
-        "review.queue:backfill_claims",
-        "review.contradictions:BackfillRequest",
-        "review.claims:Backfill",
-        **LONG,
-    ),
 )
 
 HISTORY = (

@@ -239,7 +239,8 @@ def replace_key(settings: Settings, request: SetKeyRequest) -> str:
     provider, secret = request.provider, request.secret
     if not provider_of(settings, provider).needs_key:
         raise ModelRefusedError(
-            f"{provider_of(settings, provider).label} needs no key", hint="nacre writer models test"
+            f"{provider_of(settings, provider).label} needs no key",
+            hint="nacre writer models --test",
         )
     own, chosen = method_of(provider, secret), methods().get(settings.text("models.auth"))
     if own and chosen and chosen.provider == provider and own != chosen:
@@ -432,7 +433,7 @@ def _faring(
         return "short", too_little, f"nacre writer set {name} --tokens-per-day {TOKENS_A_DAY}"
     failing = home.spending.health(name)
     if failing:
-        hint = f"it is retried automatically; to retry now: nacre writer models test {name}"
+        hint = f"it is retried automatically; to retry now: nacre writer models --test {name}"
         return "failing", failing.told, hint
     if _is_spent(home, name, usage[0], limit):
         is_monthly = limit is None and tighter_budget(home).period == "month"
@@ -661,7 +662,8 @@ def try_model(home: Home, name: str = "") -> Trial:
     model = model_for(_naming(home, name), Task.TEST, background=False)
     if model is None:
         raise InvalidInputError(
-            "no model is set", hint="nacre writer setup, or nacre writer models test provider:model"
+            "no model is set",
+            hint="nacre writer setup, or nacre writer models --test provider:model",
         )
     try:
         began = time.perf_counter()

@@ -153,17 +153,6 @@ class Claims:
         )
         return [row for (row,) in rows]
 
-    def unclaimed(self, limit: int | None = None) -> list[str]:
-        """Return active memories without a claim, latest first."""
-        return [
-            memory
-            for (memory,) in self._db.all("list_unclaimed", limit=-1 if limit is None else limit)
-        ]
-
-    def claimless(self, memory_id: str) -> None:
-        """Record that a memory contains no claim, so that models skip it."""
-        self._db.run("insert_claimless", memory=memory_id)
-
     def wait(self, memory_id: str, at: int, *, reworded: bool = False) -> None:
         """Queue a memory for a model from a time (epoch milliseconds) on.
 

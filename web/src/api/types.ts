@@ -85,14 +85,6 @@ export interface ArchivedTool {
 
 export type Aspect = "corrections" | "failed-calls" | "messages" | "repeated";
 
-export interface Backfill {
-  claimed: number;
-  claimless: number;
-  failed: number;
-  left: number;
-  note: string | null;
-}
-
 export interface BackupReport {
   path: string;
   bytes: number;
@@ -2363,11 +2355,6 @@ export interface AnalysisRequest {
   project?: string | null;
 }
 
-export interface BackfillRequest {
-  limit?: number | null;
-  batch_size?: number;
-}
-
 export interface BackupRequest {
   target: string;
   overwrite?: boolean;
@@ -3419,7 +3406,6 @@ export interface Operations {
   "unanswered": [UnansweredRequest, Unanswered];
   "unanswered-todo": [GapTodoRequest, StoreOutcome];
   "unanswered-dismiss": [GapRequest, UnansweredQuestion];
-  "claims-backfill": [BackfillRequest, Backfill];
   "log": [NacreDataUndoLogRequest, Array<Listed>];
   "diff": [DiffRequest, OperationDiff];
   "undo-plan": [UndoRequest, Undoing];

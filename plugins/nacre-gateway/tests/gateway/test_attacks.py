@@ -83,7 +83,7 @@ def test_id_with_toml_syntax_makes_nobody_the_owner(nacre: Nacre, home: Path) ->
         f'[gateway.channels.hook]\nkind = "webhook"\nsecret = "{"s" * 20}"\n'
     )
     nacre("gateway", "pair", 'hook:x", "hook:eve', "--me")
-    found = nacre("config", "get", "owner.identities", "--json").json
+    found = nacre("config", "show", "owner.identities", "--json").json
     assert 'hook:x", "hook:eve' in str(found)
     assert "'hook:eve'" not in str(found)
 

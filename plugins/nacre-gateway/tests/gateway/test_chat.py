@@ -83,7 +83,7 @@ def test_an_agent_that_runs_it_does_not_speak_as_the_owner(
     monkeypatch.setenv("NACRE_OWNER_IDENTITIES", '["terminal:agent"]')
     nacre("gateway", "chat", "we always deploy on Fridays from now on")
     assert "owner" not in lines(home)[1]["message"]
-    assert nacre("config", "get", "owner.identities", "--json").json["value"] == []
+    assert nacre("config", "show", "owner.identities", "--json").json["value"] == []
 
 
 def test_a_secret_is_in_no_file_and_in_no_prompt(

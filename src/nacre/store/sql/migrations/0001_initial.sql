@@ -639,11 +639,6 @@ CREATE TABLE claims_waiting (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX claims_waiting_due ON claims_waiting (due);
 
--- Memories that claim nothing, according to a model.
-CREATE TABLE claimless (
-    memory TEXT PRIMARY KEY
-) STRICT, WITHOUT ROWID;
-
 -- A model's judgement of a pair that awaits a person's decision.
 CREATE TABLE conflicts (
     older TEXT NOT NULL,

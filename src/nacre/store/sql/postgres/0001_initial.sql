@@ -613,12 +613,6 @@ CREATE TABLE claims_waiting (
 
 CREATE INDEX claims_waiting_due ON claims_waiting (tenant, due);
 
-CREATE TABLE claimless (
-    tenant TEXT COLLATE "C" NOT NULL DEFAULT nacre.tenant(),
-    memory TEXT COLLATE "C" NOT NULL,
-    PRIMARY KEY (tenant, memory)
-);
-
 CREATE TABLE conflicts (
     tenant TEXT COLLATE "C" NOT NULL DEFAULT nacre.tenant(),
     older TEXT COLLATE "C" NOT NULL,

@@ -26,21 +26,6 @@ WHERE c.entity = :entity AND m.project IS NOT DISTINCT FROM :project ORDER BY m.
 SELECT m.row FROM claims c JOIN active_memories m ON m.id = c.memory
 WHERE c.attribute = :attribute AND c.entity <> :entity AND m.project IS NOT DISTINCT FROM :project ORDER BY m.created DESC, m.row DESC LIMIT :limit;
 
--- list_unclaimed --
--- Active memories without a claim, latest first.
-SELECT m.id FROM active_memories m LEFT JOIN claims c ON c.memory = m.id
-WHERE c.memory IS NULL AND m.id NOT IN (SELECT memory FROM claimless)
-ORDER BY m.created DESC, m.row DESC LIMIT :limit;
-
--- insert_claimless --
--- According to a model, the memory claims nothing.
-INSERT INTO claimless (memory) VALUES (:memory)
-ON CONFLICT DO NOTHING;
-
--- erase_claimless --
--- The memory was deleted.
-DELETE FROM claimless WHERE memory = :id;
-
 -- insert_claims_waiting --
 -- Queue a memory for judgement. A queued one stays queued, with its new text.
 INSERT INTO claims_waiting (memory, since, due, reworded) VALUES (:memory, :at, 0, :reworded)
