@@ -167,7 +167,14 @@ MODELS = (
         "setup.models:WriterStatus",
         **_WRITER,
     ),
-    Operation("writer-off", "setup.models:end", NOTHING, "setup.models:WriterStatus", **_WRITER),
+    Operation(
+        "writer-off",
+        "setup.models:end",
+        NOTHING,
+        "setup.models:WriterStatus",
+        command="writer set",
+        **_WRITER,
+    ),
     Operation("models", "setup.models:offers", NOTHING, "list[setup.models:Offer]", not_by=_DAEMON),
     Operation(
         "models-test",
