@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from nacre.cli.command import JSON
 from nacre.cli.root import cli
 
 SOURCE = Path(__file__).parents[2] / "src" / "nacre"
@@ -54,5 +55,5 @@ def test_every_started_command_exists_with_its_options() -> None:
             below = context.command.get_command(context, rest.pop(0))
             assert below is not None, (place, words)
             context = click.Context(below, parent=context)
-        options = {name for option in context.command.get_params(context) for name in option.opts}
+        options = {name for option in (*context.command.params, JSON) for name in option.opts}
         assert {word for word in rest if word.startswith("-")} <= options, (place, words)

@@ -331,5 +331,5 @@ def waiting(nacre: Nacre, user_home: Path) -> list[str]:
     assert "(nacre review)" in report.out
     return [
         one["memory"]["content"]
-        for one in nacre("review", "list", "--only", "candidate", "--json").json["items"]
+        for one in nacre("review", "--only", "candidate", "--json").json["items"]
     ]

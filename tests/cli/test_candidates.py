@@ -24,7 +24,7 @@ def memories(nacre: Nacre) -> set[str]:
 def left(nacre: Nacre) -> list[str]:
     return [
         one["memory"]["content"]
-        for one in nacre("review", "list", "--only", "candidate", "--json").json["items"]
+        for one in nacre("review", "--only", "candidate", "--json").json["items"]
     ]
 
 
@@ -38,7 +38,7 @@ def test_they_are_told_to_nobody_until_somebody_keeps_them(
 
 
 def test_they_are_kept_and_dropped_by_id_elsewhere(nacre: Nacre, waiting: list[str]) -> None:
-    found = nacre("review", "list", "--only", "candidate", "--json").json["items"]
+    found = nacre("review", "--only", "candidate", "--json").json["items"]
     nacre("review", "keep", found[0]["id"])
     nacre("review", "drop", *[one["id"] for one in found[1:]])
     assert memories(nacre) == {waiting[0]}
@@ -51,7 +51,7 @@ def test_an_undo_takes_back_the_last_decision_and_nothing_before_it(
     nacre: Nacre, waiting: list[str], decision: str
 ) -> None:
     nacre("store", "Tea is served at four")
-    (found, *_) = nacre("review", "list", "--only", "candidate", "--json").json["items"]
+    (found, *_) = nacre("review", "--only", "candidate", "--json").json["items"]
     nacre("review", decision, found["id"])
     told = nacre("undo", "--yes", "--json").json
     assert (told["operation"]["action"], [one["id"] for one in told["waiting"]]) == (
@@ -65,7 +65,7 @@ def test_an_undo_takes_back_the_last_decision_and_nothing_before_it(
 
 
 def test_an_undo_that_can_be_taken_back_alone_says_how(nacre: Nacre, waiting: list[str]) -> None:
-    (kept, dropped, *_) = nacre("review", "list", "--only", "candidate", "--json").json["items"]
+    (kept, dropped, *_) = nacre("review", "--only", "candidate", "--json").json["items"]
     nacre("review", "keep", kept["id"])
     assert "reverts this" in nacre("undo", "--yes").out
     nacre("review", "drop", dropped["id"])
@@ -78,9 +78,9 @@ def test_a_decision_that_was_taken_back_in_review_is_none_to_undo(
     nacre: Nacre, waiting: list[str]
 ) -> None:
     nacre("store", "Tea is served at four")
-    (found, *_) = nacre("review", "list", "--only", "candidate", "--json").json["items"]
+    (found, *_) = nacre("review", "--only", "candidate", "--json").json["items"]
     nacre("review", "drop", found["id"])
-    nacre("review", "undo", found["id"])
+    nacre("undo", found["id"])
     assert nacre("undo", "--yes", "--json").json["operation"]["action"] == "store"
     assert left(nacre) == waiting
 
@@ -121,20 +121,20 @@ def test_what_may_be_somebody_elses_is_none_however_often_it_is_shown(
 def test_rebuild_keeps_pending_candidates_and_no_dropped_ones(
     nacre: Nacre, waiting: list[str]
 ) -> None:
-    before = nacre("review", "list", "--only", "candidate", "--json").json["items"]
+    before = nacre("review", "--only", "candidate", "--json").json["items"]
     assert len(before) >= 2
     nacre("review", "drop", before[0]["id"])
     nacre("admin", "db", "rebuild", "--yes")
-    assert nacre("review", "list", "--only", "candidate", "--json").json["items"] == before[1:]
+    assert nacre("review", "--only", "candidate", "--json").json["items"] == before[1:]
     nacre("ingest", "--force")
     assert left(nacre) == waiting[1:]
 
 
 def test_undo_in_review_works_after_a_rebuild(nacre: Nacre, waiting: list[str]) -> None:
-    (found, *_) = nacre("review", "list", "--only", "candidate", "--json").json["items"]
+    (found, *_) = nacre("review", "--only", "candidate", "--json").json["items"]
     nacre("review", "keep", found["id"])
     nacre("admin", "db", "rebuild", "--yes")
-    nacre("review", "undo", found["id"])
+    nacre("undo", found["id"])
     assert memories(nacre) == set()
     assert left(nacre) == waiting
 
@@ -143,10 +143,10 @@ def test_undo_in_review_is_refused_after_a_rebuild_without_git(
     nacre: Nacre, waiting: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NACRE_GIT_ENABLED", "false")
-    (found, *_) = nacre("review", "list", "--only", "candidate", "--json").json["items"]
+    (found, *_) = nacre("review", "--only", "candidate", "--json").json["items"]
     nacre("review", "keep", found["id"])
     nacre("admin", "db", "rebuild", "--yes")
-    assert "nacre retire" in nacre("review", "undo", found["id"], code=4).err
+    assert "nacre retire" in nacre("undo", found["id"], code=4).err
     assert memories(nacre) == {found["memory"]["content"]}
     assert found["memory"]["content"] not in left(nacre)
 
@@ -154,9 +154,9 @@ def test_undo_in_review_is_refused_after_a_rebuild_without_git(
 def test_who_says_again_what_was_kept_and_taken_back_is_heard(
     nacre: Nacre, user_home: Path, waiting: list[str]
 ) -> None:
-    (found, *_) = nacre("review", "list", "--only", "candidate", "--json").json["items"]
+    (found, *_) = nacre("review", "--only", "candidate", "--json").json["items"]
     nacre("review", "keep", found["id"])
-    nacre("review", "undo", found["id"])
+    nacre("undo", found["id"])
     assert memories(nacre) == set()
     assert found["memory"]["content"] in left(nacre)
     again = said("user", found["memory"]["content"], 0, session="5e55aaaa-again", day="2030-11-19")
@@ -207,6 +207,6 @@ def test_candidate_says_why_it_waits(nacre: Nacre) -> None:
             HeldCandidate(candidate, why, None, 1.0, home.now())
             for candidate, why in zip(held, Why, strict=True)
         )
-    shown = nacre("review", "list", "--only", "candidate").out
+    shown = nacre("review", "--only", "candidate").out
     reasons = {"you said it", "not proven", "may come from outside", "others matter more"}
     assert reasons <= {line.strip() for line in shown.splitlines()}

@@ -137,7 +137,7 @@ def test_what_a_review_keeps_has_its_vector_again(
     assert _vectors(nacre) == "ok"
     assert [
         item["memory"]["id"]
-        for item in nacre("review", "list", "--only", "conflict", "--json").json["items"]
+        for item in nacre("review", "--only", "conflict", "--json").json["items"]
     ] == [old]
     nacre("review", settled, old, *(["keep-new"] if settled == "resolve" else []))
     assert _vectors(nacre) == "ok"

@@ -19,7 +19,7 @@ def doubted(nacre: Nacre) -> dict[str, Any]:
     """A home in which the words alone make one memory doubtful; the pair as ``list`` tells it."""
     nacre("store", OLD, "--project", "acme")
     nacre("store", NEW, "--project", "acme")
-    (pair,) = nacre("review", "list", "--only", "conflict", "--json").json["items"]
+    (pair,) = nacre("review", "--only", "conflict", "--json").json["items"]
     found: dict[str, Any] = pair
     return found
 
@@ -49,7 +49,7 @@ def test_a_decision_holds_is_in_the_history_and_can_be_undone(
 ) -> None:
     nacre("review", "resolve", doubted["id"], choice, "--reason", "measured it")
     assert active(nacre) == left
-    assert nacre("review", "list", "--only", "conflict", "--json").json["items"] == []
+    assert nacre("review", "--only", "conflict", "--json").json["items"] == []
     assert nacre("review", "--json").json["total"] == 0
     (told, *_) = nacre("log", "--json").json["operations"]
     assert (told["operation"]["action"], told["operation"]["why"]) == (
@@ -57,18 +57,18 @@ def test_a_decision_holds_is_in_the_history_and_can_be_undone(
         f"{choice}: measured it",
     )
     nacre("undo", told["operation"]["id"], "--yes")
-    (again,) = nacre("review", "list", "--only", "conflict", "--json").json["items"]
+    (again,) = nacre("review", "--only", "conflict", "--json").json["items"]
     assert again["id"] == doubted["id"]
     assert nacre("review", "--json").json["total"] == 1
     nacre("review", "resolve", doubted["memory"]["id"], "keep-new")
     assert active(nacre) == {NEW}
-    nacre("review", "undo", doubted["id"])
+    nacre("undo", doubted["id"])
     assert [one["id"] for one in nacre("review", "--json").json["items"]] == [doubted["id"]]
 
 
 def test_kept_memory_leaves_conflicts_until_undo(nacre: Nacre, doubted: dict[str, Any]) -> None:
     nacre("review", "keep", doubted["memory"]["id"])
-    assert nacre("review", "list", "--only", "conflict", "--json").json["items"] == []
+    assert nacre("review", "--only", "conflict", "--json").json["items"] == []
     (waiting,) = nacre("undo", "--yes", "--json").json["waiting"]
     assert waiting["id"] == doubted["memory"]["id"]
     assert [one["id"] for one in nacre("review", "--json").json["items"]] == [doubted["id"]]
@@ -159,7 +159,7 @@ def test_a_model_over_the_wire_judges_what_waits_and_says_so(nacre: Nacre, user_
             1,
             0,
         )
-        (pair,) = nacre("review", "list", "--only", "conflict", "--json").json["items"]
+        (pair,) = nacre("review", "--only", "conflict", "--json").json["items"]
         judged = pair["judged"]
         assert (judged["relation"], judged["confidence"], judged["model"]) == (
             "contradicts",
@@ -183,11 +183,11 @@ def test_two_memories_that_doubt_each_other_are_one_entry(
                 text.replace("confidence: extracted", f"confidence: extracted\n{link}"),
                 encoding="utf-8",
             )
-    (pair,) = nacre("review", "list", "--only", "conflict", "--json").json["items"]
+    (pair,) = nacre("review", "--only", "conflict", "--json").json["items"]
     assert (pair["memory"]["id"], pair["newer"]["id"]) == (older, newer)
     assert nacre("review", "--json").json["total"] == 1
     nacre("review", "resolve", pair["id"], "keep-both")
-    assert nacre("review", "list", "--only", "conflict", "--json").json["items"] == []
+    assert nacre("review", "--only", "conflict", "--json").json["items"] == []
     assert active(nacre) == {OLD, NEW}
 
 
@@ -217,7 +217,7 @@ def test_edited_older_memory_stays_one_entry_with_its_judgement(
         (user_home / ".nacre" / "config.toml").write_text(config, encoding="utf-8")
         nacre("edit", doubted["memory"]["id"], "--content", edited)
         assert nacre("review", "judge", "--json").json["conflicts"] == 1
-    (pair,) = nacre("review", "list", "--only", "conflict", "--json").json["items"]
+    (pair,) = nacre("review", "--only", "conflict", "--json").json["items"]
     assert (pair["memory"]["content"], pair["newer"]["content"]) == (NEW, edited)
     assert (pair["judged"]["relation"], pair["judged"]["model"], pair["detail"]) == (
         "contradicts",

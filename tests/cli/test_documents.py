@@ -38,15 +38,15 @@ def test_text_removed_from_a_document_waits_for_review(nacre: Nacre, runbook: Pa
     )
     nacre("ingest", str(written(runbook, f"{deploys} {host}")))
     assert len(contents(nacre)) == 2
-    assert "stale" not in nacre("review", "list", "--json").out
+    assert "stale" not in nacre("review", "--json").out
     nacre("ingest", str(written(runbook, deploys)))
-    (waiting,) = nacre("review", "list", "--only", "doubt", "--json").json["items"]
+    (waiting,) = nacre("review", "--only", "doubt", "--json").json["items"]
     content = waiting["memory"]["content"]
     assert (content, waiting["why"]) == ("The staging host is called walnut.", "stale")
     assert content in contents(nacre)
     nacre("review", "drop", waiting["id"], "--yes")
     assert contents(nacre) == ["We deploy on Mondays."]
-    assert nacre("review", "list", "--only", "doubt", "--json").json["items"] == []
+    assert nacre("review", "--only", "doubt", "--json").json["items"] == []
 
 
 def test_memory_waiting_as_outdated_is_found_with_a_mark(nacre: Nacre, runbook: Path) -> None:
@@ -57,7 +57,7 @@ def test_memory_waiting_as_outdated_is_found_with_a_mark(nacre: Nacre, runbook: 
     why = "its document does not say it any more"
     nacre("ingest", str(written(runbook, f"{deploys} {host}")))
     nacre("ingest", str(written(runbook, deploys)))
-    nacre("review", "list")
+    nacre("review")
     asked = ("recall", "what is the staging host called?")
     (hit,) = nacre(*asked, "--json").json["hits"]
     assert hit["doubt"] == why
@@ -77,9 +77,9 @@ def test_a_candidate_of_words_that_a_document_took_back_is_gone(
 ) -> None:
     said = "We should probably move the queue to Redis, I think, since the old one loses jobs at night."
     nacre("ingest", str(written(runbook, said, "For now we use SQLite for the prototype.")))
-    before = nacre("review", "list", "--only", "candidate", "--json").json["items"]
+    before = nacre("review", "--only", "candidate", "--json").json["items"]
     nacre("ingest", str(written(runbook, "Nothing is settled.")))
-    after = nacre("review", "list", "--only", "candidate", "--json").json["items"]
+    after = nacre("review", "--only", "candidate", "--json").json["items"]
     assert (len(before), len(after)) == (1, 0)
 
 

@@ -83,7 +83,7 @@ def test_gap_becomes_a_project_todo_and_reopens_when_done(
 ) -> None:
     asked(nacre, PORT, options=("--project", "hive"))
     (gap,) = gaps(nacre)
-    stored = nacre("review", "gaps", "todo", gap["id"], "--json").json["memory_id"]
+    stored = nacre("review", "gaps", "--todo", gap["id"], "--json").json["memory_id"]
     made = nacre("show", stored, "--json").json["memory"]
     assert (made["content"], made["kind"], made["project"]) == (
         f"Write down: {PORT}",
@@ -100,7 +100,7 @@ def test_gap_becomes_a_project_todo_and_reopens_when_done(
 def test_dismissed_gap_stays_away_in_other_words(nacre: Nacre) -> None:
     asked(nacre, PORT, COFFEE)
     port = next(one for one in gaps(nacre) if one["question"] == PORT)
-    assert f"Dismissed: {PORT}" in nacre("review", "gaps", "dismiss", port["id"]).out
+    assert f"Dismissed: {PORT}" in nacre("review", "gaps", "--dismiss", port["id"]).out
     asked(nacre, PORT_IN_SHORT, PORT)
     assert [one["question"] for one in gaps(nacre)] == [COFFEE]
 
@@ -108,7 +108,7 @@ def test_dismissed_gap_stays_away_in_other_words(nacre: Nacre) -> None:
 @pytest.mark.usefixtures("known")
 def test_an_id_that_names_no_gap_is_refused(nacre: Nacre) -> None:
     asked(nacre, PORT)
-    for command in ("todo", "dismiss"):
+    for command in ("--todo", "--dismiss"):
         assert (
             "nacre review gaps lists" in nacre("review", "gaps", command, "ffffffff", code=None).err
         )

@@ -443,7 +443,7 @@ def test_handoffs_and_reviews_follow_a_rename_and_its_undo(
     nacre("context", "--handoff", "--store", "The drain is next.", "--folder", str(mill))
 
     def held() -> tuple[str, set[str]]:
-        found = nacre("review", "list", "--only", "candidate", "--json").json["items"]
+        found = nacre("review", "--only", "candidate", "--json").json["items"]
         told = nacre("context", "--handoff", "--folder", str(mill), "--json").json
         assert "The drain is next." in told["handoff"]["content"]
         return told["project"], {one["memory"]["project"] for one in found}
@@ -454,7 +454,7 @@ def test_handoffs_and_reviews_follow_a_rename_and_its_undo(
     nacre("undo", done["operation"], "--yes")
     assert held() == ("mill", {"mill"})
     nacre("project", "rename", "mill", "stones")
-    candidate = nacre("review", "list", "--only", "candidate", "--json").json["items"][0]["id"]
+    candidate = nacre("review", "--only", "candidate", "--json").json["items"][0]["id"]
     nacre("review", "keep", candidate)
     assert {one["project"] for one in nacre("list", "--json").json["memories"]} == {"stones"}
 

@@ -29,7 +29,7 @@ def test_questions_are_listed_with_how_to_answer_and_answered_by_their_id(
     (question,) = nacre("review", "reflect", "--json").json["questions"]
     question_id = f"{question['first']['id'][-8:]}+{question['second']['id'][-8:]}"
     assert question_id in shown
-    done = nacre("review", "reflect", "answer", question_id, "--link", "depends_on").out
+    done = nacre("review", "reflect", question_id, "--link", "depends_on").out
     assert done.startswith("Linked")
     (link,) = nacre("show", scale[1], "--json").json["links"]
     assert (link["rel"], link["other"], link["origin"]) == ("depends_on", scale[0], "reflect")
@@ -38,7 +38,7 @@ def test_questions_are_listed_with_how_to_answer_and_answered_by_their_id(
 
 def test_a_sentence_is_stored(nacre: Nacre, scale: tuple[str, str]) -> None:
     said = "The port is an argument since there are two computers."
-    answered = nacre("review", "reflect", "answer", "+".join(scale), said, "--json").json
+    answered = nacre("review", "reflect", "+".join(scale), said, "--json").json
     assert (answered["action"], answered["stored"]["content"]) == ("stored", said)
 
 
@@ -79,7 +79,7 @@ def test_on_a_terminal_a_contradiction_is_settled_and_a_sentence_stored(
     terminal("review", "reflect", typed="It was raised for the videos.\n")
     assert nacre("list", "--json").json["total"] == 3
     assert "Settled" in terminal("review", "reflect", typed="n\n").out
-    assert nacre("review", "list", "--only", "conflict", "--json").json["items"] == []
+    assert nacre("review", "--only", "conflict", "--json").json["items"] == []
 
 
 def test_an_agent_sees_the_questions_and_may_not_answer(
@@ -87,5 +87,5 @@ def test_an_agent_sees_the_questions_and_may_not_answer(
 ) -> None:
     monkeypatch.setenv("CLAUDECODE", "1")
     assert len(nacre("review", "reflect", "--json").json["questions"]) == 1
-    refused = nacre("review", "reflect", "answer", "+".join(scale), "--skip", "--json", code=None)
+    refused = nacre("review", "reflect", "+".join(scale), "--skip", "--json", code=None)
     assert refused.error["code"] == "owner_only"

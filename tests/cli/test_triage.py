@@ -48,7 +48,7 @@ def memories(nacre: Nacre) -> set[str]:
 def left(nacre: Nacre) -> list[str]:
     return [
         one["memory"]["content"]
-        for one in nacre("review", "list", "--only", "candidate", "--json").json["items"]
+        for one in nacre("review", "--only", "candidate", "--json").json["items"]
     ]
 
 
@@ -246,14 +246,14 @@ def test_contradicted_memory_is_shown_with_its_successor_and_replaced(
     terminal.press("d").until("in conflict")
     assert terminal.press("q").end() == 0
     assert len(memories(nacre)) == 2
-    assert len(nacre("review", "list", "--only", "conflict", "--json").json["items"]) == 1
+    assert len(nacre("review", "--only", "conflict", "--json").json["items"]) == 1
 
 
 def test_what_another_process_decided_meanwhile_is_told_and_skipped(
     triage: Callable[..., Terminal], nacre: Nacre, waiting: list[str]
 ) -> None:
     terminal = triage()
-    gone = nacre("review", "list", "--only", "candidate", "--json").json["items"][0]["memory"]["id"]
+    gone = nacre("review", "--only", "candidate", "--json").json["items"][0]["memory"]["id"]
     nacre("review", "drop", gone)
     terminal.press("k").until("there is no memory")
     terminal.press("s").until(waiting[1][:40])
@@ -362,7 +362,7 @@ def test_all_that_waits_is_counted_and_gone_through(
             user_home / ".claude" / "projects" / "-code-acme" / f"s{number}.jsonl", records
         )
     nacre("ingest")
-    total = nacre("review", "list", "--only", "candidate", "--json").json["total"]
+    total = nacre("review", "--only", "candidate", "--json").json["total"]
     assert total > 50
     assert f"{total} left" in triage().shown.decode()
 

@@ -93,8 +93,8 @@ def test_bad_memory_waits_for_review_and_is_kept_or_retired(
 ) -> None:
     assert nacre("review").out == "Nothing is pending.\n"
     assert "bad" in nacre("review", "feedback", falcon, kettle, "--bad").out
-    waiting = nacre("review", "list", "--only", "doubt", "--json").json["items"]
-    assert waiting == nacre("review", "list", "--only", "doubt", "--json").json["items"]
+    waiting = nacre("review", "--only", "doubt", "--json").json["items"]
+    assert waiting == nacre("review", "--only", "doubt", "--json").json["items"]
     assert [(item["id"], item["why"]) for item in waiting] == [
         (falcon, "manual"),
         (kettle, "manual"),
@@ -109,7 +109,7 @@ def test_bad_memory_waits_for_review_and_is_kept_or_retired(
         nacre("show", kettle, "--json").json["memory"]["retired"]["reason"]
         == "review: you called it bad"
     )
-    assert nacre("review", "list", "--only", "doubt", "--json").json["items"] == []
+    assert nacre("review", "--only", "doubt", "--json").json["items"] == []
     assert (
         "is not waiting for review"
         in nacre("review", "keep", falcon, "--json", code=3).error["message"]

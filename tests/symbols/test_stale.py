@@ -116,12 +116,12 @@ def test_what_is_kept_or_no_longer_stale_leaves_the_review(nacre: Nacre, tmp_pat
     remember("src/oven.py shuts by itself.", "door")
     edits(nacre, tmp_path, "/code/acme-billing/src/oven.py", sessions=5)
     kept, evergreen = (
-        one["id"] for one in nacre("review", "list", "--only", "doubt", "--json").json["items"]
+        one["id"] for one in nacre("review", "--only", "doubt", "--json").json["items"]
     )
     nacre("review", "keep", kept)
     nacre("edit", evergreen, "--evergreen")
     edits(nacre, tmp_path, "/code/acme-billing/src/oven.py", sessions=6)
-    assert nacre("review", "list", "--only", "doubt", "--json").json["items"] == []
+    assert nacre("review", "--only", "doubt", "--json").json["items"] == []
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ from nacre.cli.options import (
 )
 from nacre.data import forget as forgetting
 from nacre.data import history as committing
-from nacre.errors import InvalidInputError
+from nacre.errors import InvalidInputError, NotFoundError
 from nacre.redact import redactor as nacre_redact
 from nacre.setup import examples as example_sessions
 
@@ -155,7 +155,7 @@ def _answer_diff(run: Run, reference: str | None) -> None:
 @command(
     "undo", examples=["nacre undo", "nacre undo 5f0c2a4d --dry-run", "nacre undo 5f0c2a4d --yes"]
 )
-@argument("undo", "operation", metavar="[OPERATION]")
+@argument("undo", "operation", metavar="[OPERATION|ITEM]")
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 @option("undo", "force", help="Keep both versions where the same text was changed since.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
@@ -165,9 +165,23 @@ def undo(run: Run, operation: str | None, dry_run: bool, force: bool, yes: bool)
 
     Without an id, the last operation that is not undone yet; repeated calls go further back. Memories it created are
     retired, changes are reverted, review decisions become pending again, and later changes are kept. An undo of
-    memories is itself an operation and can be undone; a candidate that is pending again is decided again. On a
-    terminal it asks first; elsewhere it needs an id or --yes.
+    memories is itself an operation and can be undone; a candidate that is pending again is decided again. The id of an
+    item of nacre review undoes the last decision about it. On a terminal it asks first; elsewhere it needs an id or
+    --yes.
     """
+    try:
+        _undo(run, operation, dry_run=dry_run, force=force, yes=yes)
+    except NotFoundError as absent:
+        if operation is None or dry_run:
+            raise
+        try:
+            memory: Memory = operations.perform(run, "review-undo", reference=operation)
+        except NotFoundError:
+            raise absent from None
+        run.answer(memory, lambda paper: hits.render_outcomes(paper, "Pending again", [memory]))
+
+
+def _undo(run: Run, operation: str | None, *, dry_run: bool, force: bool, yes: bool) -> None:
     is_seen = run.is_interactive and not yes
     if dry_run or is_seen or not (yes or operation):
         plan: Undoing = operations.perform(run, "undo-plan", operation=operation, force=force)

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from nacre.base import text
 from nacre.cli import hits, operations, output, terminal
-from nacre.cli.command import DefaultGroup, Paper, Run, Span, bold, command, dim, joined
+from nacre.cli.command import TEXT, DefaultGroup, Paper, Run, Span, bold, command, dim, joined
 from nacre.cli.memories import answer_todo
 from nacre.cli.options import (
     SESSION,
@@ -60,13 +61,14 @@ _DONE = {
     cls=DefaultGroup,
     places={name: f"review:{name}" for name in ("feedback", "gaps", "reflect")},
     examples=[
-        "nacre review",
+        "nacre review --only candidate --json",
         "nacre review keep 5f0c2a4d",
         "nacre review resolve 5f0c2a4d keep-new",
     ],
 )
+@options("review", "project", "only", "limit", "offset")
 @click.pass_context
-def review(context: click.Context) -> None:
+def review(context: click.Context, /, **wanted: Any) -> None:
     """Go through pending items: keep, change or drop them.
 
     Two memories wait where one says otherwise than the other and nacre cannot tell which holds. A memory waits when an
@@ -74,26 +76,18 @@ def review(context: click.Context) -> None:
     Candidates may be worth remembering; no agent is told them, and they are deleted after 90 days.
 
     On a terminal all of them are shown, one after another: a key keeps it, edits it, merges it into another memory,
-    drops it, skips it, or undoes the last decision. Elsewhere it lists them, as nacre review list does.
+    drops it, skips it, or undoes the last decision. Elsewhere, and with options, it lists conflicts, then memories in
+    doubt, then candidates.
     """
     if context.invoked_subcommand is not None:
         return
     run: Run = context.obj
-    if terminal.can_be_drawn(run):
+    is_narrowed = any(
+        context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in wanted
+    )
+    if not is_narrowed and terminal.can_be_drawn(run):
         terminal.go_through(run, operations.ask(run, "review", limit=0).items)
-    else:
-        _list(run)
-
-
-@review.command("list", examples=["nacre review list", "nacre review list --only candidate --json"])
-@options("review", "project", "only", "limit", "offset")
-@click.pass_obj
-def list_items(run: Run, /, **wanted: Any) -> None:
-    """List pending items: conflicts, then memories in doubt, then candidates."""
-    _list(run, **wanted)
-
-
-def _list(run: Run, **wanted: Any) -> None:
+        return
     page: PendingPage = operations.ask(run, "review", **wanted)
     run.answer(page, lambda paper: _render(paper, page))
 
@@ -174,32 +168,19 @@ def resolve(run: Run, reference: str, choice: str, reason: str | None) -> None:
     run.answer(settled, lambda paper: paper.line(bold("Settled"), told, hang=2))
 
 
-@review.command("undo", examples=["nacre review undo 5f0c2a4d"])
-@argument("review-undo", "reference", metavar="ID")
-@click.pass_obj
-def undo(run: Run, reference: str) -> None:
-    """Revert the last decision about a pending item, which is then pending again.
-
-    A candidate that was kept or dropped can be brought back for a day.
-    """
-    memory: Memory = operations.perform(run, "review-undo", reference=reference)
-    run.answer(memory, lambda paper: hits.render_outcomes(paper, "Waits again", [memory]))
-
-
 @review.command("judge", examples=["nacre review judge", "nacre review judge --json"])
-@click.option("--quiet", "-q", is_flag=True, help="Say nothing when all went well.")
 @click.option(
-    "--background", is_flag=True, hidden=True, help="Nobody asked for it in so many words."
+    "--background", is_flag=True, hidden=True, help="Run as background work, without output."
 )
 @click.pass_obj
-def judge(run: Run, quiet: bool, background: bool) -> None:
+def judge(run: Run, background: bool) -> None:
     """Let the model judge pending items now.
 
     New memories wait in a queue, and are judged in the background where models.background is on.
     """
     with output.shown(run) as notify:
         report: JudgeReport = operations.perform(run, "review-judge", notify, background=background)
-    if not quiet or run.as_json:
+    if not background:
         run.answer(report, lambda paper: _render_judged(paper, report))
 
 
@@ -308,56 +289,40 @@ _ASKED = (
 _ASKED_WHICH = "Keep the (n)ewer one, the (o)lder one, (b)oth. Or a sentence; Enter: later, (q)uit"
 
 
-@click.group(
+@command(
     "reflect",
-    cls=DefaultGroup,
     examples=[
         "nacre review reflect",
-        "nacre review reflect answer 5f0c2a4d+91d0a4be --link depends_on",
-        'nacre review reflect answer 5f0c2a4d+91d0a4be "The cache is there because the API is slow."',
+        "nacre review reflect 5f0c2a4d+91d0a4be --link depends_on",
+        'nacre review reflect 5f0c2a4d+91d0a4be "The cache is there because the API is slow."',
     ],
 )
+@argument("reflect-answer", "reference", metavar="[ID]", required=False)
+@argument("reflect-answer", "text", metavar="[TEXT]", required=False)
 @option("reflect", "limit", "--limit", "-n")
 @option("reflect", "project", help="About this project only; . is the one of this folder.")
-@click.pass_context
-def reflect(context: click.Context, limit: int, project: str | None) -> None:
+@options("reflect-answer", "link", "keep", "skip", "lesson")
+@click.pass_obj
+def reflect(
+    run: Run, /, reference: str | None, limit: int, project: str | None, **answer: Any
+) -> None:
     """Record how unconnected memories relate to each other.
 
     Asked are first those that contradict each other, then those near in meaning, or with a name in common, that no link
     connects. What you answer becomes a link or a memory. On a terminal you are asked about one after another.
-    """
-    if context.invoked_subcommand is not None:
-        return
-    run: Run = context.obj
-    if run.is_interactive and not run.as_json:
-        _ask(run)
-    else:
-        _list_reflect(run, limit=limit, project=find_project(run, project))
-
-
-@reflect.command(
-    "answer",
-    examples=[
-        "nacre review reflect answer 5f0c2a4d+91d0a4be --link part_of",
-        "nacre review reflect answer 5f0c2a4d+91d0a4be --keep keep-new",
-        "nacre review reflect answer 5f0c2a4d+91d0a4be --skip",
-    ],
-)
-@argument("reflect-answer", "reference", metavar="ID")
-@argument("reflect-answer", "text", metavar="[TEXT]", required=False)
-@option("reflect-answer", "link")
-@option("reflect-answer", "keep")
-@option("reflect-answer", "skip")
-@option("reflect-answer", "lesson")
-@click.pass_obj
-def answer(run: Run, /, **asked: Any) -> None:
-    """Answer a question, or state how two memories relate.
 
     ID is two memories joined by +. --link says how the first relates to the second; a sentence is stored, with a link
     to both; --keep settles a contradiction. nacre undo takes it back.
     """
-    done: Reflected = operations.perform(run, "reflect-answer", **asked)
-    run.answer(done, lambda paper: _render_answers(paper, [done]))
+    if reference:
+        done: Reflected = operations.perform(run, "reflect-answer", reference=reference, **answer)
+        run.answer(done, lambda paper: _render_answers(paper, [done]))
+    elif any(answer.values()):
+        raise click.UsageError("an answer needs an ID", click.get_current_context())
+    elif run.is_interactive and not run.as_json:
+        _ask(run)
+    else:
+        _list_reflect(run, limit=limit, project=find_project(run, project))
 
 
 def _list_reflect(run: Run, *, limit: int, project: str | None) -> None:
@@ -426,7 +391,7 @@ def _render_questions(paper: Paper, found: Reflection) -> None:
     more = f"{count(left, 'more question')}; " if left else ""
     paper.line(
         dim(
-            f'{more}nacre review reflect answer ID --link …, "a sentence" or --skip; nacre review reflect asks you'
+            f'{more}nacre review reflect ID --link …, "a sentence" or --skip; nacre review reflect asks you'
         ),
         hang=2,
     )
@@ -585,13 +550,12 @@ _WORDINGS_SHOWN = 3
 _CHARACTERS_GAPS = 160
 
 
-@click.group(
+@command(
     "gaps",
-    cls=DefaultGroup,
     examples=[
         "nacre review gaps",
         "nacre review gaps --project . --min-times 2",
-        "nacre review gaps todo 5f0c2a4d",
+        "nacre review gaps --todo 5f0c2a4d",
     ],
 )
 @option("unanswered", "days")
@@ -600,41 +564,31 @@ _CHARACTERS_GAPS = 160
 )
 @option("unanswered", "min_times")
 @option("unanswered", "limit", "--limit", "-n")
-@click.pass_context
+@click.option("--todo", metavar="ID", type=TEXT, help="Store a todo to write the answer down.")
+@click.option("--dismiss", metavar="ID", type=TEXT, help="Hide a gap in all its wordings.")
+@click.pass_obj
 def gaps(
-    context: click.Context, days: int, project: str | None, min_times: int, limit: int
+    run: Run,
+    days: int,
+    project: str | None,
+    min_times: int,
+    limit: int,
+    todo: str | None,
+    dismiss: str | None,
 ) -> None:
     """List questions that nacre could not answer.
 
     Questions that ask the same thing are grouped, the most asked first. Each is asked again before it is shown: a
     question that has an answer by now is closed.
     """
-    if context.invoked_subcommand is None:
-        slug = find_project(context.obj, project)
-        _list_gaps(context.obj, days=days, project=slug, min_times=min_times, limit=limit)
-
-
-@gaps.command(
-    "todo",
-    examples=["nacre review gaps todo 5f0c2a4d", "nacre review gaps todo 5f0c2a4d --importance 8"],
-)
-@argument("unanswered-todo", "reference", metavar="ID")
-@option("unanswered-todo", "importance")
-@click.pass_obj
-def todo(run: Run, reference: str, importance: int) -> None:
-    """Store a todo to write the answer down."""
-    answer_todo(
-        run, operations.perform(run, "unanswered-todo", reference=reference, importance=importance)
-    )
-
-
-@gaps.command("dismiss", examples=["nacre review gaps dismiss 5f0c2a4d"])
-@argument("unanswered-dismiss", "reference", metavar="ID")
-@click.pass_obj
-def dismiss(run: Run, reference: str) -> None:
-    """Hide a gap in all its wordings."""
-    gap: UnansweredQuestion = operations.perform(run, "unanswered-dismiss", reference=reference)
-    run.answer(gap, lambda paper: paper.line("Dismissed: ", bold(gap.question), hang=2))
+    if todo:
+        answer_todo(run, operations.perform(run, "unanswered-todo", reference=todo))
+    elif dismiss:
+        gap: UnansweredQuestion = operations.perform(run, "unanswered-dismiss", reference=dismiss)
+        run.answer(gap, lambda paper: paper.line("Dismissed: ", bold(gap.question), hang=2))
+    else:
+        slug = find_project(run, project)
+        _list_gaps(run, days=days, project=slug, min_times=min_times, limit=limit)
 
 
 def _list_gaps(run: Run, *, days: int, project: str | None, min_times: int, limit: int) -> None:
@@ -671,7 +625,7 @@ def _render_gaps(
     if found.gaps:
         paper.line(
             dim(
-                "nacre review gaps todo ID stores a todo to write it down; nacre review gaps dismiss ID hides it"
+                "nacre review gaps --todo ID stores a todo to write it down; nacre review gaps --dismiss ID hides it"
             ),
             hang=2,
         )

@@ -394,7 +394,7 @@ def judge_in_background(home: Home) -> None:
     if not home.claims.due(to_ms(home.now()) or 0, 1):
         return
     if abs(home.clock() - _tried(home, JUDGE_LOCK)) >= _JUDGE_INTERVAL:
-        _start(home.settings, JUDGE_LOCK, "review", "judge", "--quiet", "--background")
+        _start(home.settings, JUDGE_LOCK, "review", "judge", "--background")
 
 
 # -- The committer ---------------------------------------------------------------------------------

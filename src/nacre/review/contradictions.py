@@ -204,12 +204,6 @@ class GapRequest(Request, frozen=True, kw_only=True):
     reference: GapReference
 
 
-class GapTodoRequest(GapRequest, frozen=True, kw_only=True):
-    """Store a todo to answer a gap."""
-
-    importance: Annotated[int, Meta(description="1 to 10.", ge=1, le=10)] = 6
-
-
 # -- Judging pending memories -------------------------------------------------
 # Memories are judged in small groups: claims first, then reads of the home, then parallel model
 # calls, so that the result does not depend on which answer arrives first. Nothing is written here.
@@ -526,7 +520,7 @@ def find(home: Home, reference: str) -> Pair:
         pairs = [pair for pair in pending(home) if all(_is_in(pair, end) for end in ends)]
     if not pairs:
         raise NotFoundError(
-            f"there is no conflict {reference!r}", hint="nacre review list shows pending items"
+            f"there is no conflict {reference!r}", hint="nacre review shows pending items"
         )
     if len(pairs) > 1:
         names = ", ".join(pair.id for pair in pairs)

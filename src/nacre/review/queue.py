@@ -38,7 +38,6 @@ from nacre.review import contradictions
 from nacre.review.contradictions import (
     RESOLVE,
     GapRequest,
-    GapTodoRequest,
     JudgeReport,
     JudgeWaitingRequest,
     ReflectAnswerRequest,
@@ -499,7 +498,7 @@ def answer(home: Home, request: ReflectAnswerRequest) -> Reflected:
     if len(answers) != 1:
         raise InvalidInputError(
             "an answer needs one of: a link, a sentence, the memory to keep, skip",
-            hint='nacre review reflect answer ID --link depends_on, or "a sentence", or --skip',
+            hint='nacre review reflect ID --link depends_on, or "a sentence", or --skip',
         )
     catch_up(home)
     first, second = _find_pair(home, request.reference)
@@ -748,7 +747,7 @@ def dismiss(home: Home, request: GapRequest) -> UnansweredQuestion:
     return _describe_gap(wordings)
 
 
-def add_todo(home: Home, request: GapTodoRequest) -> StoreOutcome:
+def add_todo(home: Home, request: GapRequest) -> StoreOutcome:
     """Store a todo to write down the answer, in the project that the question concerned most often.
 
     The todo answers the question from then on. Raises NotFoundError, ConflictError, and errors of storing.
@@ -759,7 +758,7 @@ def add_todo(home: Home, request: GapTodoRequest) -> StoreOutcome:
     new = StoreRequest(
         content=f"Write down: {question}",
         kind=Kind.TODO,
-        importance=request.importance,
+        importance=6,
         speaker=Speaker.OWNER,
         project=projects[0][0] if projects else None,
     )

@@ -230,6 +230,7 @@ REVIEW = (
         "values.memory:Memory",
         writes=True,
         owners=True,
+        command="undo",
     ),
     Operation(
         "review-judge",
@@ -275,7 +276,7 @@ REVIEW = (
         "values.review:Reflected",
         writes=True,
         owners=True,
-        command="review reflect answer",
+        command="review reflect",
     ),
     Operation(
         "unanswered",
@@ -286,10 +287,10 @@ REVIEW = (
     Operation(
         "unanswered-todo",
         "review.queue:add_todo",
-        "review.contradictions:GapTodoRequest",
+        "review.contradictions:GapRequest",
         "values.reports:StoreOutcome",
         writes=True,
-        command="review gaps todo",
+        command="review gaps --todo",
         owners=True,
     ),
     Operation(
@@ -298,7 +299,7 @@ REVIEW = (
         "review.contradictions:GapRequest",
         "values.review:UnansweredQuestion",
         writes=True,
-        command="review gaps dismiss",
+        command="review gaps --dismiss",
         owners=True,
     ),
 )

@@ -208,7 +208,7 @@ class Reflected:
 class UnansweredQuestion:
     """A question without an answer, in one or several wordings.
 
-    ``id`` is the end of the id of its latest case, for ``nacre review gaps todo``. ``unsure`` counts the
+    ``id`` is the end of the id of its latest case, for ``nacre review gaps --todo``. ``unsure`` counts the
     cases of ``times`` with results of which none was certain enough to show. ``wordings`` are its
     other wordings.
     """

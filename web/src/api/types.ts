@@ -2589,11 +2589,6 @@ export interface GapRequest {
   reference: string;
 }
 
-export interface GapTodoRequest {
-  reference: string;
-  importance?: number;
-}
-
 export interface GetRequest {
   reference: string;
   update?: boolean;
@@ -3404,7 +3399,7 @@ export interface Operations {
   "reflect": [ReflectRequest, Reflection];
   "reflect-answer": [ReflectAnswerRequest, Reflected];
   "unanswered": [UnansweredRequest, Unanswered];
-  "unanswered-todo": [GapTodoRequest, StoreOutcome];
+  "unanswered-todo": [GapRequest, StoreOutcome];
   "unanswered-dismiss": [GapRequest, UnansweredQuestion];
   "log": [NacreDataUndoLogRequest, Array<Listed>];
   "diff": [DiffRequest, OperationDiff];
