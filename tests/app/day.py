@@ -167,7 +167,7 @@ class Day:
         self.notes.append("deleted")
 
     def _wait_until_read(self, path: Path) -> None:
-        """What is deleted before anybody can have read it is lost: no watcher can help that."""
+        """What is deleted before anybody can have read it is lost: nothing can help that."""
         size = path.stat().st_size
         until = time.monotonic() + _PATIENCE_SECONDS
         while read_of(self.home / ".nacre" / "nacre.db", path) < size:

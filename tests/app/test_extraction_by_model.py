@@ -12,7 +12,6 @@ import pytest
 
 from benchmarks.dataset import DATA
 from nacre.api import MemoryHome
-from nacre.care.watcher import RoundRequest, go_round
 from nacre.errors import (
     BudgetSpentError,
     ModelRefusedError,
@@ -937,7 +936,7 @@ def test_what_is_watched_is_shown_as_a_whole_too(world: World) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done."))
     model = ScriptedModel([found(told())])
     with home(world, model) as memory:
-        report = go_round(memory._home, RoundRequest())
+        report = memory.call("ingest", puts_off=True)
     assert len(report.memories) == 1
     assert "the whole session" in model.prompts[0].shared
 

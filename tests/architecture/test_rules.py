@@ -16,7 +16,7 @@ BENCHMARKS = PROJECT / "benchmarks"
 BROAD_EXCEPT = {
     "nacre_gateway/engine.py",  # a third-party channel must not stop the others
     "base/plugins.py",  # a plugin for another version of nacre may raise anything
-    "serve/homes.py",  # an answer that raises must not end the daemon, nor a failing watcher its requests
+    "serve/homes.py",  # an answer that raises must not end the daemon, nor a failing plugin its requests
     "serve/server.py",  # the daemon's boundary, and its periodic tasks
     "serve/mcp.py",  # the boundary of MCP
     "serve/hook_process.py",  # a hook ends as it should, whatever happens in its thread

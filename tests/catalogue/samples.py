@@ -118,8 +118,6 @@ SAMPLES: dict[str, Sample] = {
     "ingest": Sample({"vectors": False}),
     "ingest-plan": Sample(),
     "ingest-estimate": Sample(),
-    "watch-survey": Sample(),
-    "watch-once": Sample({"seconds": 0}),
     "quickstart": Sample(),
     "context": Sample({"moment": "prompt", "prompt": QUESTION, "folder": "/code/acme-billing"}),
     "context-given": Sample({"session": "claude-code:one", "state": {"given": ["{memory}"]}}),
@@ -223,9 +221,4 @@ SAMPLES: dict[str, Sample] = {
     "eval-list": Sample(),
     "eval-add": Sample({"question": QUESTION, "expects": ["{memory}"]}),
     "eval-remove": Sample({"query_id": "preferences"}),
-    "watcher": Sample(),
-    "watcher-start": Sample(),
-    "watcher-stop": Sample(),
-    "watcher-install": Sample(error="unavailable"),
-    "watcher-uninstall": Sample(error="not_found"),
 }

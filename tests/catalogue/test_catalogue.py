@@ -129,8 +129,6 @@ def test_every_operation_is_answered_in_python(
 ) -> None:
     wrong = {}
     for name in offered_by(Face.PYTHON):
-        if name == "watcher-start":
-            continue  # it leaves a process behind: a test of its own ends that
         request, folder = filled(name), copied(name)
         code = outcome(lambda: nacre.call(name, home=folder, **request))  # noqa: B023 - called at once
         if not fits(name, code):
@@ -154,15 +152,6 @@ def test_every_operation_that_the_daemon_offers_is_answered_by_it(
             if SAMPLES[name].error is None:
                 json.from_plain(answer, CATALOGUE[name].result)
     assert not wrong
-
-
-def test_the_watcher_is_started_and_ended_in_python(home: Path) -> None:
-    begin = "import nacre; print(nacre.call('watcher-start').state)"
-    started = subprocess.run(
-        [sys.executable, "-c", begin], capture_output=True, text=True, check=True
-    )
-    assert started.stdout == "running\n"
-    assert nacre.call("watcher-stop") is True
 
 
 def test_what_the_daemon_must_not_do_it_does_not_know(serving: Serve, home: Path) -> None:

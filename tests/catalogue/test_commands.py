@@ -86,8 +86,6 @@ COMMANDS = {
     "ingest": "ingest --no-vectors",
     "ingest-plan": "ingest --dry-run",
     "ingest-estimate": "ingest --estimate",
-    "watch-survey": "admin watch --dry-run",
-    "watch-once": "admin watch --once --seconds 0",
     "quickstart": "quickstart",
     "context": f"context '{QUESTION}' --folder /code/acme-billing",
     "handoff": "context --handoff --folder /code/acme-billing",
@@ -181,11 +179,6 @@ COMMANDS = {
     "eval-list": "admin eval list",
     "eval-add": f"admin eval add '{QUESTION}' --expect {{memory}}",
     "eval-remove": "admin eval remove preferences",
-    "watcher": "admin watcher status",
-    "watcher-start": "admin watcher start",
-    "watcher-stop": "admin watcher stop",
-    "watcher-install": "serve install --yes",
-    "watcher-uninstall": "serve uninstall",
 }
 """A command for each operation; words in braces as in the samples."""
 
@@ -214,9 +207,8 @@ IN_PARTS = {
 OTHER_OUTCOMES: dict[str, tuple[str | None, ...]] = {
     "embed-try": (None,),
     "embed-switch": (None,),
-    "watcher-install": (None,),
 }
-"""How the command ends where that is not as the sample says: another model is named, or the machine has a service."""
+"""How the command ends where that is not as the sample says: another model is named."""
 
 
 @pytest.fixture(autouse=True)
@@ -236,9 +228,7 @@ def test_every_operation_has_a_command() -> None:
     assert CATALOGUE.keys() - COMMANDS.keys() == WITHOUT_COMMAND
 
 
-@pytest.mark.parametrize(
-    "name", sorted(COMMANDS.keys() - {"watcher-start"})
-)  # it leaves a process behind
+@pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_a_command_does_the_operation(
     name: str,
     nacre: Nacre,

@@ -92,7 +92,7 @@ def test_every_operation_answers_on_a_server_or_says_why_not(
     } == {}
 
 
-@pytest.mark.parametrize("name", ["db-rebuild", "db-reset", "watcher-install"])
+@pytest.mark.parametrize("name", ["db-rebuild", "db-reset"])
 def test_what_replaces_files_or_writes_the_address_into_one_is_refused(
     server_home: Path, name: str
 ) -> None:

@@ -109,7 +109,7 @@ def test_deep_lines_in_spools_and_exports_are_passed_over(
     out = tmp_path / "all.jsonl"
     nacre("data", "export", str(out))
     out.write_bytes(out.read_bytes() + DEEP + b"\n")
-    for spool in ("usage.jsonl", "notes.jsonl", "watcher.health.json", "hosts/wiring.json"):
+    for spool in ("usage.jsonl", "notes.jsonl", "hosts/wiring.json"):
         (home / spool).parent.mkdir(exist_ok=True)
         (home / spool).write_bytes(DEEP + b"\n")
     nacre("data", "import", str(out), "--yes", code=None)

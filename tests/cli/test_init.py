@@ -898,7 +898,7 @@ def test_consent_covers_existing_and_later_sessions(
     assert shown.code == 0, shown.out
     assert "read   1 transcript of " in shown.out
     assert "this is free" in shown.out
-    nacre("admin", "watch", "--once")
+    nacre("ingest", "--background")
     assert len(nacre("sessions", "list", "--json").json["lines"]) == (0 if said else 1)
     nacre("ingest")
     assert len(nacre("sessions", "list", "--json").json["lines"]) == 1

@@ -39,10 +39,9 @@ REFUSED = (
     "data import chats --yes",
     "ingest vault.zip",
     "ingest --no-extract vault.zip",
-    "admin watch --once vault.zip",
-    "admin watch --once --no-learn vault.zip",
-    "admin watch --once --background vault.zip",
-    "admin watch vault.zip",
+    "ingest --background vault.zip",
+    "serve install --yes",
+    "serve uninstall",
 )
 THEIRS = [one for one in CATALOGUE.values() if one.owners is True]
 
@@ -185,7 +184,6 @@ def test_the_python_api_asks_who_asks_too(user_home: Path) -> None:
                 lambda: memory.ingest("notes.md"),
                 lambda: memory.call("ingest", paths=["notes.md"]),
                 lambda: memory.call("ingest", older=True),
-                lambda: memory.call("watch-once", paths=["notes.md"]),
             ):
                 with pytest.raises(OwnerOnlyError):
                     refused()

@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Nacre, Outcome, said, write_transcript
-from tests.cli.test_watching import follow, wait  # noqa: F401 - a fixture, too
+from tests.daemon.conftest import serving  # noqa: F401 - a fixture
+from tests.daemon.test_following import follow, wait  # noqa: F401 - a fixture, too
 
 pytestmark = pytest.mark.skipif(
     os.name != "posix", reason="the stand-in for the command is a script"

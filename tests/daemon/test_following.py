@@ -1,21 +1,157 @@
-"""The daemon follows sessions as a watcher does, gives way to a watcher, and takes over from one."""
+"""The daemon follows sessions: new text is searchable, nothing is lost or doubled, and learning runs beside it."""
 
 from __future__ import annotations
 
+import json
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import pytest
 
-from nacre.care.watcher_install import installation
+from nacre.base.ids import utc_now
+from nacre.care.autostart import installation
+from nacre.care.follow import FORGIVE_SECONDS, Follower, FollowEvent, Pace, Territory
+from nacre.home.home import open_home
+from nacre.readers.adapter import Root, read_head
+from nacre.readers.registry import find_adapter
 from nacre.settings import load_settings
-from tests.cli.conftest import Nacre
-from tests.cli.test_watching import follow, found, say, wait  # noqa: F401 - a fixture, too
+from tests.app.day import Day, differences, held, roots
+from tests.cli.conftest import Nacre, said
 from tests.daemon.conftest import Serving, asked, home
 
 Serve = Callable[..., Serving]
+PATIENCE_SECONDS = 60
+
+
+@pytest.fixture
+def follow(serving: Serve) -> Callable[..., Serving]:
+    """``follow()`` is a daemon that follows sessions."""
+
+    def start(*options: str) -> Serving:
+        daemon = serving(*options)
+        daemon.until("following the sessions")
+        return daemon
+
+    return start
+
+
+def say(
+    home: Path, text: str, number: int, *, folder: str = "-code-mill", session: str = "0a"
+) -> Path:
+    path = home / ".claude" / "projects" / folder / f"{session}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(said("user", text, number, session=session)) + "\n")
+    return path
+
+
+def found(nacre: Nacre, words: str) -> int:
+    return len(nacre("search", words, "--json").json["turns"])
+
+
+def wait(is_so: Callable[[], bool]) -> None:
+    """Until something is so, which is asked again and again."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not is_so():
+        assert time.monotonic() < deadline, "it never came to that"
+
+
+STAND_IN = """#!{python}
+import json, os, signal, sys
+
+def note(words):
+    with open({calls!r}, "a") as calls:
+        calls.write(json.dumps(words) + "\\n")
+
+def end(*_):
+    note(["ended"])
+    sys.exit(1)
+
+signal.signal(signal.SIGTERM, end)
+note(sys.argv[1:])
+if os.path.exists({hangs!r}):
+    signal.pause()
+counts = {{"files": 0, "sessions": 1, "turns": 0, "vectors_made": 3, "vectors_left": 0}}
+print(json.dumps({{**counts, "memories": ["first", "second"]}}))
+"""
+
+
+def test_follower_reads_at_once_and_ends_its_round_when_it_is_stopped(
+    user_home: Path, nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("QUIET_SECONDS", "PAUSE_SECONDS"):
+        monkeypatch.setattr(f"nacre.care.follow.{name}", 0.0)
+    monkeypatch.setattr("nacre.care.follow.GRACE_SECONDS", 20.0)
+    calls, hangs, program = tmp_path / "calls", tmp_path / "hangs", tmp_path / "python"
+    program.write_text(
+        STAND_IN.format(python=sys.executable, calls=str(calls), hangs=str(hangs)), "utf-8"
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    told: Queue[FollowEvent] = Queue()
+    stop = threading.Event()
+
+    def until(kind: str) -> FollowEvent:
+        while (event := told.get(timeout=PATIENCE_SECONDS)).kind != kind:
+            assert event.kind != "problem", event
+        return event
+
+    say(user_home, "The millstone is dressed in March", 1)
+    settings = load_settings()
+    follower = Follower(settings, lambda: open_home(settings), told.put, utc_now)
+    following = threading.Thread(target=follower.run, args=(stop,))
+    following.start()
+    try:
+        until("started")
+        assert until("read").number == 1
+        learned = until("learned")
+        assert learned.line == "learned 2 memories; made 3 vectors"
+        (arguments,) = map(json.loads, calls.read_text(encoding="utf-8").splitlines())
+        assert arguments[3:] == ["ingest", "--json", "--background", "--no-read"]
+        hangs.touch()
+        say(user_home, "The sluice is closed in April", 2)
+        assert until("read").number == 1
+        wait(lambda: calls.read_text(encoding="utf-8").count("\n") == 2)
+        assert found(nacre, "sluice") == 1
+    finally:
+        stop.set()
+        following.join()
+    assert until("stopped").line == "following stopped after 2 turns and 2 memories"
+    assert json.loads(calls.read_text(encoding="utf-8").splitlines()[-1]) == ["ended"]
+    assert told.empty()
+    assert (follower.state.turns, follower.state.memories) == (2, 2)
+
+
+@pytest.mark.parametrize("polls", [False, True], ids=["told", "polling"])
+def test_polling_replaces_notices_that_fail(
+    user_home: Path, nacre: Nacre, monkeypatch: pytest.MonkeyPatch, polls: bool
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("inotify watch limit reached")
+
+    if polls:
+        monkeypatch.setattr("nacre.care.follow.watchfiles.watch", fail)
+    say(user_home, "The weir is opened at six", 1)
+    told: Queue[FollowEvent] = Queue()
+    stop = threading.Event()
+    settings = load_settings()
+    settings = settings.having("extraction.enabled", False)
+    follower = Follower(settings, lambda: open_home(settings), told.put, utc_now)
+    following = threading.Thread(target=follower.run, args=(stop,))
+    following.start()
+    try:
+        wait(lambda: follower.state.turns == 1)
+        wait(lambda: bool(follower.state.why_polling) == polls)
+        say(user_home, "The bell rings when the hopper is empty", 2)
+        wait(lambda: found(nacre, "hopper") == 1)
+    finally:
+        stop.set()
+        following.join()
 
 
 def test_what_is_typed_is_searchable_and_what_it_teaches_is_told(
@@ -29,48 +165,20 @@ def test_what_is_typed_is_searchable_and_what_it_teaches_is_told(
     daemon.until("learned 1 memory")
     hits = asked("recall", {"text": "what is the wheel made of?"})["hits"]
     assert "cast iron" in hits[0]["memory"]["content"]
-    assert asked("hello")["follows"] is True
+    state = asked("hello")["following"]
+    assert (state["turns"], state["memories"], state["last_error"]) == (2, 1, None)
+    assert "2 turns of 1 transcript read" in nacre("serve", "status").out
+    checks = nacre("admin", "doctor", "--json", code=None).json["checks"]
+    assert [check["state"] for check in checks if check["name"] == "following"] == ["ok"]
     assert daemon.end() == 0
-    assert nacre("admin", "watcher", "status", "--json", code=1).json["state"] == "stopped"
+    assert "following stopped after 2 turns" in daemon.said[-1]
 
 
-def test_a_daemon_beside_a_watcher_leaves_the_sessions_to_it(
-    user_home: Path,
-    serving: Serve,
-    process: Nacre,
-    follow: Callable[..., Any],  # noqa: F811 - the fixture
-) -> None:
-    watcher = follow()
-    daemon = serving()
-    daemon.until("another watcher follows the sessions")
-    assert asked("hello")["follows"] is False
-    assert asked("list")["total"] == 0
-    watcher.end()
-    assert (
-        process("admin", "watcher", "start", "--json").json["health"]["pid"] == daemon.process.pid
-    )
-    daemon.until("following the sessions")
-
-
-def test_the_daemons_watcher_is_stopped_and_started_as_any(
-    user_home: Path, serving: Serve, process: Nacre
-) -> None:
-    daemon = serving()
-    daemon.until("following the sessions")
-    assert process("admin", "watch", "--json", code=4).error["code"] == "conflict"
-    assert process("admin", "watcher", "stop", "--json").json["state"] == "stopped"
-    daemon.until("stopped")
-    assert asked("hello")["follows"] is False
-    assert (
-        process("admin", "watcher", "start", "--json").json["health"]["pid"] == daemon.process.pid
-    )
-    daemon.until("following the sessions")
-
-
-def test_it_follows_nothing_where_that_is_off(serving: Serve, process: Nacre) -> None:
+def test_it_follows_nothing_where_that_is_off(serving: Serve, nacre: Nacre) -> None:
     serving(environ={"NACRE_DAEMON_WATCH": "false"})
     wait(lambda: asked("hello")["is_warm"])
-    assert process("admin", "watcher", "status", "--json", code=1).json["state"] == "never"
+    assert asked("hello")["following"] is None
+    assert "not followed" in nacre("serve", "status").out
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="systemd")
@@ -81,3 +189,163 @@ def test_what_is_installed_for_the_system_to_start_serves(serving: Serve, user_h
     assert words[-2:] == ["serve", "--log"]
     assert 'Environment="NACRE_HOME=' in unit
     assert home() == user_home / ".nacre"
+
+
+def test_files_in_folders_that_are_made_just_now_are_found(
+    user_home: Path, follow: Any, nacre: Nacre
+) -> None:
+    say(user_home, "The weir is opened at six", 1)
+    following = follow()
+    say(
+        user_home,
+        "The bell rings when the hopper is empty",
+        2,
+        folder="-code-bell/deep/deeper",
+        session="0b",
+    )
+    wait(lambda: found(nacre, "hopper") == 1)
+    assert following.end() == 0
+
+
+def test_a_tool_that_is_used_for_the_first_time_is_followed(
+    user_home: Path, follow: Any, nacre: Nacre
+) -> None:
+    follow()
+    say(user_home, "The weir is opened at six", 1)
+    wait(lambda: found(nacre, "weir") == 1)
+
+
+def test_a_database_that_is_made_anew_is_noticed(
+    user_home: Path, follow: Any, nacre: Nacre
+) -> None:
+    say(user_home, "The weir is opened at six", 1)
+    follow()
+    wait(lambda: found(nacre, "weir") == 1)
+    nacre("admin", "db", "rebuild", "--yes")
+    say(user_home, "The granary is locked at night", 2)
+    wait(lambda: found(nacre, "granary") >= 1)
+    assert nacre("admin", "db", "stats", "--json").json["tools"][0]["turns"] == 2
+
+
+def test_ingesting_beside_the_daemon_reads_nothing_twice(
+    user_home: Path, follow: Any, nacre: Nacre
+) -> None:
+    follow()
+    for number in range(5):
+        say(user_home, f"Sack {number} stands in the granary", number)
+        nacre("ingest")
+    wait(lambda: nacre("admin", "db", "stats", "--json").json["tools"][0]["turns"] == 5)
+    assert found(nacre, "granary") == 5
+
+
+def test_what_cannot_be_read_is_told_once_and_stops_nothing(
+    user_home: Path, follow: Any, nacre: Nacre
+) -> None:
+    path = say(user_home, "The weir is opened at six", 1, session="0b")
+    path.with_name("odd.jsonl").symlink_to(user_home / "nowhere.jsonl")
+    daemon = follow()
+    assert "odd.jsonl" in daemon.until("problem: ")
+    wait(lambda: found(nacre, "weir") == 1)
+    checks = nacre("admin", "doctor", "--json", code=None).json["checks"]
+    assert any(check["name"] == "following" and "odd.jsonl" in check["detail"] for check in checks)
+    assert "odd.jsonl" in nacre("serve", "status").out
+
+
+@pytest.mark.parametrize("seed", [4, 5])
+def test_of_a_day_of_many_agents_nothing_is_missed_and_nothing_doubled(
+    user_home: Path,
+    tmp_path: Path,
+    follow: Any,
+    process: Nacre,
+    monkeypatch: pytest.MonkeyPatch,
+    seed: int,
+) -> None:
+    monkeypatch.setenv("NACRE_INGEST_ROOTS", roots(user_home))
+    day = Day(user_home, tmp_path / "attic", seed, sessions=15)
+    day.attic.mkdir()
+    followings = [follow()]
+
+    def crash() -> None:
+        followings[-1].process.kill()
+        followings.append(follow())
+
+    day.live(0.0, {0.3: lambda: process("ingest"), 0.6: crash})
+    assert followings[-1].end() == 0
+    process("ingest")
+    day.bring_back()
+    fresh = tmp_path / "fresh"
+    process("ingest", "--no-extract", environ={"NACRE_HOME": str(fresh)})
+    assert differences(held(user_home / ".nacre" / "nacre.db"), held(fresh / "nacre.db")) == []
+
+
+def test_the_log_of_a_database_stands_for_the_database() -> None:
+    territory = Territory((Root(Path("/code"), ("*/state.db",)),))
+    for name in ("state.db", "state.db-wal", "state.db-journal"):
+        assert territory.transcript(Path("/code/mill") / name) == Path("/code/mill/state.db")
+    assert territory.transcript(Path("/code/mill/other.db-wal")) is None
+    assert not territory.is_hint(Path("/code/mill/state.db-shm"))
+
+
+def test_only_folders_with_transcripts_are_watched(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "sessions").mkdir()
+    (tmp_path / "cache").mkdir()
+    territory = Territory((Root(tmp_path, ("sessions/**/*.jsonl", "archive/*.jsonl", "*.json")),))
+    assert territory.deep() == [tmp_path / "sessions"]
+    assert territory.flat() == [tmp_path]
+    assert territory.missing() == [tmp_path / "archive"]
+
+
+def test_a_torn_transcript_that_was_renamed_is_not_taken_for_plain_text(tmp_path: Path) -> None:
+    path = tmp_path / "7d9c.jsonl.reset.2026-11-20T10-00-00.000Z"
+    path.write_text('{"type": "session", "vers')
+    assert find_adapter(read_head(path)) is None
+
+
+def test_after_sleep_or_a_clock_that_was_set_everything_is_looked_at() -> None:
+    for jump in (3_600.0, -3_600.0):
+        pace = Pace(0.0, interval=120.0)
+        pace.looked(0.0, 0.1, polling=False)
+        pace.notice_jump(1_000.0, 1.0)
+        assert not pace.is_time("look", 2.0)
+        pace.notice_jump(1_000.0 + jump, 2.0)
+        assert pace.is_time("look", 2.0)
+
+
+def test_slow_scans_are_rare_and_hints_add_none() -> None:
+    pace = Pace(0.0, interval=120.0)
+    pace.looked(0.0, 3.0, polling=False)
+    pace.look_soon(3.5)
+    assert not pace.is_time("look", 60.0)
+    assert pace.is_time("look", 64.0)
+    pace.looked(64.0, 67.0, polling=False)
+    assert not pace.is_time("look", 300.0)
+
+
+def test_learning_waits_for_a_pause_but_not_for_ever() -> None:
+    pace = Pace(0.0)
+    pace.begin_round(0.0)
+    pace.learned(1.0, more=False)
+    for second in range(20, 40):
+        pace.has_read(float(second))
+        if pace.is_time_to_learn(second + 0.5):
+            break
+    assert second == 35
+    pace.begin_round(36.0)
+    pace.learned(40.0, more=False)
+    pace.has_read(40.0)
+    assert not pace.is_time_to_learn(44.0)
+    assert pace.is_time_to_learn(50.0)
+
+
+def test_what_fails_is_tried_again_ever_more_seldom() -> None:
+    pace, now, pauses = Pace(0.0), 0.0, []
+    for _ in range(9):
+        pace.failed(now)
+        began = now
+        while not pace.is_time("retry", now):
+            now += 1.0
+        pauses.append(now - began)
+    assert pauses[:4] == [5.0, 10.0, 20.0, 40.0]
+    assert pauses[-1] == 300.0 < FORGIVE_SECONDS

@@ -14,7 +14,7 @@ from nacre.home.home import open_home
 from nacre.memories.store import get
 from nacre.memories.vectors import embed_pending
 from nacre.protocols import Embedder
-from nacre.serve.server import Daemon, DaemonOptions, Voice
+from nacre.serve.server import Daemon, DaemonOptions
 from nacre.settings import Settings
 from tests.app.conftest import WordEmbedder, World
 from tests.daemon.test_life import wait
@@ -39,7 +39,7 @@ def beginning(world: World, may_load: threading.Event) -> Iterator[str]:
         settings,
         lambda: open_home(settings, load_embedder=load),
         DaemonOptions(watches=False),
-        Voice(lambda _: None, lambda _: None),
+        lambda _: None,
     )
     thread = threading.Thread(target=daemon.run, args=(stop,))
     thread.start()

@@ -14,9 +14,9 @@ import httpx2 as httpx
 import pytest
 
 from nacre import __version__
-from nacre.cli.watch import _DOOR, serve
+from nacre.cli.daemon import _DOOR, serve
 from nacre.home.home import open_home
-from nacre.serve.server import Daemon, DaemonOptions, Voice
+from nacre.serve.server import Daemon, DaemonOptions
 from nacre.serve.server_web import Door
 from nacre.settings import load_settings
 from nacre.values.memory import Face
@@ -90,7 +90,7 @@ class Inside:
             settings,
             lambda: open_home(replace(load_settings(settings.home), face=Face.DAEMON)),
             DaemonOptions(watches=False, http=door, version=__version__),
-            Voice(self._tell, lambda _: None),
+            self._tell,
         )
         self._thread = threading.Thread(target=daemon.run, args=(self._stop,), name="daemon")
         self._thread.start()

@@ -12,7 +12,7 @@ from tests.catalogue.conftest import copied, filled, home, known  # noqa: F401 -
 from tests.catalogue.samples import SAMPLES
 from tests.web_server.conftest import Site
 
-LATE = ("forget", "scrub", "quickstart", "hosts-wire", "config-set", "watcher-install")
+LATE = ("forget", "scrub", "quickstart", "hosts-wire", "config-set")
 """What changes more than the others can do with comes last."""
 
 

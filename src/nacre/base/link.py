@@ -205,11 +205,11 @@ _PATH_VARIABLES = ("NACRE_CONFIG", "NACRE_DB")
 def start_daemon(
     home: str, environ: Mapping[str, str], *options: str
 ) -> subprocess.Popen[bytes] | None:
-    """Start the daemon of a home, which ends when idle; do nothing if its lock is held.
+    """Start the daemon of a home, which ends when idle; do nothing if its lock is held, or if it could not be asked.
 
     Raises OSError.
     """
-    if locks.is_held(Path(home) / LOCK):
+    if not hasattr(socket, "AF_UNIX") or locks.is_held(Path(home) / LOCK):
         return None
     return start_process(home, environ, "serve", "--log", "--idle", *options)
 

@@ -1,28 +1,41 @@
-"""Following transcripts: watched folders, change notices, the pace of the watcher, and its health."""
+"""Following transcripts: watched folders, change notices, pace, and rounds of learning in a separate process.
+
+New text is searchable within two seconds, and learned from afterwards.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import math
-import os
 import queue
+import signal
+import subprocess
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import watchfiles
 
-from nacre.base import files, json
-from nacre.base.locks import FileLock
-from nacre.base.times import shown_minute
-from nacre.errors import ConflictError, NotFoundError, UnusableStoreError
+from nacre.base import json
+from nacre.base.ids import Clock, to_ms
+from nacre.base.link import environment_of, program
+from nacre.base.text import count
+from nacre.errors import NacreError
 from nacre.home.home import Home
+from nacre.home.parsing import Job
 from nacre.learn import discovery
+from nacre.learn.discovery import FoundFile
+from nacre.learn.ingest import read_changed, unread
+from nacre.learn.learn import is_due
+from nacre.readers.adapter import SUFFIXES as DATABASES
 from nacre.readers.adapter import Root, log_of
+from nacre.settings import Settings
+from nacre.values.reports import Following, IngestReport
 
 _LOGS = ("-wal", "-journal")
 """Suffixes of files that a database writes next to itself; their changes are the database's."""
@@ -32,11 +45,10 @@ _IGNORED = ("-shm", ".lock", ".tmp")
 
 @dataclass(frozen=True, slots=True)
 class Territory:
-    """Roots of tools, folders with only transcripts, and single files."""
+    """Roots of tools, and folders with only transcripts."""
 
     roots: tuple[Root, ...]
     folders: tuple[Path, ...] = ()
-    files: tuple[Path, ...] = ()
     scattered: tuple[Path, ...] = ()
     """Folders of tools whose transcripts consist of several files: any change may belong to one."""
 
@@ -75,14 +87,13 @@ class Territory:
                 fixed = list(takewhile(lambda part: "*" not in part, above))
                 yield root.folder.joinpath(*fixed), len(fixed) < len(above)
         yield from ((folder, True) for folder in self.folders)
-        yield from ((file.parent, False) for file in self.files)
 
     def transcript(self, path: Path) -> Path | None:
         """Return the transcript at a path or of a side file, or ``None``."""
         for log in _LOGS:
             if path.name.endswith(log):
                 path = path.with_name(path.name.removesuffix(log))
-        if path in self.files or any(discovery.fits(root, path) for root in self.roots):
+        if any(discovery.fits(root, path) for root in self.roots):
             return path
         if discovery.may_be_transcript(path) and any(
             path.is_relative_to(folder) for folder in self.folders
@@ -97,24 +108,14 @@ class Territory:
         return path.is_dir() or any(path.is_relative_to(folder) for folder in self.scattered)
 
 
-def territory_of(home: Home, paths: Sequence[Path]) -> Territory:
-    """Return the given folders and files to watch, or else the tools' folders. Raises NotFoundError."""
-    if not paths:
-        roots = list(discovery.tool_roots(home, discovery.projects_of(home), []))
-        scattered = tuple(
-            root.folder for adapter, root in roots if adapter.beside not in (None, log_of)
-        )
-        folders = tuple(Path(folder).expanduser() for folder in home.settings.texts("ingest.roots"))
-        return Territory(tuple(root for _, root in roots), folders, scattered=scattered)
-    named = [path.expanduser().absolute() for path in paths]
-    for path in named:
-        if not path.exists():
-            raise NotFoundError(f"{path} does not exist", hint="check the path")
-    return Territory(
-        (),
-        tuple(path for path in named if path.is_dir()),
-        tuple(path for path in named if not path.is_dir()),
+def territory_of(home: Home) -> Territory:
+    """Return the tools' folders, and the folders of ``ingest.roots``."""
+    roots = list(discovery.tool_roots(home, discovery.projects_of(home), []))
+    scattered = tuple(
+        root.folder for adapter, root in roots if adapter.beside not in (None, log_of)
     )
+    folders = tuple(Path(folder).expanduser() for folder in home.settings.texts("ingest.roots"))
+    return Territory(tuple(root for _, root in roots), folders, scattered=scattered)
 
 
 # -- Notices of changed files ----------------------------------------------------------------------
@@ -132,14 +133,13 @@ Tell = Callable[[frozenset[Path]], None]
 class Notices:
     """Watches a territory's folders and reports changed paths. Call ``listen`` again when folders appear."""
 
-    def __init__(self, tell: Tell, *, polling: bool) -> None:
+    def __init__(self, tell: Tell) -> None:
         self._tell = tell
-        self._polling = polling
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
         self._failed: queue.Queue[str] = queue.Queue()
         self._heard: list[tuple[Path, int]] = []
-        self.why_not: str | None = "--polling is on" if polling else None
+        self.why_not: str | None = None
 
     @property
     def mode(self) -> str:
@@ -207,14 +207,12 @@ def _inode(path: Path) -> int:
         return 0
 
 
-# -- The watcher's pace ----------------------------------------------------------------------------
+# -- Pace ------------------------------------------------------------------------------------------
 
 
 HOT_SECONDS = 2.0
 POLLED_SECONDS = 1.0
 MOST_POLLED_SECONDS = 10.0
-BEAT_SECONDS = 60.0
-SOON_SECONDS = 3.0
 FORGIVE_SECONDS = 3_600.0
 RETRY_SECONDS = 5.0
 MOST_RETRY_SECONDS = 300.0
@@ -236,7 +234,7 @@ PAUSE_SECONDS = 10.0
 
 _IDLE_SHARE = 30
 _JUMP_SECONDS = 10.0
-_INTERVALS = {"hot": HOT_SECONDS, "beat": BEAT_SECONDS, "forgive": FORGIVE_SECONDS}
+_INTERVALS = {"hot": HOT_SECONDS, "forgive": FORGIVE_SECONDS}
 
 
 @dataclass
@@ -254,36 +252,28 @@ class Pace:
     _look_cost: float = 0.0
     _looked: float = -math.inf
     _retry_seconds: float = RETRY_SECONDS
-    _beaten: float = -math.inf
     _offset: float | None = None
 
     def __post_init__(self) -> None:
         self._due = {
             "look": self.started,
             "hot": self.started,
-            "beat": self.started + BEAT_SECONDS,
             "retry": 0.0,
             "forgive": self.started + FORGIVE_SECONDS,
         }
         self._unlearned_since = self._last_read = self.started
 
     def is_time(self, task: str, now: float) -> bool:
-        """Return True if ``look``, ``hot``, ``beat``, ``forgive`` or ``retry`` is due."""
+        """Return True if ``look``, ``hot``, ``forgive`` or ``retry`` is due."""
         return now >= self._due[task]
 
     def next_due(self, now: float) -> float:
         """Return the seconds until a task is due, at least 0.01."""
-        soonest = min(self._due[name] for name in ("look", "hot", "beat"))
-        return max(0.01, soonest - now)
+        return max(0.01, min(self._due["look"], self._due["hot"]) - now)
 
     def again(self, task: str, now: float, *, polling: bool = False) -> None:
         """Schedule a task after it was done."""
-        self._beaten = now if task == "beat" else self._beaten
         self._due[task] = now + (POLLED_SECONDS if polling and task == "hot" else _INTERVALS[task])
-
-    def beat_soon(self) -> None:
-        """Advance the next heartbeat because of news."""
-        self._due["beat"] = min(self._due["beat"], self._beaten + SOON_SECONDS)
 
     def looked(self, began: float, now: float, *, polling: bool) -> None:
         """Schedule the next look at everything."""
@@ -353,134 +343,413 @@ class Pace:
         self._retry_seconds = min(2 * self._retry_seconds, MOST_RETRY_SECONDS)
 
 
-# -- The watcher's lock, health and end ------------------------------------------------------------
-# There is one watcher per home. Its state is in ``watcher.health.json``.
+# -- Rounds in a separate process ------------------------------------------------------------------
+# Learning and vectors, which need the embedding model, and large reads take memory, which ends with the process.
 
 
-STALE = timedelta(minutes=5)
-"""A watcher without a heartbeat for this time does not work."""
-
-_LOCK_WAIT_SECONDS = 1.0
-_MAX_BYTES = 64_000
+GRACE_SECONDS = 60.0
+"""Time for a process to finish after the request to end."""
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
-    """A watcher's report. Counts are of this run: ``transcripts`` grew by ``turns``, which led to ``memories``.
+class RoundOutcome:
+    """The result of a round: the report of an ingest, or an ``error``."""
 
-    ``vectors_left`` is ``None`` if unknown.
-    """
-
-    pid: int
-    started: datetime
-    heartbeat: datetime
-    version: str = ""
-    mode: str = "events"
-    why_polling: str | None = None
-    folders: int = 0
-    transcripts: int = 0
+    files: int = 0
+    sessions: int = 0
     turns: int = 0
-    memories: int = 0
-    vectors_left: int | None = None
-    last_read: datetime | None = None
-    last_error: str | None = None
-    last_error_at: datetime | None = None
-    stopped: datetime | None = None
+    memories: tuple[str, ...] = ()
+    vectors_made: int = 0
+    vectors_left: int = 0
+    error: Mapping[str, Any] | None = None
+
+
+class Round:
+    """A round in a process of low priority. ``report`` receives the result, in a thread."""
+
+    def __init__(
+        self, settings: Settings, report: Callable[[RoundOutcome], None], *, reads: bool
+    ) -> None:
+        """Start the round; without ``reads`` it learns only from turns that were read before. Raises OSError."""
+        self._report = report
+        options = () if reads else ("--no-read",)
+        self._process = subprocess.Popen(
+            [*program(), "ingest", "--json", "--background", *options],
+            env=environment_of(str(settings.home), settings.environ),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            creationflags=getattr(subprocess, "BELOW_NORMAL_PRIORITY_CLASS", 0),
+        )
+        self._thread = threading.Thread(target=self._wait, name="nacre-round", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Request the end of the round and wait. A process that does not end is killed, which is as safe as a crash."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+        self._thread.join(GRACE_SECONDS)
+        if self._thread.is_alive():
+            self._process.kill()
+            self._thread.join()
+
+    def _wait(self) -> None:
+        output, _ = self._process.communicate()
+        try:
+            outcome: RoundOutcome = json.decode(output, RoundOutcome)
+        except msgspec.MsgspecError:
+            message = f"a learning run ended with exit code {self._process.returncode}"
+            outcome = RoundOutcome(error={"message": message})
+        self._report(outcome)
+
+
+# -- Following transcripts -------------------------------------------------------------------------
+# Notices are hints: a file is read if its size, time and cursor show a change. So a repeated notice costs nothing, and
+# periodic looks at everything replace a missing one.
+
+
+MUCH_BYTES = 4_000_000
+"""More is read in a separate process, to keep this one small."""
+
+HOT_FILES = 64
+HOT_FILE_SECONDS = 86_400
+_WAIT_SECONDS = 0.5
+_IDLE_SECONDS = 20.0
+
+Stamp = tuple[int, int]
+"""The size of a file, and its time in nanoseconds."""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """The state of a home's watcher.
+class FollowEvent:
+    """An event: ``started``, ``read``, ``learned``, ``mode``, ``problem`` or ``stopped``; ``line`` is for the log.
 
-    ``state`` is ``starting``, ``running``, ``stale`` (no heartbeat), ``died`` (without a final report), ``stopped`` or
-    ``never``. ``health`` is the last report of this watcher or the previous one.
+    ``number`` counts the turns or memories. ``text`` names the tools or the problem.
     """
 
-    state: str
-    health: Health | None = None
-
-    @property
-    def lives(self) -> bool:
-        """Return True if a watcher is running."""
-        return self.state in ("starting", "running", "stale")
+    kind: str
+    line: str
+    number: int = 0
+    text: str = ""
 
 
-def health_file(home: Path) -> Path:
-    """Return the path of the watcher's report."""
-    return home / "watcher.health.json"
+class Follower:
+    """Follows the transcripts of a home, from ``run`` until ``stop``. Runs in one thread, and only once."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        open_home: Callable[[], Home],
+        tell: Callable[[FollowEvent], None],
+        clock: Clock,
+    ) -> None:
+        self._settings = settings
+        self._open_home = open_home
+        self._tell = tell
+        self._clock = clock
+        now = clock()
+        self.state = Following(now, now)
+        self._home: Home | None = None
+        self._config: Stamp | None = None
+        self._has_new_settings = False
+        self._run = ""
+        self._pace = Pace(time.monotonic())
+        self._messages: queue.Queue[frozenset[Path] | RoundOutcome] = queue.Queue()
+        self._notices = Notices(self._messages.put)
+        self._territory = Territory(())
+        self._missing: list[Path] = []
+        self._round: Round | None = None
+        self._due: set[Path] = set()
+        self._hot: dict[Path, Stamp] = {}
+        self._futile: dict[Path, Stamp] = {}
+        self._followed: set[Path] = set()
+        self._reported_problems: set[str] = set()
+        self._has_much = False
+        self._is_ending = False
+
+    def run(self, stop: threading.Event) -> None:
+        """Follow until ``stop`` is set. Failures are reported, and the work is tried again."""
+        self._try(self._listen_to_all)
+        why = self._notices.why_not
+        how = f"by looking again and again, for {why}" if why else "as they are written"
+        folders = count(self.state.folders, "folder")
+        self._tell(FollowEvent("started", f"following the sessions in {folders} {how}"))
+        try:
+            while not stop.is_set():
+                self._step()
+        finally:
+            self._end()
+
+    def reads(self, path: Path) -> bool:
+        """Return True if it follows a transcript, and schedule reading it. Works in any thread."""
+        if self._territory.transcript(path) is None:
+            return False
+        self._messages.put(frozenset({path}))
+        return True
+
+    def _end(self) -> None:
+        """Read reported changes, and end a round after its current step."""
+        self._is_ending = True
+        self._notices.close()
+        self._receive(0.0)
+        if self._due:
+            self._try(self._read_due)
+        if self._round:
+            self._round.end()
+            self._receive(0.0)
+        self._close()
+        learned = count(self.state.memories, "memory", "memories")
+        line = f"following stopped after {count(self.state.turns, 'turn')} and {learned}"
+        self._tell(FollowEvent("stopped", line))
+
+    def _step(self) -> None:
+        self._receive(min(_WAIT_SECONDS, self._pace.next_due(time.monotonic())))
+        now = time.monotonic()
+        wall_clock = self._clock()
+        self.state = replace(self.state, heartbeat=wall_clock)
+        self._pace.notice_jump(wall_clock.timestamp() - now, now)
+        if self._pace.is_time("hot", now):
+            self._look_at_hot(now)
+        if self._due and self._pace.is_time("retry", now):
+            self._try(self._read_due)
+        if self._pace.is_time("look", now):
+            self._look_at_all(now)
+        if self._round is None and self._pace.is_time_to_learn(now):
+            self._start_round()
+        if self._pace.is_time("forgive", now):
+            self._pace.again("forgive", now)
+            self._futile.clear()
+            self._reported_problems.clear()
+        if self._home and now - self._pace.last_used > _IDLE_SECONDS:
+            self._close()
+
+    def _receive(self, seconds: float) -> None:
+        """Wait for a message, then process all pending ones."""
+        with contextlib.suppress(queue.Empty):
+            self._take(
+                self._messages.get(timeout=seconds) if seconds else self._messages.get_nowait()
+            )
+            while True:
+                self._take(self._messages.get_nowait())
+
+    def _take(self, message: frozenset[Path] | RoundOutcome) -> None:
+        if isinstance(message, RoundOutcome):
+            self._end_round(message)
+            return
+        if not message:  # a listening thread ended: find the failure
+            self._listen(self._territory)
+        for path in message:
+            transcript = self._territory.transcript(path)
+            if transcript is not None:
+                self._due.add(transcript)
+            elif self._territory.is_hint(path):
+                self._pace.look_soon(time.monotonic())
+
+    def _read_due(self) -> None:
+        due, self._due = self._due, set()
+        try:
+            with self._opened_home() as home:
+                self._read_news(home, discovery.look(home, due))
+        except BaseException:
+            self._due |= due
+            raise
+
+    def _look_at_hot(self, now: float) -> None:
+        """Check recently changed files, which are likely to change again; a few checks cost nothing."""
+        self._pace.again("hot", now, polling=self._notices.mode == "polling")
+        for path, stamp in self._hot.items():
+            if _stamp(path) not in (stamp, None):
+                self._due.add(path)
+        is_set_anew = _stamp(self._settings.config) != self._config
+        if is_set_anew or any(folder.is_dir() for folder in self._missing):
+            self._pace.look_soon(now)
+
+    def _look_at_all(self, now: float) -> None:
+        if self._round and self._has_much:
+            self._pace.look_later(now)
+            return
+        self._try(self._find_all)
+        self._pace.looked(now, time.monotonic(), polling=self._notices.mode == "polling")
+
+    def _find_all(self) -> None:
+        with self._opened_home() as home:
+            self._listen(territory_of(home))
+            findings = discovery.find(home, (), with_discovery=True)
+            self._read_news(home, discovery.without_put_off(home, findings))
+            if self._has_new_settings:  # they may allow asking the writer again
+                home.sessions.ask_again()
+                self._has_new_settings = False
+            if is_due(home):
+                self._pace.learn_soon(time.monotonic())
+
+    def _read_news(self, home: Home, findings: discovery.Findings) -> None:
+        for problem in findings.problems:
+            self._complain(problem.message, problem.hint, problem.path)
+        self._warm(findings.files)
+        # A file that was no transcript, or was unreadable, is read again when it changes.
+        jobs = unread(
+            home,
+            [
+                file
+                for file in findings.files
+                if self._futile.get(file.path) != (file.size, file.mtime_ns)
+            ],
+        )
+        # For a database read before only new rows are read.
+        to_read = (
+            0 if job.cursor and job.path.name.endswith(DATABASES) else job.unread for job in jobs
+        )
+        if sum(to_read) > MUCH_BYTES:
+            self._has_much = True
+            self._pace.learn_soon(time.monotonic())
+        elif jobs:
+            self._account(home, findings.files, jobs, read_changed(home, jobs))
+
+    def _account(
+        self, home: Home, files: Sequence[FoundFile], jobs: Sequence[Job], report: IngestReport
+    ) -> None:
+        requested = {job.path for job in jobs}
+        remaining = {
+            job.path: (job.size, job.mtime_ns)
+            for job in unread(home, [f for f in files if f.path in requested])
+        }
+        # They are ignored until they change.
+        self._futile |= {path: stamp for path, stamp in remaining.items() if stamp == _stamp(path)}
+        for problem in report.problems:
+            self._complain(problem.message, problem.hint, problem.path)
+        if not report.turns:
+            return
+        self._followed |= requested - remaining.keys()
+        self.state = replace(
+            self.state,
+            transcripts=len(self._followed),
+            turns=self.state.turns + report.turns,
+        )
+        self._run = self._run or home.ids()
+        home.sessions.save_ingest(
+            self._run,
+            to_ms(self.state.started) or 0,
+            to_ms(self._clock()) or 0,
+            files=len(self._followed),
+            sessions=len(self._followed),
+            turns=self.state.turns,
+            memories=self.state.memories,
+            skipped=0,
+        )
+        self._pace.has_read(time.monotonic())
+        self._tell_read(report.turns, ", ".join(report.tools))
+
+    def _warm(self, files: Iterable[FoundFile]) -> None:
+        for file in files:
+            if self._clock().timestamp() - file.mtime_ns / 1e9 < HOT_FILE_SECONDS:
+                self._hot[file.path] = _stamp(file.path) or (file.size, file.mtime_ns)
+        latest = sorted(self._hot, key=lambda path: self._hot[path][1], reverse=True)[:HOT_FILES]
+        self._hot = {path: self._hot[path] for path in latest}
+
+    def _start_round(self) -> None:
+        self._pace.begin_round(time.monotonic())
+        try:
+            self._round = Round(self._settings, self._messages.put, reads=self._has_much)
+        except OSError as error:
+            problem = f"cannot start a process for learning: {error.strerror}"
+            self._complain(problem, "check for free memory")
+            self._pace.failed(time.monotonic())
+
+    def _end_round(self, outcome: RoundOutcome) -> None:
+        self._round = None
+        self._has_much = False
+        now = time.monotonic()
+        if outcome.error and self._is_ending:
+            return  # it was requested to end
+        if outcome.error:
+            self._complain(outcome.error["message"], "see nacre ingest")
+            self._pace.failed(now)
+            return
+        is_going_on = outcome.vectors_left > 0 and outcome.vectors_made > 0
+        self._pace.learned(now, more=is_going_on)
+        learned = len(outcome.memories)
+        self.state = replace(
+            self.state,
+            turns=self.state.turns + outcome.turns,
+            memories=self.state.memories + learned,
+            transcripts=max(self.state.transcripts, outcome.sessions),
+        )
+        if outcome.turns:
+            self._tell_read(outcome.turns, count(outcome.files, "transcript"))
+        parts = [f"learned {count(learned, 'memory', 'memories')}"] if learned else []
+        if outcome.vectors_made:
+            left = f", {outcome.vectors_left:,} texts wait" if outcome.vectors_left else ""
+            parts.append(f"made {count(outcome.vectors_made, 'vector')}{left}")
+        if parts:
+            self._tell(FollowEvent("learned", "; ".join(parts), learned))
+
+    def _tell_read(self, turns: int, source: str) -> None:
+        self._tell(FollowEvent("read", f"read {count(turns, 'turn')} of {source}", turns, source))
+
+    def _listen_to_all(self) -> None:
+        with self._opened_home() as home:
+            self._listen(territory_of(home))
+
+    def _listen(self, territory: Territory) -> None:
+        before = self._notices.mode
+        self._territory = territory
+        self._missing = territory.missing()
+        self._notices.listen(territory)
+        folders = len(territory.deep()) + len(territory.flat())
+        why = self._notices.why_not
+        self.state = replace(self.state, folders=folders, why_polling=why)
+        if self._notices.mode != before:
+            self._pace.look_soon(time.monotonic())
+            self._tell(FollowEvent("mode", f"looking again and again from now on: {why}"))
+
+    def _try(self, work: Callable[[], None]) -> None:
+        """Do work, report a failure once, and retry later: a disk may be full, a database busy, a folder missing."""
+        try:
+            work()
+            self._pace.went_well()
+        except NacreError as error:
+            self._complain(error.message, error.hint)
+            self._pace.failed(time.monotonic())
+        except OSError as error:
+            self._complain(
+                f"{error.strerror}: {error.filename}" if error.filename else str(error), None
+            )
+            self._pace.failed(time.monotonic())
+
+    def _complain(self, message: str, hint: str | None, path: str | None = None) -> None:
+        text = f"{path}: {message}" if path else message
+        self.state = replace(self.state, last_error=text, last_error_at=self._clock())
+        if text not in self._reported_problems:
+            self._reported_problems.add(text)
+            line = f"problem: {text}" + (f" ({hint})" if hint else "")
+            self._tell(FollowEvent("problem", line, text=message))
+
+    @contextlib.contextmanager
+    def _opened_home(self) -> Iterator[Home]:
+        """Open the home again if its database was rebuilt, or its settings may have changed."""
+        if self._home and not (
+            self._home.database.is_in_place() and self._config == _stamp(self._settings.config)
+        ):
+            self._close()
+        if self._home is None:
+            self._home = self._open_home()
+            last_known, self._config = self._config, _stamp(self._settings.config)
+            self._has_new_settings |= last_known is not None and last_known != self._config
+        try:
+            yield self._home
+        finally:
+            self._pace.last_used = time.monotonic()
+
+    def _close(self) -> None:
+        if self._home:
+            self._home.database.close()
+            self._home = None
 
 
-def read_health(home: Path) -> Health | None:
-    """Return the last report, or ``None`` if it is missing or unreadable."""
+def _stamp(path: Path) -> Stamp | None:
+    """Return the size and time of a transcript, or ``None`` if it was deleted."""
     try:
-        with os.fdopen(files.open_file(health_file(home), os.O_RDONLY), "rb") as file:
-            health: Health = json.decode(file.read(_MAX_BYTES), Health)
-            return health
-    except (OSError, ValueError):
+        return discovery.footprint(path)
+    except OSError:
         return None
-
-
-def write_health(home: Path, health: Health) -> None:
-    """Write a report atomically. Raises OSError."""
-    files.write_file(health_file(home), msgspec.json.format(msgspec.json.encode(health), indent=2))
-
-
-def standing(home: Path, now: datetime) -> Standing:
-    """Return the state of a home's watcher. Raises UnusableStoreError."""
-    health = read_health(home)
-    if not _lock_path(home).exists():
-        return Standing("never", health)
-    lock = FileLock(_lock_path(home))
-    if lock.acquire():
-        lock.release()
-        return Standing(
-            "stopped" if health and health.stopped else "died" if health else "never", health
-        )
-    if health is None or health.stopped:
-        return Standing("starting", health)
-    return Standing("stale" if now - health.heartbeat > STALE else "running", health)
-
-
-@contextlib.contextmanager
-def only_watcher(home: Path) -> Iterator[None]:
-    """Hold the watcher's lock of a home during the block. The system releases it if the process dies.
-
-    Raises ConflictError if another watcher is running.
-    """
-    lock = FileLock(_lock_path(home))
-    if not lock.acquire(_LOCK_WAIT_SECONDS):
-        health = read_health(home)
-        owner = f" (process {health.pid}, since {shown_minute(health.started)})" if health else ""
-        raise ConflictError(
-            f"another watcher already follows the sessions of {home}{owner}",
-            hint="nacre admin watcher status shows its state; nacre admin watcher stop ends it",
-        )
-    try:
-        _request_path(home).unlink(missing_ok=True)
-        yield
-    finally:
-        lock.release()
-
-
-def ask_to_end(home: Path) -> None:
-    """Request the home's watcher to finish and end. Raises UnusableStoreError."""
-    try:
-        files.write_file(_request_path(home), "")
-    except OSError as error:
-        raise UnusableStoreError(
-            f"cannot write to {home}: {error.strerror}",
-            hint="stop the process by hand; nacre admin watcher status shows its id",
-        ) from error
-
-
-def is_asked_to_end(home: Path) -> bool:
-    """Return True if the watcher is requested to end."""
-    return _request_path(home).exists()
-
-
-def _lock_path(home: Path) -> Path:
-    return home / "watcher.lock"
-
-
-def _request_path(home: Path) -> Path:
-    return home / "watcher.stop"

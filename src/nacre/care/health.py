@@ -21,14 +21,13 @@ from typing import Annotated
 from msgspec import Meta
 
 from nacre.base import files as private_files
-from nacre.base import link, plugins
+from nacre.base import json, link, plugins
 from nacre.base.environment import install_hint
-from nacre.base.ids import Clock
 from nacre.base.locks import is_held
 from nacre.base.request import Request
 from nacre.base.text import count, shorten
 from nacre.base.times import day_interval, shown_day, shown_minute
-from nacre.care import database, follow
+from nacre.care import autostart, database
 from nacre.care import proofs as prove
 from nacre.care import remote as care_remote
 from nacre.context import hooks
@@ -62,7 +61,7 @@ from nacre.store.sqlite import engine_version
 from nacre.values.memory import Memory, SessionFilter
 from nacre.values.models import Trace
 from nacre.values.recall import Filter
-from nacre.values.reports import FAILURE, OK, WARNING, Check, IngestReport, OnProgress
+from nacre.values.reports import FAILURE, OK, WARNING, Check, Following, IngestReport, OnProgress
 from nacre.values.session import Heard, Task
 from nacre.vault import files
 from nacre.vault.files import LEDGER
@@ -260,14 +259,12 @@ NOTHING = "nothing automatically: run nacre ingest now, or nacre init so that yo
 """Shown if sessions are read only on request."""
 
 
-def readers(settings: Settings, clock: Clock) -> tuple[str, ...]:
-    """Return the readers of sessions: wired agents, and the daemon or the watcher while running."""
+def readers(settings: Settings) -> tuple[str, ...]:
+    """Return the readers of sessions: wired agents, and the daemon while running."""
     wired = tuple(dict.fromkeys(wish.host for wish in load(settings.home).wishes))
     names = [f"hooks from nacre init in {', '.join(wired)}"] if wired else []
     if is_held(settings.home / link.LOCK):
         names.append("the daemon while running")
-    elif follow.standing(settings.home, clock()).lives:
-        names.append("the watcher")
     return tuple(names)
 
 
@@ -294,7 +291,7 @@ def writer(home: Home) -> Iterator[Check]:
     if state.problem:
         finding += f"; {state.problem}"
     if state.state == "ready":
-        finding += f"; sessions are read by {in_words(readers(home.settings, home.clock))}"
+        finding += f"; sessions are read by {in_words(readers(home.settings))}"
     is_well = state.state == "ready" or not (state.problem or state.waiting)
     yield Check(
         "writer",
@@ -463,7 +460,6 @@ def _activity(home: Home) -> list[Check]:
         *_run_checks(home, {"writer": writer, "contradictions": judging, "archive": _archive}),
         *_held_out(home),
         *_daemon(home),
-        *_watcher(home),
         *_chores(home),
         *verify.hosts_in_a_line(home.settings),
         *_run_checks(home, {"formats": format_checks}),
@@ -757,6 +753,8 @@ def _daemon(home: Home) -> Iterator[Check]:
                 f"running but not responding: {error}",
                 "nacre serve logs; nacre serve stop",
             )
+        elif autostart.installation(home.settings).is_installed:
+            yield Check("daemon", WARNING, "installed, but not running", "nacre serve start")
         else:
             does_start = hooks_start_daemon(home.settings)
             yield Check(
@@ -767,43 +765,28 @@ def _daemon(home: Home) -> Iterator[Check]:
     yield Check(
         "daemon", OK, f"process {answer['pid']}, {answer['answered']:,} questions answered{memory}"
     )
+    if answer.get("following"):
+        yield from _following(home, json.convert(answer["following"], Following))
     for problem in answer.get("problems", ()):
         yield Check("daemon", WARNING, problem, "see nacre serve logs")
 
 
-def _watcher(home: Home) -> Iterator[Check]:
-    """Check that the watcher works, if one ever did."""
-    state = follow.standing(home.settings.home, home.clock())
-    health = state.health
-    if health is None or state.state == "never":
-        return
-    at = shown_minute(health.heartbeat)
-    if state.state in ("running", "starting"):
-        polling_note = f" by polling: {health.why_polling}" if health.why_polling else ""
-        yield Check(
-            "watcher",
-            OK,
-            f"running since {shown_minute(health.started)}, follows {health.folders} folders{polling_note}",
-        )
-    elif state.state == "stale":
-        yield Check(
-            "watcher", WARNING, f"running, but silent since {at}", "nacre admin watcher restart"
-        )
-    elif state.state == "died":
-        yield Check(
-            "watcher",
-            WARNING,
-            f"ended unexpectedly; last seen {at}",
-            "nacre admin watcher start",
-        )
+_STALE = timedelta(minutes=5)
+"""Without a heartbeat for this time, following does not work."""
+
+
+def _following(home: Home, state: Following) -> Iterator[Check]:
+    """Check that the daemon follows sessions."""
+    now = home.clock()
+    if now - state.heartbeat > _STALE:
+        finding = f"silent since {shown_minute(state.heartbeat)}"
+        yield Check("following", WARNING, finding, "nacre serve stop; nacre serve start")
     else:
-        yield Check("watcher", OK, f"stopped at {at}")
-    if (
-        health.last_error
-        and health.last_error_at
-        and home.clock() - health.last_error_at < _RECENT_PERIOD
-    ):
-        yield Check("watcher", WARNING, health.last_error, "see nacre admin watcher logs")
+        polling_note = f" by polling: {state.why_polling}" if state.why_polling else ""
+        finding = f"{state.folders} folders since {shown_minute(state.started)}{polling_note}"
+        yield Check("following", OK, finding)
+    if state.last_error and state.last_error_at and now - state.last_error_at < _RECENT_PERIOD:
+        yield Check("following", WARNING, state.last_error, "see nacre serve logs")
 
 
 def _chores(home: Home) -> Iterator[Check]:

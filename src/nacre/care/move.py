@@ -509,7 +509,7 @@ def _carry_rows(source: Home, target: Home, notify: OnProgress) -> Mirrored:
     if not mirrored.is_settled:
         raise StoreBusyError(
             "other processes keep writing to this memory, so the two sides never match",
-            hint="stop them (nacre serve stop, nacre admin watcher stop), then run the command again: it continues",
+            hint="stop them (nacre serve stop), then run the command again: it continues",
         )
     return mirrored
 

@@ -43,7 +43,7 @@ def embed(run: Run, /, name: str | None, resume: bool, estimate: bool, yes: bool
 
     MODEL is minilm (bundled, offline), onnx:FOLDER, or PROVIDER:MODEL, with @N for N dimensions. PROVIDER is openai,
     gemini, voyage, ollama, lmstudio, or any model provider. Recall uses the old vectors until all new ones are
-    complete; then the old ones are deleted. You can interrupt it: --resume, the next ingest or the watcher continues
+    complete; then the old ones are deleted. You can interrupt it: --resume, the next ingest or the daemon continues
     it. Name the current model to cancel it.
 
     It asks first if texts would leave this machine without your earlier consent, as after nacre config set. The daily
@@ -148,9 +148,7 @@ def _render_standing(paper: Paper, standing: Standing) -> None:
         paper.blank()
         paper.line("Recall uses the old vectors until the new ones are complete.")
         if not standing.held:
-            paper.line(
-                dim("nacre writer embedding --resume, nacre ingest or the watcher continues")
-            )
+            paper.line(dim("nacre writer embedding --resume, nacre ingest or the daemon continues"))
 
 
 def _facts(lot: Lot) -> list[tuple[str, Cell]]:

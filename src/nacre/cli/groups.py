@@ -38,10 +38,8 @@ admin = Group(
         "redact": "history:redact",
         "scrub": "history:scrub",
         "usefulness": "measures:usefulness",
-        "watch": "watch:watch",
-        "watcher": "watch:watcher",
     },
-    examples=["nacre admin doctor", "nacre admin db stats", "nacre admin watcher status"],
+    examples=["nacre admin doctor", "nacre admin db stats", "nacre admin events"],
 )
 
 server = Group(

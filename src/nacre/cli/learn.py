@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Mapping
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -292,6 +295,10 @@ _ELSEWHERE = {
 }
 """Options of agenr that do not apply here, and alternatives."""
 
+_BACKGROUND_NICENESS = 10
+_BACKGROUND_VECTOR_SECONDS = 20.0
+"""Time limit for vectors in a round of the daemon; the next one makes the others."""
+
 
 @command(
     "ingest",
@@ -315,6 +322,8 @@ _ELSEWHERE = {
 @refused(_ELSEWHERE)
 @click.option("--dry-run", is_flag=True, help="Only show what would be read.")
 @click.option("--estimate", is_flag=True, help="Only show what learning with a model would cost.")
+@click.option("--background", is_flag=True, hidden=True, help="Run as a round of the daemon.")
+@option("ingest", "reads", "--no-read", hidden=True)
 @click.pass_obj
 def ingest(  # noqa: PLR0913 - one parameter an option
     run: Run,
@@ -327,6 +336,8 @@ def ingest(  # noqa: PLR0913 - one parameter an option
     yes: bool,
     dry_run: bool,
     estimate: bool,
+    background: bool,
+    reads: bool,
 ) -> None:
     """Read transcripts and learn from them.
 
@@ -345,7 +356,11 @@ def ingest(  # noqa: PLR0913 - one parameter an option
         "force": force,
         "globs": globs,
         "older": older,
+        "reads": reads,
     }
+    if background:
+        _give_way()
+        request |= {"puts_off": True, "vector_seconds": _BACKGROUND_VECTOR_SECONDS}
     if yes and not older:
         raise click.UsageError("--yes is only for --older, which asks", click.get_current_context())
     if dry_run:
@@ -363,7 +378,7 @@ def ingest(  # noqa: PLR0913 - one parameter an option
         _agree(run, request, yes=yes)
     with output.shown(run) as notify:
         report: IngestReport = perform(run, "ingest", notify, **request)
-    if report.problems:
+    if report.problems and not background:
         run.exit_code = 1
     run.warnings += [report.foreseen] if report.foreseen else []
     run.warnings += [
@@ -376,6 +391,17 @@ def ingest(  # noqa: PLR0913 - one parameter an option
         if not item.is_kept
     ]
     run.answer(report, lambda paper: render_ingest(paper, report, searched=not paths))
+
+
+def _give_way() -> None:
+    """Run with a low priority, and end between two steps when asked to."""
+    if hasattr(os, "nice"):
+        os.nice(_BACKGROUND_NICENESS)
+
+    def interrupt(_: int, __: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
 
 
 def _agree(run: Run, request: Mapping[str, Any], *, yes: bool) -> None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nacre.base import text
-from nacre.care import watcher
+from nacre.base.log import Log
 from nacre.cli.command import (
     PIPED_WIDTH,
     Run,
@@ -58,7 +58,7 @@ def write_log(run: Run, error: Exception) -> Path | None:
     """Append the redacted traceback to ``logs/errors.log``. Return the file, or ``None`` if it cannot be written."""
     trace = "".join(traceback.format_exception(error))
     try:
-        log = watcher.Log(run.settings.home, "errors")
+        log = Log(run.settings.home, "errors")
         log.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}\n{redactor_of(run).clean(trace)}")
     except (OSError, NacreError):
         return None

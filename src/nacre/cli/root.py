@@ -84,7 +84,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "todo": Entry("memories:todo", "List, add and finish todos."),
         "dream": Entry("dream:dream", "Merge duplicate memories and retire outdated ones."),
         "sync": Entry("sync:sync", "Sync your memories with another machine."),
-        "serve": Entry("watch:serve", "Run the background server (faster answers)."),
+        "serve": Entry("daemon:serve", "Run the background server (faster answers)."),
         "mcp": Entry("services:mcp", "Serve memory to an agent, over the Model Context Protocol."),
     },
     "Groups": {

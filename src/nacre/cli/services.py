@@ -19,10 +19,10 @@ import click
 
 from nacre import __version__
 from nacre import settings as nacre_settings
-from nacre.base import ids, link
+from nacre.base import link
 from nacre.base.environment import environment
 from nacre.base.link import DaemonAwayError, DaemonRefusedError, ask, start_daemon
-from nacre.care import follow, watcher
+from nacre.base.log import Log
 from nacre.cli.command import Paper, Part, Run, Span, bold, dim
 from nacre.cli.command import command as command_command
 from nacre.cli.options import count
@@ -54,7 +54,7 @@ _START_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class DaemonMet:
-    """A daemon that was started, or an unneeded daemon or watcher, or one of another nacre, and whether it ended.
+    """A daemon that was started, or an unneeded daemon, or one of another nacre, and whether it ended.
 
     A process that the system or a person started is not ended.
     """
@@ -86,14 +86,14 @@ def start_for_hosts(settings: Settings) -> DaemonMet | None:
 
 
 def end_unneeded(home: Path) -> DaemonMet | None:
-    """After the last host is disconnected, end their daemon. Return ``None`` if nothing follows sessions."""
+    """After the last host is disconnected, end their daemon. Return ``None`` if none runs."""
     found = homes.greet(home)
     if found is None:
-        return _watcher(home)
+        return None
     if found.on_demand and homes.ask_to_stop(home):
         told = "The daemon ended, and no session is read any more: nacre ingest reads them, when you like."
-        return _watcher(home) or DaemonMet(found.version, "ended", told)
-    reads = " and reads your agents' sessions" if found.follows else ""
+        return DaemonMet(found.version, "ended", told)
+    reads = " and reads your agents' sessions" if found.following else ""
     ends = "nacre serve stop ends it, nacre serve uninstall for good"
     return DaemonMet(found.version, "runs", f"The daemon goes on{reads}: {ends}.")
 
@@ -108,14 +108,6 @@ def end_other_version(home: Path) -> DaemonMet | None:
         return DaemonMet(found.version, "ended", told)
     told = f"The daemon is nacre {found.version}, this is {own}: nacre serve stop, then start it as you did."
     return DaemonMet(found.version, "runs", told)
-
-
-def _watcher(home: Path) -> DaemonMet | None:
-    found = follow.standing(home, ids.utc_now())
-    if not found.lives:
-        return None
-    told = "The watcher goes on and reads your agents' sessions: nacre serve uninstall ends it."
-    return DaemonMet(found.health.version if found.health else "", "runs", told)
 
 
 # ----------------------------------------------------------------------------
@@ -498,7 +490,7 @@ def _note(home: Path, line: str) -> None:
     """Add a line to the log of an existing home, if possible."""
     if home.is_dir():
         with contextlib.suppress(OSError):
-            watcher.Log(home, "mcp").write(line)
+            Log(home, "mcp").write(line)
 
 
 # ----------------------------------------------------------------------------

@@ -248,7 +248,7 @@ def describe_scope(proposal: WriterProposal) -> str:
 
 
 def _answer(run: Run, writer_status: WriterStatus) -> None:
-    reads = health.readers(run.settings, run.home.clock)
+    reads = health.readers(run.settings)
     run.answer(
         {**to_plain(writer_status), "read_by": reads},
         lambda paper: _render(paper, writer_status, reads),

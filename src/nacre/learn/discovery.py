@@ -134,7 +134,7 @@ def _alternatives(pattern: str) -> Iterator[str]:
 def without_put_off(home: Home, findings: Findings) -> Findings:
     """Drop transcripts that did not change since ``watch.changed_since``. Raises InvalidSettingsError.
 
-    The watcher skips them until ``nacre ingest`` reads them.
+    The daemon skips them until ``nacre ingest`` reads them.
     """
     value = home.settings.text("watch.changed_since")
     if not value:

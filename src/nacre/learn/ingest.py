@@ -607,9 +607,7 @@ def named_before(home: Home) -> set[Path]:
     }
 
 
-def _note_paths(
-    home: Home, run: Run | None, paths: Sequence[Path], memories: Sequence[str]
-) -> None:
+def _note_paths(home: Home, run: Run, paths: Sequence[Path], memories: Sequence[str]) -> None:
     """Record new paths in the ledger for a rebuild, each once."""
     absolute = [str(path.absolute()) for path in paths]
     recorded = named_before(home)
@@ -625,16 +623,11 @@ def unread(home: Home, files: Sequence[discovery.FoundFile]) -> list[Job]:
     return jobs_for(home, files, ReadTally())
 
 
-def read_changed(home: Home, jobs: Sequence[Job], named: Sequence[Path] = ()) -> IngestReport:
-    """Make only these files searchable, without learning from them.
-
-    Record ``named`` paths in the ledger, like an ingest.
-    """
+def read_changed(home: Home, jobs: Sequence[Job]) -> IngestReport:
+    """Make only these files searchable, without learning from them."""
     started = time.perf_counter()
     tally = ReadTally()
     read_jobs(home, None, jobs, tally, lambda _: None)
-    if named and tally.files:
-        _note_paths(home, None, named, ())
     seconds = time.perf_counter() - started
     return IngestReport(**tally.in_report(), read_seconds=seconds, seconds=seconds)
 

@@ -497,7 +497,7 @@ def switch(home: Home, name: str, notify: OnProgress) -> Embedded:
     """Switch to a model: compute its vectors, exchange them for the current ones, and delete those.
 
     This implies consent to where present and future texts go. After an interruption,
-    :func:`resume`, the next ingest or the watcher continues. Naming the current model abandons a
+    :func:`resume`, the next ingest or the daemon continues. Naming the current model abandons a
     switch. Raises InvalidSettingsError.
     """
     return embed_pending(_with_model(home, _full_name(name)), notify, is_asked=True)

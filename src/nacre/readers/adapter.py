@@ -269,7 +269,7 @@ class Adapter:
     may read one tool, one per format. A format that ``guesses`` accepts nearly any file, so a
     changed file is sniffed again. ``beside`` yields the files that belong to a transcript, for any
     path. A transcript counts as changed when one of them changes. ``environment`` has the names of
-    the variables that ``roots`` reads. A watcher started by the system receives only these.
+    the variables that ``roots`` reads. A daemon started by the system receives only these.
 
     ``resume`` is the command with which the tool reopens a session, with ``{id}`` for its id. Empty
     if it has none.

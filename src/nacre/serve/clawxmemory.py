@@ -118,7 +118,7 @@ async def snapshot(call: Call) -> Any:
 
 async def index_run(call: Call) -> Any:
     """``POST index/run``: read new transcripts and learn from them."""
-    report = await call.read("watch-once")
+    report = await call.read("ingest", puts_off=True)
     return {
         "sessions": report.sessions,
         "turns": report.turns,

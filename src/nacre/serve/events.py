@@ -28,7 +28,7 @@ from nacre.values.models import DOLLAR
 from nacre.values.reports import Progress
 
 if TYPE_CHECKING:
-    from nacre.care.watcher import WatchEvent
+    from nacre.care.follow import FollowEvent
 
 MOST_EVENTS = 2_000
 """Maximum of events kept for listeners that reconnect."""
@@ -519,17 +519,15 @@ def published(bus: Bus, task: str) -> Iterator[Callable[[Progress], None]]:
             _publish(bus, task, last, ended=True)
 
 
-def publish_watched(bus: Bus, event: WatchEvent) -> None:
-    """Publish the results and problems of the daemon's watcher."""
+def publish_followed(bus: Bus, event: FollowEvent) -> None:
+    """Publish the results and problems of following sessions."""
     if event.kind in _PUBLISHED_KINDS:
-        number = event.turns if event.kind == "read" else event.memories
-        text = event.note or ", ".join(event.tools)
         bus.publish(
             "progress",
             task="watch",
             stage=event.kind,
-            text=text,
-            done=number,
+            text=event.text,
+            done=event.number,
             total=None,
             ended=True,
         )

@@ -1,4 +1,4 @@
-"""The daemon's open homes, its answers, the watcher thread, and its status."""
+"""The daemon's open homes, its answers, and its status."""
 
 from __future__ import annotations
 
@@ -22,11 +22,8 @@ from nacre.base.ids import utc_now
 from nacre.base.link import LOCK, PROTOCOL, DaemonAwayError, DaemonRefusedError, ask
 from nacre.base.locks import is_held
 from nacre.base.text import one_line, shorten
-from nacre.care import follow
-from nacre.care.watcher import Watcher, WatchEvent, WatchOptions
 from nacre.data.sync import embed_new_memories, warnings_of
 from nacre.errors import (
-    ConflictError,
     InternalError,
     InvalidInputError,
     NacreError,
@@ -44,6 +41,7 @@ from nacre.serve.mcp import HomeCalls
 from nacre.serve.operation import Operation
 from nacre.settings import Settings
 from nacre.values.memory import AN_AGENT, Actor, Bearer, Face, acting, acting_now
+from nacre.values.reports import Following
 from nacre.vault.watch import VaultWatch
 
 if TYPE_CHECKING:
@@ -495,91 +493,6 @@ def _refusal(code: str, message: str, hint: str | None) -> bytes:
     return msgspec.json.encode({"error": {"code": code, "message": message, "hint": hint}})
 
 
-# -- Watcher ---------------------------------------------------------------------------------------
-
-
-_RETRY_SECONDS = 60.0
-
-
-class Following:
-    """A thread that follows sessions unless another watcher does.
-
-    ``nacre admin watcher stop`` ends it until ``again``.
-    """
-
-    def __init__(
-        self,
-        home: Path,
-        open_home: Callable[[], Home],
-        watched: Callable[[WatchEvent], None],
-        tell: Callable[[str], None],
-        version: str,
-    ) -> None:
-        self._home = home
-        self._open_home = open_home
-        self._watched = watched
-        self._tell = tell
-        self._version = version
-        self._wanted = threading.Event()
-        self._last_line: str | None = None
-        self._watcher: Watcher | None = None
-        self.follows = False
-        """True while it follows sessions."""
-
-    def run(self, stop: threading.Event) -> None:
-        """Follow until ``stop`` is set; log each failure once, and retry."""
-        self._wanted.set()
-        while not stop.is_set():
-            if self._wanted.is_set():
-                self._wanted.clear()
-                self._follow_once(stop)
-            if stop.is_set():
-                return
-            self._wanted.wait(1.0)
-
-    def again(self) -> None:
-        """Follow again after an end."""
-        self._wanted.set()
-
-    def reads(self, path: Path) -> bool:
-        """Return True if a transcript is followed, and thus read soon."""
-        return self.follows and self._watcher is not None and self._watcher.reads(path)
-
-    def _follow_once(self, stop: threading.Event) -> None:
-        try:
-            self._watcher = Watcher(
-                self._open_home, WatchOptions(), self._note_event, self._version
-            )
-            self._watcher.run(stop)  # also returns when the watcher is asked to end
-        except ConflictError:
-            self._tell_once("another watcher follows the sessions")
-            self._wait_for_retry(stop)
-        except NacreError as error:
-            self._tell_once(f"sessions are not followed: {error.message}")
-            self._wait_for_retry(stop)
-        else:
-            self._last_line = None
-        finally:
-            self.follows = False
-
-    def _note_event(self, event: WatchEvent) -> None:
-        self.follows = self.follows or event.kind == "started"
-        self._watched(event)
-
-    def _wait_for_retry(self, stop: threading.Event) -> None:
-        """Wait a minute, or until the other watcher ends or ``again`` is called."""
-        for _ in range(int(_RETRY_SECONDS)):
-            if self._wanted.is_set() or stop.wait(1.0):
-                break
-        if not stop.is_set() and not follow.is_asked_to_end(self._home):
-            self._wanted.set()
-
-    def _tell_once(self, line: str) -> None:
-        if line != self._last_line:
-            self._last_line = line
-            self._tell(line)
-
-
 # -- Status of a daemon ----------------------------------------------------------------------------
 # Light, because commands call it before they load anything.
 
@@ -592,7 +505,8 @@ class Greeting:
     """The status of a daemon.
 
     ``seconds`` is its age. ``answered`` counts requests, ``at_work`` those in progress except this
-    one. ``follows``: it follows sessions. ``is_warm``: its model is loaded. ``http`` is the address
+    one. ``following`` is the state of
+    following sessions, if it does. ``is_warm``: its model is loaded. ``http`` is the address
     for agents. With ``on_demand``, it ends after ``idle_minutes`` without a request.
     """
 
@@ -602,7 +516,7 @@ class Greeting:
     seconds: float
     answered: int = 0
     at_work: int = 0
-    follows: bool = False
+    following: Following | None = None
     is_warm: bool = False
     http: str | None = None
     on_demand: bool = False

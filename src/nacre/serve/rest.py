@@ -125,7 +125,6 @@ _RESOURCES = (
     Resource("PUT", "/settings/{key}", "config-set"),
     _get("/forgotten", "forgotten", ""),
     _get("/archive", "archive-status"),
-    _get("/watcher", "watcher"),
 )
 """In order of matching: more specific paths first."""
 

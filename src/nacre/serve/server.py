@@ -31,6 +31,7 @@ from nacre.base.ids import utc_now
 from nacre.base.lazy import load
 from nacre.base.link import EVENTS, LOCK, MOST_BYTES, PROTOCOL, is_whole, socket_path, start_process
 from nacre.base.locks import FileLock
+from nacre.care.follow import Follower, FollowEvent
 from nacre.data.sync import keep_history
 from nacre.errors import (
     ConflictError,
@@ -52,10 +53,9 @@ from nacre.protocols import Embedder
 from nacre.review.run import dream_unasked
 from nacre.serve import browsers, hook_shapes
 from nacre.serve.catalogue import CATALOGUE, offered_by
-from nacre.serve.events import Bus, Live, publish_watched
+from nacre.serve.events import Bus, Live, publish_followed
 from nacre.serve.homes import (
     Answering,
-    Following,
     Greeting,
     Homes,
     ask_to_stop,
@@ -73,7 +73,6 @@ from nacre.values.memory import Actor, Bearer, Face, Quota, Role
 from nacre.values.recall import RecallQuery
 
 if TYPE_CHECKING:
-    from nacre.care.watcher import WatchEvent
     from nacre.serve.web import Waiting
     from nacre.store.postgres_schema import Registry
 
@@ -164,6 +163,7 @@ class Server:
         tell: Tell,
         hook: Callable[[str, str, bytes, Caller], None] = lambda *_: None,
     ) -> None:
+        self._home = home
         self.path = socket_path(str(home))
         self._answer = answer
         self._hook = hook
@@ -179,11 +179,12 @@ class Server:
         """Time of the last request or answer (``time.monotonic``)."""
 
     def start(self) -> None:
-        """Listen, replacing the socket of an earlier daemon. Raises UnusableStoreError, UnavailableError."""
+        """Listen, replacing the socket of an earlier daemon. Raises UnusableStoreError.
+
+        Windows has no local sockets: there the daemon works in the background and over HTTP.
+        """
         if not hasattr(socket, "AF_UNIX"):
-            raise UnavailableError(
-                "this system has no local sockets", hint="everything works without a daemon"
-            )
+            return
         folder = Path(self.path).parent
         try:
             files.make_folder(folder)
@@ -209,6 +210,8 @@ class Server:
 
     def is_in_place(self) -> bool:
         """Return True if the socket is still in place; the home may be moved or deleted."""
+        if not hasattr(socket, "AF_UNIX"):
+            return self._home.is_dir()
         with suppress(OSError):
             status = os.stat(self.path)
             return self._socket_status is not None and (status.st_ino, status.st_dev) == (
@@ -720,14 +723,6 @@ class DaemonOptions:
     version: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Voice:
-    """Callbacks for the events of a daemon and of its watcher."""
-
-    tell: Callable[[str], None]
-    watched: Callable[[WatchEvent], None]
-
-
 class Daemon:
     """The daemon of one home. Run it only once."""
 
@@ -736,11 +731,12 @@ class Daemon:
         settings: Settings,
         open_home: Callable[[], Home],
         options: DaemonOptions,
-        voice: Voice,
+        tell: Tell,
     ) -> None:
         self._settings = settings
+        self._open_home = open_home
         self._options = options
-        self._tell, self._tell_watched = voice.tell, voice.watched
+        self._tell = tell
         self._homes = Homes(open_home, settings.home, settings.config)
         self._stop = threading.Event()
         self._began = time.monotonic()
@@ -749,16 +745,11 @@ class Daemon:
         self._problems: list[str] = []
         self._threads: list[threading.Thread] = []
         self._serves_plugins = False
-        self._following = (
-            Following(settings.home, open_home, self._note_watched, voice.tell, options.version)
-            if options.watches
-            else None
-        )
+        self._follower: Follower | None = None
         self._live = Live(open_home, Bus(utc_now))
         own = {
             "hello": self._greeting,
             "stop": self._handle_stop,
-            "follow": self._handle_follow,
             "open": self._handle_open,
         }
         offered = offered_by(Face.DAEMON)
@@ -766,7 +757,7 @@ class Daemon:
         self._spaces = Spaces(settings) if settings.server else None
         self._answering = Answering(
             self._homes,
-            voice.tell,
+            tell,
             own,
             catalogue,
             bus=self._live.bus,
@@ -778,7 +769,7 @@ class Daemon:
             self._facts,
             browsers.Browsers(settings.home),
             self._live,
-            voice.tell,
+            tell,
             everything=settings.text("mcp.tools") == "all",
             bearer=self._spaces.bearer if self._spaces else None,
             live_of=self._spaces.live if self._spaces else None,
@@ -786,7 +777,7 @@ class Daemon:
         self._web = Web(self._site, options.http) if options.http.place else None
         self._opening = threading.Lock()
         hooks = Hooks(settings.home, self._answering.answer)
-        self._server = Server(settings.home, self._answering.answer, voice.tell, hooks.take)
+        self._server = Server(settings.home, self._answering.answer, tell, hooks.take)
 
     @property
     def is_at_work(self) -> bool:
@@ -831,15 +822,13 @@ class Daemon:
     def _begin(self) -> None:
         self._begin_http()  # clients must not ask for its address earlier
         self._server.start()
-        reads = self._following.reads if self._following else lambda _: False
-        tending = Tending(self._settings, self._homes, self._tell, reads, self._rested)
+        tending = Tending(self._settings, self._homes, self._tell, self._reads, self._rested)
         self._start("minding", lambda: self._answering.mind(self._stop))
         self._start("tending", lambda: tending.run(self._stop))
         self._start("warming", self._warm)
         self._start("looking", lambda: self._live.run(self._stop))
-        if self._following:
-            following = self._following
-            self._start("following", lambda: following.run(self._stop))
+        if self._options.watches:
+            self._start("following", self._follow)
         self._begin_plugins()
         self._tell(f"serves {self._settings.home}{self._http_summary()}; process {os.getpid()}")
         for problem in self._problems:
@@ -952,9 +941,22 @@ class Daemon:
         if self._spaces:
             self._spaces.close()
 
-    def _note_watched(self, event: WatchEvent) -> None:
-        self._tell_watched(event)
-        publish_watched(self._live.bus, event)
+    def _follow(self) -> None:
+        follower = Follower(self._settings, self._open_home, self._note_followed, utc_now)
+        self._follower = follower
+        try:
+            follower.run(self._stop)
+        finally:
+            self._follower = None
+
+    def _note_followed(self, event: FollowEvent) -> None:
+        self._tell(event.line)
+        publish_followed(self._live.bus, event)
+
+    def _reads(self, path: Path) -> bool:
+        """Return True if a transcript is followed, and thus read soon."""
+        follower = self._follower
+        return follower is not None and follower.reads(path)
 
     def _hook(self, home: Home, call: HookCall) -> HookAnswer:
         """Answer a hook, lexically until the model is loaded, because hooks wait only milliseconds."""
@@ -981,7 +983,7 @@ class Daemon:
         self._is_warm = True
 
     def _greeting(self, _: Waiting) -> Greeting:
-        options, web = self._options, self._web
+        options, web, follower = self._options, self._web, self._follower
         return Greeting(
             os.getpid(),
             options.version,
@@ -989,7 +991,7 @@ class Daemon:
             round(time.monotonic() - self._began, 1),
             self._server.answered,
             self._server.at_work - 1,
-            bool(self._following and self._following.follows),
+            follower.state if follower else None,
             self._is_warm,
             f"{web.address}/mcp" if web else None,
             options.on_demand,
@@ -1001,11 +1003,6 @@ class Daemon:
     def _handle_stop(self, _: Waiting) -> bool:
         self._stop.set()
         return True
-
-    def _handle_follow(self, _: Waiting) -> bool:
-        if self._following:
-            self._following.again()
-        return bool(self._following)
 
     def _handle_open(self, caller: Waiting) -> str:
         """Return an address that makes a browser the owner's, but not for agents."""

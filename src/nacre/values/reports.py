@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from nacre.values.memory import Memory
@@ -369,3 +370,18 @@ LEDGER_ENTRY = "ledger"
 SESSION = "session"
 TURN = "turn"
 TRAILER = "trailer"
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """The state of following. ``transcripts`` grew by ``turns`` since it started, which led to ``memories``."""
+
+    started: datetime
+    heartbeat: datetime
+    why_polling: str | None = None
+    folders: int = 0
+    transcripts: int = 0
+    turns: int = 0
+    memories: int = 0
+    last_error: str | None = None
+    last_error_at: datetime | None = None

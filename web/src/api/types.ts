@@ -709,24 +709,6 @@ export interface HandoffView {
   note: string | null;
 }
 
-export interface Health {
-  pid: number;
-  started: string;
-  heartbeat: string;
-  version: string;
-  mode: string;
-  why_polling: string | null;
-  folders: number;
-  transcripts: number;
-  turns: number;
-  memories: number;
-  vectors_left: number | null;
-  last_read: string | null;
-  last_error: string | null;
-  last_error_at: string | null;
-  stopped: string | null;
-}
-
 export interface Held {
   path: string;
   reason: string;
@@ -856,16 +838,6 @@ export interface IngestReport {
   changed: number;
   doubted: number;
   ended: number;
-}
-
-export interface Installation {
-  form: string;
-  path: string;
-  write: unknown;
-  install: Array<Array<string>>;
-  start: Array<Array<string>>;
-  remove: Array<Array<string>>;
-  encoding: string;
 }
 
 export interface JudgeReport {
@@ -1729,6 +1701,16 @@ export interface Staleness {
   total: number;
 }
 
+export interface Standing {
+  wanted: string;
+  place: NacreValuesModelsPlace;
+  in_use: Lot | null;
+  other: Lot | null;
+  switching: boolean;
+  problem: Record<string, unknown> | null;
+  held: Record<string, unknown> | null;
+}
+
 export interface StandingRetirement {
   id: string;
   pattern: string;
@@ -1811,14 +1793,6 @@ export interface Summary {
   errors: Array<ErrorMet>;
   packages: Array<string>;
   urls: Array<string>;
-}
-
-export interface Survey {
-  watched: Array<Watched>;
-  files: number;
-  unread_files: number;
-  unread_bytes: number;
-  problems: Array<Problem>;
 }
 
 export interface Synced {
@@ -2041,12 +2015,6 @@ export interface Version {
   text: string;
 }
 
-export interface Watched {
-  path: string;
-  tool: string | null;
-  is_there: boolean;
-}
-
 export interface Way {
   method: string;
   provider: string;
@@ -2111,11 +2079,6 @@ export interface WriterStatus {
   kept_here: Array<string>;
 }
 
-export interface NacreCareFollowStanding {
-  state: string;
-  health: Health | null;
-}
-
 export interface NacreCareTodaySource {
   speaker: string;
   tool: string | null;
@@ -2171,16 +2134,6 @@ export interface NacreMemoriesSpacesNote {
   action: string;
   subject: string;
   outcome: string;
-}
-
-export interface NacreMemoriesVectorsStanding {
-  wanted: string;
-  place: NacreValuesModelsPlace;
-  in_use: Lot | null;
-  other: Lot | null;
-  switching: boolean;
-  problem: Record<string, unknown> | null;
-  held: Record<string, unknown> | null;
 }
 
 export interface NacreMemoriesVectorsTrial {
@@ -2996,13 +2949,6 @@ export interface RotateKeyRequest {
   days?: number;
 }
 
-export interface RoundRequest {
-  paths?: Array<string>;
-  reads?: boolean;
-  seconds?: number | null;
-  learns?: boolean;
-}
-
 export interface Said {
   speaker: Speaker;
   text: string;
@@ -3149,10 +3095,6 @@ export interface StoreRequest {
   online_dedup?: boolean | null;
   aggressive?: boolean | null;
   dedup_threshold?: number | null;
-}
-
-export interface SurveyRequest {
-  paths?: Array<string>;
 }
 
 export interface SyncRequest {
@@ -3375,8 +3317,6 @@ export interface Operations {
   "ingest": [IngestOptions, IngestReport];
   "ingest-plan": [IngestOptions, IngestPlan];
   "ingest-estimate": [IngestOptions, Estimate];
-  "watch-survey": [SurveyRequest, Survey];
-  "watch-once": [RoundRequest, IngestReport];
   "quickstart": [Record<string, never>, QuickstartResult];
   "context": [ContextRequest, ContextBlock];
   "context-given": [GivenRequest, null];
@@ -3459,7 +3399,7 @@ export interface Operations {
   "auth": [Record<string, never>, SigningIn];
   "auth-set": [SetKeyRequest, string];
   "auth-remove": [ProviderRequest, Array<string>];
-  "embed": [Record<string, never>, NacreMemoriesVectorsStanding];
+  "embed": [Record<string, never>, Standing];
   "embed-plan": [ModelRequest, Plan];
   "embed-try": [ModelRequest, NacreMemoriesVectorsTrial];
   "embed-switch": [ModelRequest, Embedded];
@@ -3493,9 +3433,4 @@ export interface Operations {
   "eval-list": [QueriesRequest, Array<SavedQuery>];
   "eval-add": [AddQueryRequest, SavedQuery];
   "eval-remove": [RemoveQueryRequest, SavedQuery];
-  "watcher": [Record<string, never>, NacreCareFollowStanding];
-  "watcher-start": [Record<string, never>, NacreCareFollowStanding];
-  "watcher-stop": [Record<string, never>, boolean];
-  "watcher-install": [Record<string, never>, Installation];
-  "watcher-uninstall": [Record<string, never>, Installation];
 }

@@ -13,9 +13,9 @@ import click
 from nacre import settings as nacre_settings
 from nacre.base import environment, ids
 from nacre.base.lazy import load
+from nacre.base.log import Log
 from nacre.base.text import one_line
 from nacre.base.times import shown
-from nacre.care import watcher as watching_log
 from nacre.cli import output
 from nacre.cli.command import (
     TEXT,
@@ -91,7 +91,7 @@ def run_gateway(run: Run, log: bool) -> None:
     The daemon does it by itself where gateway.enabled is set. What is being answered as it ends is answered when it
     runs again; nothing is lost.
     """
-    write = watching_log.Log(run.settings.home, "gateway").write if log else click.echo
+    write = Log(run.settings.home, "gateway").write if log else click.echo
 
     def tell(line: str) -> None:
         with suppress(OSError):

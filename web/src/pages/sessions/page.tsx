@@ -63,8 +63,8 @@ function None() {
 
 /** No session was read yet: the folders that nacre searches. */
 function Nothing() {
-  const survey = useOperation("watch-survey", {}, { on: [] });
-  const files = survey.data?.unread_files ?? 0;
+  const plan = useOperation("ingest-plan", {}, { on: [] });
+  const files = plan.data?.files ?? 0;
   return <Empty title={t.value.empty}>{files ? t.value.emptyRead(files) : t.value.emptyNote}</Empty>;
 }
 

@@ -8,7 +8,6 @@ import { t } from "./strings";
 /** The contents of this home, and its users. */
 export function Home() {
   const stats = useOperation("db-stats", {});
-  const watcher = useOperation("watcher", {}, { on: [] });
   const home = me.value;
   return (
     <>
@@ -30,7 +29,6 @@ export function Home() {
                 ],
                 [t.value.embedding, held.model ?? t.value.withoutModel],
                 [t.value.vectors, held.model && held.vectors_missing ? number(held.vectors_missing) : null],
-                [t.value.watcher, watcher.data && (t.value.watcherStates[watcher.data.state] ?? watcher.data.state)],
               ]}
             />
           )}

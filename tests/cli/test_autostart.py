@@ -1,4 +1,4 @@
-"""The system runs the watcher: what is written for it, what it is told, and a watcher in the background for real."""
+"""The daemon as a service of the system: its file, the commands, and a daemon in the background."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from nacre.care.watcher_install import installation
+from nacre.care.autostart import install, installation
+from nacre.errors import UnavailableError
 from nacre.settings import load_settings
 from tests.cli.conftest import Nacre, write_transcript
 from tests.cli.conftest import said as record
@@ -48,7 +49,7 @@ def called(calls: Path) -> list[list[str]]:
 
 def test_a_unit_for_systemd_names_the_program_and_the_home_absolutely(user_home: Path) -> None:
     found = installation(replace(load_settings(), platform="linux"))
-    assert found.path == user_home / ".config/systemd/user/nacre-watch.service"
+    assert found.path == user_home / ".config/systemd/user/nacre.service"
     assert f'ExecStart="{sys.executable}" "-P" "-m" "nacre" "serve" "--log"' in found.text
     assert f'Environment="NACRE_HOME={user_home}/.nacre"' in found.text
 
@@ -65,7 +66,7 @@ def test_an_agent_of_launchd_is_a_property_list(
     monkeypatch.setenv("NACRE_HOME", "/Users/ann/R&D <mine>")
     found = installation(replace(load_settings(), platform="darwin"))
     told = plistlib.loads(found.text.encode())
-    assert found.path == user_home / "Library/LaunchAgents/nacre.watch.plist"
+    assert found.path == user_home / "Library/LaunchAgents/nacre.serve.plist"
     assert told["ProgramArguments"] == [sys.executable, "-P", "-m", "nacre", "serve", "--log"]
     assert told["EnvironmentVariables"]["NACRE_HOME"] == "/Users/ann/R&D <mine>"
     assert told["RunAtLoad"] is True
@@ -76,7 +77,7 @@ def test_a_task_of_windows_is_xml() -> None:
     found = installation(replace(load_settings(), platform="win32"))
     root = ElementTree.fromstring(found.text.encode("utf-16"))  # noqa: S314 - it is ours
     arguments = [element.text for element in root.iter() if element.tag.endswith("Arguments")]
-    assert arguments == ["-P -m nacre admin watch --log"]
+    assert arguments == ["-P -m nacre serve --log"]
     assert found.install[0][:3] == ("schtasks", "/Create", "/F")
 
 
@@ -106,19 +107,19 @@ def test_installing_writes_the_unit_and_tells_systemd(
     nacre: Nacre, systemctl: Path, user_home: Path
 ) -> None:
     answer = nacre("serve", "install", "--json").json
-    unit = user_home / ".config/systemd/user/nacre-watch.service"
+    unit = user_home / ".config/systemd/user/nacre.service"
     assert answer["path"] == str(unit)
     assert unit.read_text() == answer["text"]
     assert stat.S_IMODE(unit.stat().st_mode) == 0o600
     assert called(systemctl) == [
         ["--user", "show-environment"],
         ["--user", "daemon-reload"],
-        ["--user", "enable", "--now", "nacre-watch.service"],
+        ["--user", "enable", "--now", "nacre.service"],
     ]
     nacre("serve", "uninstall")
     assert not unit.exists()
     assert called(systemctl)[-2:] == [
-        ["--user", "disable", "--now", "nacre-watch.service"],
+        ["--user", "disable", "--now", "nacre.service"],
         ["--user", "daemon-reload"],
     ]
 
@@ -129,7 +130,7 @@ def test_installing_can_be_tried_without_doing_it(
 ) -> None:
     out = nacre("serve", "install", "--dry-run").out
     assert "[Service]" in out
-    assert "systemctl --user enable --now nacre-watch.service" in out
+    assert "systemctl --user enable --now nacre.service" in out
     assert not (user_home / ".config").exists()
     assert not systemctl.exists()
 
@@ -141,7 +142,7 @@ def test_without_systemd_the_way_out_is_told(
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     missing = nacre("serve", "install", "--json", code=5).error
     assert missing["message"] == "systemctl is not available here"
-    assert "nacre admin watcher start" in missing["hint"]
+    assert "nacre serve start" in missing["hint"]
     program(tmp_path / "bin" / "systemctl", tmp_path / "calls", code=1)
     assert (
         nacre("serve", "install", "--json", code=5).error["message"]
@@ -149,64 +150,53 @@ def test_without_systemd_the_way_out_is_told(
     )
     assert (
         nacre("serve", "uninstall", "--json", code=3).error["message"]
-        == "the watcher is not installed"
+        == "the daemon is not installed"
     )
+
+
+def test_the_address_of_a_server_is_not_written_into_a_file(
+    nacre: Nacre, systemctl: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UnavailableError, match="NACRE_DB"):
+        install(replace(load_settings(), environ={**os.environ, "NACRE_DB": "postgresql://x@y/z"}))
+    assert not systemctl.exists()
 
 
 @pytest.fixture
 def background(process: Nacre) -> Iterator[None]:
     """Whatever runs in the background when the test ends is ended."""
     yield
-    process("admin", "watcher", "stop", code=None)
+    process("serve", "stop", code=None)
 
 
-def test_a_watcher_in_the_background_is_started_asked_and_stopped(
+def test_a_daemon_in_the_background_is_started_asked_and_stopped(
     process: Nacre, background: None, user_home: Path
 ) -> None:
+    assert process("serve", "status", "--json", code=1).json["state"] == "none"
+    process("serve", "--on-demand")
+    started = process("serve", "start", "--json").json
+    assert (started["state"], started["on_demand"]) == ("running", False)
+    assert process("serve", "start", "--json").json["pid"] == started["pid"]
     folder = user_home / ".claude" / "projects" / "-code-mill"
     write_transcript(folder / "0a.jsonl", [record("user", "The millstone is dressed in March", 1)])
-    assert process("admin", "watcher", "status", "--json", code=1).json["state"] == "never"
-    started = process("admin", "watcher", "start", "--json").json
-    assert started["state"] == "running"
-    assert (
-        process("admin", "watcher", "start", "--json").json["health"]["pid"]
-        == started["health"]["pid"]
-    )
-    assert process("admin", "watcher", "status", "--json").json["health"]["folders"] >= 1
-    assert (
-        f"The watcher runs (process {started['health']['pid']})"
-        in process("admin", "watcher", "status").out
-    )
-    again = process("admin", "watch", "--json", code=4).error
-    assert str(started["health"]["pid"]) in again["message"]
-    checks = {
-        check["name"]: check
-        for check in process("admin", "doctor", "--json", code=None).json["checks"]
-    }
-    assert checks["watcher"]["state"] == "ok"
-    restarted = process("admin", "watcher", "restart", "--json").json
-    assert restarted["health"]["pid"] != started["health"]["pid"]
-    stopped = process("admin", "watcher", "stop", "--json").json
-    assert (stopped["state"], stopped["health"]["turns"] + started["health"]["turns"]) in (
-        ("stopped", 0),
-        ("stopped", 1),
-    )
-    lines = process("admin", "watcher", "logs", "--json").json["lines"]
-    assert "following the sessions in" in lines[0]
-    assert "stopped" in lines[-1]
-
-
-def test_a_watcher_that_died_leaves_its_place_and_is_told_of(
-    process: Nacre, background: None, user_home: Path
-) -> None:
-    pid = process("admin", "watcher", "start", "--json").json["health"]["pid"]
-    os.kill(pid, 9)
-    while process("admin", "watcher", "status", "--json", code=None).json["state"] == "running":
+    while not (process("serve", "status", "--json").json["following"] or {}).get("turns"):
         pass
-    assert process("admin", "watcher", "status", "--json", code=1).json["state"] == "died"
-    checks = {
-        check["name"]: check
-        for check in process("admin", "doctor", "--json", code=None).json["checks"]
-    }
-    assert checks["watcher"]["hint"] == "nacre admin watcher start"
-    assert process("admin", "watcher", "start", "--json").json["health"]["pid"] != pid
+    assert process("serve", "stop", "--json").json == {"ended": True}
+    lines = process("serve", "logs", "--json").json["lines"]
+    assert any("following the sessions in" in line for line in lines)
+    assert any("following stopped after 1 turn" in line for line in lines)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="systemd")
+def test_an_installed_daemon_is_started_by_the_system_and_missed_by_doctor(
+    nacre: Nacre, systemctl: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nacre("serve", "install", "--yes")
+    monkeypatch.setattr("nacre.cli.daemon._START_SECONDS", 0.0)
+    error = nacre("serve", "start", "--json", code=5).error
+    assert error["message"] == "the daemon did not start"
+    assert called(systemctl)[-1] == ["--user", "start", "nacre.service"]
+    load_settings().home.joinpath("daemon.lock").touch()
+    checks = nacre("admin", "doctor", "--json", code=None).json["checks"]
+    (check,) = (check for check in checks if check["name"] == "daemon")
+    assert (check["state"], check["hint"]) == ("warning", "nacre serve start")

@@ -1,13 +1,11 @@
-"""Installing the watcher as a service of the system, starting and stopping it."""
+"""The daemon as a service of the system: a systemd user unit, a launchd agent, or a task of Windows."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -16,25 +14,19 @@ from xml.sax.saxutils import escape
 
 from nacre.base import files as private_files
 from nacre.base.environment import server_address
-from nacre.base.ids import utc_now
-from nacre.base.link import (
-    DaemonAwayError,
-    DaemonRefusedError,
-    ask,
-    environment_of,
-    program,
-    start_process,
-)
-from nacre.care import follow
-from nacre.care import watcher as surveying
-from nacre.care.follow import Standing, ask_to_end, standing
-from nacre.care.watcher import Survey, SurveyRequest, last_lines
+from nacre.base.link import environment_of, program, start_process
 from nacre.errors import NotFoundError, UnavailableError
-from nacre.home.home import Home
 from nacre.readers.registry import environment as tool_variables
 from nacre.settings import Settings
 
-LABEL = "nacre.watch"
+LABEL = "nacre.serve"
+UNIT = "nacre.service"
+TASK = "nacre"
+
+_COMMAND_TIMEOUT_SECONDS = 60.0
+_UNINSTALLED_HINT = "nacre serve start runs it in the background until the next reboot"
+
+Command = tuple[str, ...]
 
 
 def systemd_unit(words: Sequence[str], environ: Mapping[str, str]) -> str:
@@ -43,7 +35,7 @@ def systemd_unit(words: Sequence[str], environ: Mapping[str, str]) -> str:
         f"Environment={_quote_for_systemd(f'{name}={value}')}" for name, value in environ.items()
     )
     program = " ".join(_quote_for_systemd(word).replace("$", "$$") for word in words)
-    return _fill_template("nacre-watch.service", {"PROGRAM": program, "ENVIRONMENT": lines})
+    return _fill_template("nacre.service", {"PROGRAM": program, "ENVIRONMENT": lines})
 
 
 def launchd_plist(words: Sequence[str], environ: Mapping[str, str]) -> str:
@@ -53,16 +45,14 @@ def launchd_plist(words: Sequence[str], environ: Mapping[str, str]) -> str:
         f"    <key>{escape(name)}</key>\n    <string>{escape(value)}</string>"
         for name, value in environ.items()
     )
-    return _fill_template(
-        "nacre-watch.plist", {"LABEL": LABEL, "PROGRAM": program, "ENVIRONMENT": pairs}
-    )
+    return _fill_template("nacre.plist", {"LABEL": LABEL, "PROGRAM": program, "ENVIRONMENT": pairs})
 
 
 def windows_task(words: Sequence[str]) -> str:
     """Return a task of Windows, which gets the environment of the user who logs on."""
     arguments = subprocess.list2cmdline(list(words[1:]))
     return _fill_template(
-        "nacre-watch.xml", {"COMMAND": escape(words[0]), "ARGUMENTS": escape(arguments)}
+        "nacre.xml", {"COMMAND": escape(words[0]), "ARGUMENTS": escape(arguments)}
     )
 
 
@@ -74,23 +64,6 @@ def _quote_for_systemd(word: str) -> str:
 def _fill_template(name: str, places: Mapping[str, str]) -> str:
     text = files(__package__).joinpath("units", name).read_text(encoding="utf-8")
     return re.sub(r"@([A-Z]+)@", lambda match: places[match.group(1)], text)
-
-
-# -- Services --------------------------------------------------------------------------------------
-# A systemd user unit, a launchd agent, or a separate process run the daemon, which follows sessions. A Windows task
-# runs only the watcher, because the daemon needs local sockets.
-
-
-UNIT = "nacre-watch.service"
-TASK = "nacre-watch"
-START_SECONDS = 20.0
-STOP_SECONDS = 90.0
-
-_POLL_SECONDS = 0.1
-_COMMAND_TIMEOUT_SECONDS = 60.0
-_UNINSTALLED_HINT = "nacre admin watcher start runs it in the background until the next reboot"
-
-Command = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +93,11 @@ class Installation:
 
 
 def installation(settings: Settings) -> Installation:
-    """Return the service for the watcher of a home on this system."""
-    if settings.platform == "win32":
-        return _task(settings, [*program(), "admin", "watch", "--log"])
+    """Return the service for the daemon of a home on this system."""
     words = [*program(), "serve", "--log"]
-    if settings.platform == "darwin":
-        return _launchd(settings, words)
-    return _systemd(settings, words)
+    if settings.platform == "win32":
+        return _task(settings, words)
+    return (_launchd if settings.platform == "darwin" else _systemd)(settings, words)
 
 
 def pinned(settings: Settings) -> dict[str, str]:
@@ -159,7 +130,6 @@ def install(settings: Settings) -> Installation:
         )
     service = installation(settings)
     _require(settings, service)
-    stop(settings)
     if service.is_installed:
         _run(settings, service.remove, is_strict=False)
     private_files.make_folder(service.path.parent)
@@ -169,13 +139,12 @@ def install(settings: Settings) -> Installation:
 
 
 def uninstall(settings: Settings) -> Installation:
-    """Stop the watcher and remove the service. Raises NotFoundError, UnavailableError."""
+    """End and remove the service. Raises NotFoundError, UnavailableError."""
     service = installation(settings)
     if not service.is_installed:
         raise NotFoundError(
-            "the watcher is not installed", hint="nacre admin watcher stop ends a running one"
+            "the daemon is not installed", hint="nacre serve stop ends a running one"
         )
-    stop(settings)
     _run(settings, service.remove, is_strict=False)
     service.path.unlink(missing_ok=True)
     if service.form == "systemd":
@@ -183,58 +152,19 @@ def uninstall(settings: Settings) -> Installation:
     return service
 
 
-def start(settings: Settings, wait_seconds: float = START_SECONDS) -> Standing:
-    """Start the watcher, unless it is running: in the running daemon, as the installed service, or as a process.
-
-    Raises UnavailableError if it does not start, with its last output.
-    """
-    now = standing(settings.home, utc_now())
-    if now.lives:
-        return now
-    begun = utc_now()
+def start(settings: Settings) -> subprocess.Popen[bytes] | None:
+    """Start the installed service, or else return a process that outlives the terminal. Raises UnavailableError."""
     service = installation(settings)
-    process = None
-    if _followed_by_daemon(settings):
-        pass
-    elif service.is_installed:
+    if service.is_installed:
         _require(settings, service)
         _run(settings, service.start)
-    else:
-        process = _start_detached(settings)
-    deadline = time.monotonic() + wait_seconds
-    while time.monotonic() < deadline:
-        now = standing(settings.home, utc_now())
-        if now.state == "running" and now.health and now.health.started >= begun:
-            return now
-        if process and process.poll() is not None:
-            break
-        time.sleep(_POLL_SECONDS)
-    last = last_lines(settings.home, 1)
-    raise UnavailableError(
-        "the watcher did not start" + (f"; its last output: {last[0]}" if last else ""),
-        hint="nacre admin watch shows the problem",
-    )
-
-
-def stop(settings: Settings, wait_seconds: float = STOP_SECONDS) -> bool:
-    """Stop the watcher after its current step; return True if it was running.
-
-    Raises UnavailableError if it does not end.
-    """
-    state = standing(settings.home, utc_now())
-    if not state.lives:
-        return False
-    ask_to_end(settings.home)
-    deadline = time.monotonic() + wait_seconds
-    while time.monotonic() < deadline:
-        if not standing(settings.home, utc_now()).lives:
-            return True
-        time.sleep(_POLL_SECONDS)
-    pid = state.health.pid if state.health else "?"
-    raise UnavailableError(
-        f"the watcher (process {pid}) does not stop",
-        hint=f"stop it: kill {pid}; the next one continues its work",
-    )
+        return None
+    try:
+        return start_process(str(settings.home), settings.environ, "serve", "--log")
+    except OSError as error:
+        raise UnavailableError(
+            f"cannot start a process: {error.strerror}", hint="check for free memory"
+        ) from error
 
 
 def _systemd(settings: Settings, words: Sequence[str]) -> Installation:
@@ -264,7 +194,7 @@ def _launchd(settings: Settings, words: Sequence[str]) -> Installation:
 
 
 def _task(settings: Settings, words: Sequence[str]) -> Installation:
-    path = settings.home / "nacre-watch.xml"
+    path = settings.home / "nacre-task.xml"
     quiet = [str(Path(words[0]).with_name("pythonw.exe")), *words[1:]]
     return Installation(
         "task",
@@ -275,7 +205,7 @@ def _task(settings: Settings, words: Sequence[str]) -> Installation:
             ("schtasks", "/Run", "/TN", TASK),
         ),
         start=(("schtasks", "/Run", "/TN", TASK),),
-        remove=(("schtasks", "/Delete", "/F", "/TN", TASK),),
+        remove=(("schtasks", "/End", "/TN", TASK), ("schtasks", "/Delete", "/F", "/TN", TASK)),
         encoding="utf-16",
     )
 
@@ -320,33 +250,3 @@ def _code(settings: Settings, command: Command) -> subprocess.CompletedProcess[s
         raise UnavailableError(
             f"cannot run {command[0]}: {error}", hint=_UNINSTALLED_HINT
         ) from error
-
-
-def _followed_by_daemon(settings: Settings) -> bool:
-    """Return True if there is a daemon, which follows from now on."""
-    with contextlib.suppress(DaemonAwayError, DaemonRefusedError):
-        return bool(ask(str(settings.home), "follow", {}, seconds=1.0))
-    return False
-
-
-def _start_detached(settings: Settings) -> subprocess.Popen[bytes]:
-    """Start a process that outlives the terminal. Raises UnavailableError."""
-    try:
-        return start_process(str(settings.home), settings.environ, "admin", "watch", "--log")
-    except OSError as error:
-        raise UnavailableError(
-            f"cannot start a process: {error.strerror}", hint="check for free memory"
-        ) from error
-
-
-# -- Operations; :mod:`nacre.serve.catalogue` lists them -------------------------------------------
-
-
-def survey(home: Home, request: SurveyRequest) -> Survey:
-    """Return the paths that the watcher would follow."""
-    return surveying.survey(home, request.paths)
-
-
-def show_status(settings: Settings) -> Standing:
-    """Return the state of the watcher."""
-    return follow.standing(settings.home, utc_now())

@@ -1,0 +1,39 @@
+"""The logs in a home."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from pathlib import Path
+
+from nacre.base import files
+
+MAX_BYTES = 1_000_000
+
+
+class Log:
+    """A log in the folder ``logs`` of a home. A full log replaces the one that ends in ``.log.1``."""
+
+    def __init__(self, home: Path, name: str) -> None:
+        self.path = home / "logs" / f"{name}.log"
+
+    def write(self, line: str) -> None:
+        """Append a line. The file is opened each time, so that it may be moved or deleted."""
+        files.make_folder(self.path.parent)
+        descriptor = files.open_file(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        with os.fdopen(descriptor, "a", encoding="utf-8", errors="replace") as file:
+            file.write(f"{line}\n")
+            is_full = file.tell() > MAX_BYTES
+        if is_full:
+            self.path.replace(self.path.with_suffix(".log.1"))
+
+    def last_lines(self, count: int) -> list[str]:
+        """Return the last lines, the oldest first."""
+        tail: deque[str] = deque(maxlen=count)
+        for file in (self.path.with_suffix(".log.1"), self.path):
+            try:
+                with file.open(encoding="utf-8", errors="replace") as lines:
+                    tail.extend(line.rstrip("\n") for line in lines)
+            except OSError:
+                continue
+        return list(tail)

@@ -1,0 +1,395 @@
+"""``nacre serve``: the daemon, in the foreground, in the background, or as a service of the system."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, fields, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nacre import __version__
+from nacre import settings as settings_module
+from nacre.base import environment, ids, link, locks
+from nacre.base.log import Log
+from nacre.base.times import shown_minute
+from nacre.care import autostart
+from nacre.cli import output
+from nacre.cli.command import TEXT, DefaultGroup, Paper, Run, bold, dim, printable
+from nacre.cli.events import stopped_by_signals
+from nacre.cli.options import count
+from nacre.errors import UnavailableError
+from nacre.home import home
+from nacre.hosts import ways
+from nacre.serve import homes, server
+from nacre.serve import server_web as daemon_web
+from nacre.values.memory import Face
+
+if TYPE_CHECKING:
+    from nacre.care.autostart import Installation
+    from nacre.serve.homes import Greeting
+
+_START_SECONDS = 20.0
+_POLL_SECONDS = 0.1
+
+_DOOR = {
+    "http": "daemon.http",
+    "tls_cert": "web.tls_cert",
+    "tls_key": "web.tls_key",
+    "insecure": "web.insecure",
+}
+
+
+@click.group(
+    "serve",
+    cls=DefaultGroup,
+    examples=["nacre serve", "nacre serve --http 8765", "nacre serve status"],
+)
+@click.option(
+    "--http",
+    metavar="[HOST:]PORT",
+    type=TEXT,
+    help="Also serve programs, agents and browsers at this address.",
+)
+@click.option(
+    "--no-token",
+    is_flag=True,
+    help="With --http, on this machine only: do not require a token.",
+)
+@click.option(
+    "--tls-cert", metavar="FILE", type=TEXT, help="With --http: encrypt by this certificate (PEM)."
+)
+@click.option(
+    "--tls-key",
+    metavar="FILE",
+    type=TEXT,
+    help="The certificate's key, if it is in a separate file.",
+)
+@click.option(
+    "--insecure", is_flag=True, help="With --http: serve other machines without encryption."
+)
+@click.option("--no-watch", is_flag=True, help="Do not follow your agents' sessions.")
+@click.option(
+    "--on-demand",
+    is_flag=True,
+    help="Run in the background until no requests come; return at once.",
+)
+@click.option("--log", is_flag=True, help="Write into the home's logs/daemon.log instead of here.")
+@click.option(
+    "--idle",
+    is_flag=True,
+    hidden=True,
+    help="End without requests, and make way for a daemon that stays.",
+)
+@click.pass_context
+def serve(
+    ctx: click.Context, /, no_watch: bool, on_demand: bool, log: bool, idle: bool, **door: Any
+) -> None:
+    """Run the background server (faster answers).
+
+    It answers on a socket that only you can use, and follows your agents' sessions. There is one for each home. Hooks
+    start it if it does not run; nacre serve install starts it with every login. It runs until Ctrl-C or nacre serve
+    stop.
+    """
+    if ctx.invoked_subcommand:
+        return
+    run: Run = ctx.obj
+    for name in ("tls_cert", "tls_key"):
+        door[name] = (
+            os.path.abspath(door[name]) if door[name] else None
+        )  # the daemon may work in another folder
+    if on_demand:
+        link.start_daemon(
+            str(run.settings.home), run.settings.environ, *_words({**door, "no_watch": no_watch})
+        )
+        return
+    _serve(run, door, watches=not no_watch, to_log=log, idle=idle)
+
+
+def _words(options: Mapping[str, Any]) -> Iterator[str]:
+    """Options as they are typed; those that are not given are left out."""
+    for name, value in options.items():
+        if value is not None and value is not False:
+            yield f"--{name.replace('_', '-')}"
+            if value is not True:
+                yield value
+
+
+def _serve(run: Run, door: Mapping[str, Any], *, watches: bool, to_log: bool, idle: bool) -> None:
+    settings = said = run.settings
+    for name, key in _DOOR.items():
+        said = said if door[name] in (None, False) else said.having(key, door[name])
+    options = server.DaemonOptions(
+        idle,
+        settings.number("daemon.idle_minutes"),
+        watches and settings.flag("daemon.watch"),
+        daemon_web.Door.of(said, said.text("daemon.http"), asks_token=not door["no_token"]),
+        __version__,
+    )
+    stop = stopped_by_signals()
+    run.keeps_history = False
+    environ = environment.of_the_owner(settings.environ)
+    daemon = server.Daemon(
+        settings,
+        lambda: home.open_home(
+            replace(settings_module.load_settings(settings.home, environ), face=Face.DAEMON)
+        ),
+        options,
+        _log_of(run, to_log),
+    )
+    why = daemon.run(stop)
+    if why is server.End.UPGRADED and not idle:
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - this very program, anew
+    if daemon.is_at_work:  # threads that do not end in time would keep the process
+        sys.stdout.flush()
+        os._exit(0)
+    run.exit_code = 1 if why in (server.End.OUTDATED, server.End.GONE) else 0
+
+
+def _log_of(run: Run, to_log: bool) -> Callable[[str], None]:
+    write: Callable[[str], None] = Log(run.settings.home, "daemon").write if to_log else click.echo
+    form = "%Y-%m-%d %H:%M:%S" if to_log else "%H:%M:%S"
+
+    def tell(line: str) -> None:
+        with suppress(OSError):  # what cannot be told must not stop who answers
+            write(printable(f"{ids.utc_now():{form}}  {output.redactor_of(run).clean(line)}"))
+
+    return tell
+
+
+@serve.command("install", examples=["nacre serve install", "nacre serve install --dry-run"])
+@click.option("--dry-run", is_flag=True, help="Only show the file and the commands.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def install(run: Run, dry_run: bool, yes: bool) -> None:
+    """Start the daemon now and with every login.
+
+    It writes one file: a user unit of systemd, an agent of launchd, or a task of Windows. On a terminal it asks first.
+    """
+    found = autostart.installation(run.settings)
+    if dry_run:
+        run.answer(_installation_record(found, done=False), lambda paper: _show_plan(paper, found))
+        return
+    run.settings.actor.require_owner("nacre serve install")
+    if run.is_interactive and not yes:
+        run.confirm(f"Write {found.path}, and run {shlex.join(found.install[-1])}?")
+    _prepare(run)
+    homes.ask_to_stop(run.settings.home)
+    autostart.install(run.settings)
+    run.answer(
+        _installation_record(found, done=True),
+        lambda paper: paper.line(
+            bold("Installed"), f" {found.path}; nacre serve status shows its state"
+        ),
+    )
+
+
+@serve.command("uninstall", examples=["nacre serve uninstall"])
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
+@click.pass_obj
+def uninstall(run: Run, dry_run: bool) -> None:
+    """Stop the daemon and remove it from the system's services.
+
+    Your memories stay.
+    """
+    found = autostart.installation(run.settings)
+    if not dry_run:
+        run.settings.actor.require_owner("nacre serve uninstall")
+        autostart.uninstall(run.settings)
+        homes.ask_to_stop(run.settings.home)
+    words = "Would remove" if dry_run else "Removed"
+    run.answer(
+        _installation_record(found, done=not dry_run),
+        lambda paper: paper.line(bold(words), f" {found.path}"),
+    )
+
+
+def _prepare(run: Run) -> None:
+    """Create the home and check that it can be used, before a process works on it unseen."""
+    run.keeps_history = False
+    run.home.now()
+
+
+def _installation_record(found: Installation, *, done: bool) -> dict[str, object]:
+    return {
+        "form": found.form,
+        "path": found.path,
+        "text": found.text,
+        "commands": found.install,
+        "done": done,
+    }
+
+
+def _show_plan(paper: Paper, found: Installation) -> None:
+    paper.line("Would write ", bold(str(found.path)), ":")
+    paper.blank()
+    for line in found.text.splitlines():
+        paper.verbatim(f"    {line}")
+    paper.blank()
+    paper.line("and run:")
+    for command in found.install:
+        paper.verbatim(f"    {shlex.join(command)}")
+
+
+@serve.command("start", examples=["nacre serve start"])
+@click.pass_obj
+def start_daemon(run: Run) -> None:
+    """Start the daemon in the background.
+
+    It starts the installed service, or else a process that runs until the machine is restarted.
+    """
+    _prepare(run)
+    found = homes.greet(run.settings.home)
+    process, until = None, time.monotonic() + _START_SECONDS
+    if found is None or found.on_demand:
+        process = autostart.start(run.settings)
+    while found is None or found.on_demand:
+        if time.monotonic() > until or (process and process.poll() is not None):
+            last = Log(run.settings.home, "daemon").last_lines(1)
+            told = f"; its last output: {last[0]}" if last else ""
+            raise UnavailableError(
+                f"the daemon did not start{told}", hint="nacre serve shows the problem"
+            )
+        time.sleep(_POLL_SECONDS)
+        found = homes.greet(run.settings.home)
+    run.answer(_record(found, "running"), lambda paper: _show(paper, found))
+
+
+@serve.command("status", examples=["nacre serve status", "nacre serve status --json"])
+@click.pass_obj
+def daemon_status(run: Run) -> None:
+    """Show whether a daemon serves this home, and its state.
+
+    Exits with 1 where none does.
+    """
+    told = homes.greet(run.settings.home)
+    run.exit_code = 0 if told else 1
+    is_silent = told is None and locks.is_held(run.settings.home / link.LOCK)
+    if not told and not is_silent:
+        also = "; hooks do, too" if ways.hooks_start_daemon(run.settings) else ""
+        run.answer(
+            _record(None, "none"),
+            lambda paper: paper.line(
+                bold("No daemon serves this home."), dim(f"  nacre serve starts one{also}")
+            ),
+        )
+        return
+    run.answer(_record(told, "running" if told else "silent"), lambda paper: _show(paper, told))
+
+
+def _record(told: Greeting | None, state: str) -> dict[str, object]:
+    names = [field.name for field in fields(homes.Greeting)]
+    return {"state": state, **(asdict(told) if told else dict.fromkeys(names))}
+
+
+def _show(paper: Paper, told: Greeting | None) -> None:
+    if told is None:
+        paper.line(
+            bold("A daemon holds this home and does not answer."),
+            dim("  nacre serve logs tells more"),
+        )
+        return
+    stays = (
+        f"until nobody asks for {told.idle_minutes:g} minutes"
+        if told.on_demand
+        else "until it is stopped"
+    )
+    facts = [
+        (
+            "process",
+            f"{told.pid}, version {told.version}"
+            + (f", {told.memory_mb:.0f} MB" if told.memory_mb else ""),
+        ),
+        ("runs", f"for {_span(told.seconds)}, {stays}"),
+        (
+            "answered",
+            f"{told.answered:,} questions" + (f"; {told.at_work} at work" if told.at_work else ""),
+        ),
+        *_following_facts(told),
+    ]
+    facts += [("over HTTP", told.http)] if told.http else []
+    facts += [("trouble", problem) for problem in told.problems]
+    paper.line(bold("The daemon runs" + ("" if told.is_warm else ", and is still loading")))
+    paper.facts(tuple(facts), indent=2)
+
+
+def _following_facts(told: Greeting) -> Iterator[tuple[str, str]]:
+    state = told.following
+    if state is None:
+        yield "sessions", "not followed"
+        return
+    how = f" by polling: {state.why_polling}" if state.why_polling else ""
+    read = f"{count(state.turns, 'turn')} of {count(state.transcripts, 'transcript')} read"
+    learned = f"{count(state.memories, 'memory', 'memories')} learned"
+    yield "sessions", f"followed in {count(state.folders, 'folder')}{how}; {read}, {learned}"
+    if state.last_error and state.last_error_at:
+        yield "last problem", f"{state.last_error} ({shown_minute(state.last_error_at)})"
+
+
+def _span(seconds: float) -> str:
+    for size, name in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds // size:.0f} {name}"
+    return f"{seconds:.0f} seconds"
+
+
+@serve.command("stop", examples=["nacre serve stop"])
+@click.pass_obj
+def stop_daemon(run: Run) -> None:
+    """Stop the daemon after its current work.
+
+    An installed one starts again with the next login or nacre serve start, hooks start one when they need it; nacre
+    config set daemon.enabled false keeps them from it.
+    """
+    was_there = locks.is_held(run.settings.home / link.LOCK)
+    if was_there and not homes.ask_to_stop(run.settings.home):
+        raise UnavailableError(
+            "the daemon does not end", hint="nacre serve status names its process: end it by kill"
+        )
+    told = "The daemon ended." if was_there else "No daemon serves this home."
+    run.answer({"ended": was_there}, lambda paper: paper.line(told))
+
+
+@serve.command(
+    "logs", examples=["nacre serve logs", "nacre serve logs -n 200", "nacre serve logs --follow"]
+)
+@click.option(
+    "--lines",
+    "-n",
+    type=click.IntRange(1, 100_000),
+    default=40,
+    show_default=True,
+    help="Number of lines.",
+)
+@click.option("--follow", "-f", is_flag=True, help="Follow the log until Ctrl-C.")
+@click.pass_obj
+def daemon_logs(run: Run, lines: int, follow: bool) -> None:
+    """Show the log of the daemon: its problems, and the sessions that it read."""
+    log = Log(run.settings.home, "daemon")
+    found = log.last_lines(lines)
+
+    def render(paper: Paper) -> None:
+        for line in found:
+            paper.verbatim(line)
+        if not found:
+            paper.line(dim(f"Nothing in {log.path} yet."))
+
+    run.answer({"path": str(log.path), "lines": found}, render)
+    if not follow or run.as_json:
+        return
+    run.flush()
+    end = log.path.stat().st_size if log.path.exists() else 0
+    while True:
+        time.sleep(_POLL_SECONDS)
+        size = log.path.stat().st_size if log.path.exists() else 0
+        end = min(end, size)  # a full log begins again
+        if size > end:
+            with log.path.open(encoding="utf-8", errors="replace") as file:
+                file.seek(end)
+                click.echo(file.read(), nl=False)
+            end = size
