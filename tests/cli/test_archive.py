@@ -26,15 +26,20 @@ def forget_pack(user_home: Path, statement: str) -> None:
         database.execute(statement)
 
 
+def findings(told: dict[str, Any]) -> list[dict[str, Any]]:
+    return [finding for finding in told["findings"] if finding["area"] == "archive"]
+
+
 def test_a_damaged_pack_is_made_anew_by_a_repair(nacre: Nacre, pack: Path) -> None:
     sound = pack.read_bytes()
     pack.write_bytes(sound[:-12] + bytes(8) + sound[-4:])
-    assert len(nacre("data", "archive", "verify", "--json", code=1).json["problems"]) == 1
-    assert nacre("data", "archive", "verify", "--repair", "--json").json["repaired"] == 1
+    assert len(findings(nacre("admin", "doctor", "--deep", "--json", code=1).json)) == 1
+    repaired = nacre("admin", "doctor", "--deep", "--repair", "--json", code=None).json["repaired"]
+    assert repaired == 1
     assert pack.read_bytes() == sound
 
 
-def test_interrupted_repair_is_finished_by_the_next_one(
+def test_interrupted_repair_is_finished_by_the_next_ingest(
     nacre: Nacre, pack: Path, user_home: Path
 ) -> None:
     sound = pack.read_bytes()
@@ -42,29 +47,19 @@ def test_interrupted_repair_is_finished_by_the_next_one(
     forget_pack(
         user_home, "UPDATE archived SET pack = NULL, until = 0, size = 0, raw = 0, changed = 0"
     )
-    assert nacre("data", "archive", "status", "--json").json["waiting"] == 1
-    assert nacre("data", "archive", "verify", "--repair", "--json").json["problems"] == []
+    assert nacre("data", "archive", "--json").json["waiting"] == 1
+    nacre("ingest")
     assert pack.read_bytes() == sound
-    assert nacre("data", "archive", "status", "--json").json["waiting"] == 0
+    assert nacre("data", "archive", "--json").json["waiting"] == 0
 
 
 def test_a_pack_that_is_written_anew_in_any_case_is_no_damage(
     nacre: Nacre, pack: Path, user_home: Path
 ) -> None:
     forget_pack(user_home, "DELETE FROM archived")
-    assert nacre("data", "archive", "verify", "--json").json == {
-        "files": 0,
-        "problems": [],
-        "repaired": 0,
-        "not_archived": [],
-    }
+    assert findings(nacre("admin", "doctor", "--deep", "--json", code=None).json) == []
     nacre("ingest")
-    assert nacre("data", "archive", "verify", "--json").json == {
-        "files": 1,
-        "problems": [],
-        "repaired": 0,
-        "not_archived": [],
-    }
+    assert findings(nacre("admin", "doctor", "--deep", "--json", code=None).json) == []
     assert pack.exists()
 
 
@@ -77,7 +72,7 @@ def test_repair_archives_a_transcript_copied_to_another_disk(
     os.replace(copy, transcript)
     nacre("ingest")
     pack.write_bytes(sound[:-12] + bytes(8) + sound[-4:])
-    nacre("data", "archive", "verify", "--repair")
+    nacre("admin", "doctor", "--deep", "--repair", code=None)
     assert pack.read_bytes() == sound
 
 

@@ -383,7 +383,7 @@ def test_the_manual_page_holds_every_command_and_option(nacre: Nacre) -> None:
     assert nacre("admin", "man", "--json").json["page"] == page.rstrip("\n")
     for told in (
         ".SS nacre recall",
-        ".SS nacre sessions tail",
+        ".SS nacre sessions show",
         "\\-\\-explain",
         ".SH EXIT STATUS",
         "nacre quickstart",

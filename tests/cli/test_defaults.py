@@ -25,7 +25,7 @@ def test_the_last_session_of_all_is_meant_where_this_folder_has_none(
     nacre: Nacre, learned: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for command in (("tail",), ("show",), ("summary",), ("export", "--format", "markdown")):
+    for command in (("show",), ("summary",), ("export", "--format", "markdown")):
         shown = nacre("sessions", *command)
         assert "PostgreSQL" in shown.out
         assert "showing the last session of any folder" in shown.err
@@ -35,7 +35,7 @@ def test_that_another_folders_session_is_shown_stands_above_it(
     terminal: Nacre, learned: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    shown = terminal("sessions", "tail").out
+    shown = terminal("sessions", "show", "--tail").out
     assert shown.index("showing the last session of any folder") < shown.index("PostgreSQL")
 
 
@@ -43,13 +43,13 @@ def test_the_last_session_of_this_folder_is_shown_without_a_word(
     nacre: Nacre, learned: dict[str, Any], checkout: Path
 ) -> None:
     nacre("project", "tie", BILLING)
-    shown = nacre("sessions", "tail")
+    shown = nacre("sessions", "show", "--tail")
     assert "PostgreSQL" in shown.out
     assert not shown.err
 
 
 def test_without_any_session_it_is_said_how_they_come(nacre: Nacre) -> None:
-    assert "nacre ingest" in nacre("sessions", "tail", code=3).err
+    assert "nacre ingest" in nacre("sessions", "show", "--tail", code=3).err
 
 
 def test_an_empty_context_says_why(

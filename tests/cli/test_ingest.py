@@ -461,26 +461,3 @@ def test_a_memory_holds_no_more_turns_than_it_may(
     nacre("ingest", str(tmp_path / "talks/0.jsonl"), "--force")
     monkeypatch.setenv("NACRE_STORAGE_MOST_TURNS", "0")
     assert nacre("ingest", str(tmp_path / "talks"), "--json").json["turns"] == 2
-
-
-@pytest.mark.parametrize(
-    ("given", "advice"),
-    [
-        (("--skip-ingested",), "--force"),
-        (("--bulk",), "every ingest"),
-        (("--whole-file",), "nacre sessions extract --whole"),
-        (("--chunk",), "nacre sessions extract --chunk"),
-        (("--user-only",), "nacre sessions extract --user-only"),
-        (("--no-retry",), "tried five times"),
-        (("--max-retries", "3"), "tried five times"),
-        (("--concurrency", "5"), "ingest.workers"),
-        (("--workers", "5"), "ingest.workers"),
-    ],
-)
-def test_an_option_that_has_no_sense_here_says_what_to_do_instead(
-    nacre: Nacre, given: tuple[str, ...], advice: str
-) -> None:
-    refused = nacre("ingest", *given, code=2).err
-    assert given[0] in refused
-    assert advice in refused
-    assert given[0] not in nacre("ingest", "--help").out

@@ -1,8 +1,7 @@
-"""Long lists: whole with --all, and line by line with --jsonl."""
+"""Long lists: whole with --all."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +24,6 @@ def many(user_home: Path, monkeypatch: pytest.MonkeyPatch, nacre: Nacre) -> list
     return [memory["id"] for memory in nacre("list", "--limit", "1000", "--json").json["memories"]]
 
 
-def lines(text: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in text.splitlines()]
-
-
 def test_a_list_stops_at_its_limit_unless_all_is_asked_for(nacre: Nacre, many: list[str]) -> None:
     assert len(many) == MANY
     assert len(nacre("list", "--json").json["memories"]) == 20
@@ -40,43 +35,6 @@ def test_a_list_stops_at_its_limit_unless_all_is_asked_for(nacre: Nacre, many: l
         for memory in nacre("list", "--all", "--offset", "3", "--json").json["memories"]
     ] == many[3:]
     assert nacre("list", "--all").out.count("\n") >= MANY
-
-
-def test_memories_come_as_json_lines(nacre: Nacre, many: list[str]) -> None:
-    items = nacre("list", "--limit", "7", "--json").json["memories"]
-    assert lines(nacre("list", "--limit", "7", "--jsonl").out) == items
-    assert [memory["id"] for memory in lines(nacre("list", "--all", "--jsonl").out)] == many
-
-
-def test_sessions_turns_and_operations_come_as_json_lines(
-    nacre: Nacre, learned: dict[str, Any]
-) -> None:
-    for words, items in (
-        (["sessions", "list"], "lines"),
-        (["sessions", "list", "--all"], "lines"),
-        (["search", "database"], "turns"),
-        (["search", "--regex", "data.ase"], "turns"),
-        (["log"], "operations"),
-        (["log", "--all"], "operations"),
-    ):
-        told = nacre(*words, "--json").json[items]
-        assert told, words
-        assert lines(nacre(*words, "--jsonl").out) == told, words
-
-
-def test_a_list_of_nothing_is_no_line(nacre: Nacre) -> None:
-    for words in (["list"], ["sessions", "list"], ["search", "database"], ["log"]):
-        assert nacre(*words, "--jsonl").out == "", words
-
-
-def test_json_and_json_lines_exclude_each_other(nacre: Nacre) -> None:
-    assert nacre("list", "--json", "--jsonl", code=2).json["error"]["code"] == "usage"
-
-
-def test_an_error_is_told_in_words_beside_json_lines(nacre: Nacre, learned: dict[str, Any]) -> None:
-    refused = nacre("log", "nothing", "--jsonl", code=3)
-    assert refused.out == ""
-    assert refused.err.startswith("error: ")
 
 
 def test_a_list_of_words_holds_each_of_them_in_any_case(nacre: Nacre) -> None:

@@ -170,7 +170,7 @@ def test_session_is_found_by_id_prefix_with_optional_tool(nacre: Nacre, mended: 
     nacre("sessions", "show", f"codex:{SESSION[:8]}", code=3)
 
 
-@pytest.mark.parametrize("command", ["show", "summary", "tail", "export"])
+@pytest.mark.parametrize("command", ["show", "summary", "export"])
 def test_without_an_id_it_is_the_last_session_of_this_folder(
     nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
@@ -190,16 +190,18 @@ def test_without_an_id_it_is_the_last_session_of_this_folder(
 
 
 def test_a_tail_is_the_end_of_a_session(nacre: Nacre, mended: Path) -> None:
-    answer = nacre("sessions", "tail", SESSION[:8], "-n", "2", "--json").json
+    answer = nacre("sessions", "show", "--tail", SESSION[:8], "-n", "2", "--json").json
     assert [item["turn"]["text"][:6] for item in answer["turns"]] == ["Done: ", "thanks"]
     assert (answer["turns"][0]["seq"], answer["session"]["turns"]) == (3, 5)
     assert (
         "please mend it"
-        not in nacre("sessions", "tail", SESSION[:8], "-n", "2").out.split("file")[1]
+        not in nacre("sessions", "show", "--tail", SESSION[:8], "-n", "2").out.split("file")[1]
     )
     assert (
         "--follow"
-        in nacre("sessions", "tail", SESSION[:8], "--follow", "--json", code=2).error["message"]
+        in nacre("sessions", "show", "--tail", SESSION[:8], "--follow", "--json", code=2).error[
+            "message"
+        ]
     )
 
 

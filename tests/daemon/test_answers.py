@@ -206,7 +206,7 @@ READING = (
     ("sessions", "list"),
     ("sessions", "list", "--project", "acme-billing"),
     ("sessions", "show", "{session}"),
-    ("sessions", "tail", "{session}"),
+    ("sessions", "show", "--tail", "{session}"),
     ("sessions", "summary", "{session}"),
     ("search", QUESTION),
     ("search", "database", "--role", "owner", "--scope", "decisions", "--offset", "1"),
@@ -253,7 +253,7 @@ def test_the_last_session_of_a_folder_is_that_of_the_callers_folder(
 ) -> None:
     serving("--no-watch")
     monkeypatch.chdir(tmp_path)
-    for command in ("show", "tail", "summary", "export"):
+    for command in ("show", "summary", "export"):
         shown = nacre("sessions", command)
         assert "No session in this folder is known" in shown.err, command
 

@@ -205,7 +205,7 @@ def keys_of(value: Any) -> set[str]:
         "sessions list",
         "sessions show {session}",
         "sessions summary {session}",
-        "sessions tail {session}",
+        "sessions show --tail {session}",
         "sessions export {session} --output {tmp}/out.md",
         "recall --deep deploy",
         "list",

@@ -1311,13 +1311,14 @@ SCENARIOS = {
         Scenario(
             "prune the archive",
             _steps(
-                ("data", "archive", "prune", "--keep-days", "30", "--yes"),
+                ("ingest",),
                 is_whole=False,
             ),
             before=(
                 talk("5e55-0001", "5e55-0002", "5e55-0003"),
                 age_all,
                 ("ingest",),
+                ("config", "set", "archive.keep_days", "30"),
             ),
             outside=kept,
             may_leave="archive/",
@@ -1327,7 +1328,7 @@ SCENARIOS = {
             _steps(
                 ("ingest",),
                 damage_packs,
-                ("data", "archive", "verify", "--repair"),
+                ("admin", "doctor", "--deep", "--repair"),
                 is_whole=False,
             ),
             before=(

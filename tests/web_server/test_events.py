@@ -228,12 +228,12 @@ def test_daemon_progress_is_reported_to_its_end(
 ) -> None:
     here = site()
     heard = stream(here)
-    assert here.ask("archive-verify", **here.token).status_code == 200
+    assert here.ask("doctor-deep", **here.token).status_code == 200
     told = [heard.until("progress")]
     while not told[-1]["ended"]:
         told.append(heard.until("progress"))
-    assert {one["task"] for one in told} == {"archive-verify"}
-    assert (told[-1]["stage"], told[-1]["done"], told[-1]["total"]) == ("verifying", 1, 1)
+    assert {one["task"] for one in told} == {"doctor-deep"}
+    assert (told[-1]["stage"], told[-1]["done"], told[-1]["total"]) == ("proving", 1, 1)
 
 
 def test_a_database_that_was_made_anew_is_told_and_followed(

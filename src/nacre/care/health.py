@@ -248,7 +248,7 @@ def damaged_archive(home: Home) -> Iterator[Check]:
             break
     if damaged:
         finding = f"{len(damaged):,} of its packs are damaged, including {damaged[0]}"
-        yield Check("archive", FAILURE, finding, "nacre data archive verify --repair")
+        yield Check("archive", FAILURE, finding, "nacre admin doctor --deep --repair")
 
 
 # -- Readers of sessions ---------------------------------------------------------------------------

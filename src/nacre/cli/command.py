@@ -622,13 +622,6 @@ class Run:
         render(paper)
         self._written.append(paper.text())
 
-    def answer_lines(self, values: Iterable[object]) -> None:
-        """Answer with JSON lines, each written as soon as its value is ready."""
-        if self.as_json:
-            raise click.UsageError("--json and --jsonl cannot be combined: use one of them")
-        for value in values:
-            click.echo(self._as_line(value), nl=False)
-
     def _as_line(self, value: object) -> str:
         is_unicode = "utf" in (getattr(sys.stdout, "encoding", None) or "").lower()
         plain = json_values.to_plain(value)

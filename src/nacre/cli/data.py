@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,12 +24,10 @@ from nacre.cli.options import (
     readable,
     size,
 )
-from nacre.cli.status import answer_checks, checks_record, render_problems
+from nacre.cli.status import answer_checks, checks_record
 from nacre.data import backup as backups
 from nacre.data import export as exporting
 from nacre.data import imports
-from nacre.home import archive as keep
-from nacre.home import retention as pruning
 
 if TYPE_CHECKING:
     from nacre.data.backup import BackupReport, RestoreReport
@@ -38,131 +35,20 @@ if TYPE_CHECKING:
     from nacre.data.importers import Skipped
     from nacre.data.imports import ImportPlan, ImportReport
     from nacre.home.archive import ArchivedTool, ArchiveStatus
-    from nacre.store.sessions import Archived
-    from nacre.values.reports import Check, Problem
-
-_SHOWN = 10
+    from nacre.values.reports import Check
 
 
-@click.group(
-    "archive",
-    cls=Group,
-    examples=["nacre data archive status", "nacre data archive verify", "nacre data archive prune"],
-)
-def archive() -> None:
-    """Manage the archived transcripts.
+@command("archive", examples=["nacre data archive", "nacre data archive --json"])
+@click.pass_obj
+def archive(run: Run) -> None:
+    """Show the archived transcripts, and those that tools will delete soon.
 
     Every ingest archives the files it read, compressed and without secrets. Transcripts that a tool deletes stay here:
-    nacre admin db rebuild reads them, and nacre sessions restore writes them back.
+    nacre admin db rebuild reads them, and nacre sessions restore writes them back. nacre admin doctor --deep compares
+    every checksum. The settings archive.keep_days and archive.budget_mb limit the archive.
     """
-
-
-@archive.command(
-    "status", examples=["nacre data archive status", "nacre data archive status --json"]
-)
-@click.pass_obj
-def status(run: Run) -> None:
-    """Show the archive's contents and size, and transcripts that tools will delete soon."""
     contents: ArchiveStatus = perform(run, "archive-status")
     run.answer(contents, lambda paper: _render_status(paper, contents))
-
-
-@archive.command(
-    "verify", examples=["nacre data archive verify", "nacre data archive verify --repair"]
-)
-@click.option(
-    "--repair",
-    is_flag=True,
-    help="Set damaged packs aside and archive the tools' own copies again.",
-)
-@click.pass_obj
-def verify(run: Run, repair: bool) -> None:
-    """Read everything in the archive and compare every checksum.
-
-    Exits with 1 if a transcript is damaged or, with --repair, could not be archived again; the next ingest retries.
-    """
-    repaired = 0
-    not_archived: Sequence[Problem] = ()
-    with output.shown(run) as notify:
-        files, problems = keep.verify(run.home, notify)
-        if repair:
-            repaired = keep.mend(run.home) if problems else 0
-            not_archived = keep.archive(
-                run.home, notify
-            ).problems  # includes packs set aside by an interrupted repair
-    run.exit_code = 1 if len(problems) > repaired or not_archived else 0
-
-    def render(paper: Paper) -> None:
-        if not problems:
-            paper.line(bold("OK"), f": {files:,} transcripts, all checksums match.")
-        render_problems(
-            paper, problems, rest=f"{files - len(problems):,} of {files:,} transcripts are intact"
-        )
-        if repaired:
-            rest = "" if not_archived else "; those that the tools still have are archived again"
-            paper.line(f"{repaired:,} were set aside{rest}.")
-        render_problems(
-            paper, not_archived, rest="all others that the tools still have are archived again"
-        )
-
-    record = {"files": files, "problems": problems, "repaired": repaired}
-    run.answer({**record, "not_archived": not_archived}, render)
-
-
-@archive.command(
-    "prune",
-    examples=[
-        "nacre data archive prune --dry-run",
-        "nacre data archive prune --keep-days 365 --yes",
-        "nacre data archive prune",
-    ],
-)
-@option(
-    "archive-prune",
-    "keep_days",
-    type=click.IntRange(1),
-    default=None,
-    show_default=False,
-    help="Keep transcripts changed within this many days [default: archive.keep_days].",
-)
-@option(
-    "archive-prune",
-    "budget_mb",
-    type=click.IntRange(1),
-    default=None,
-    show_default=False,
-    help="Maximum size afterwards, in megabytes [default: archive.budget_mb].",
-)
-@click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.pass_obj
-def prune(run: Run, keep_days: int | None, budget_mb: int | None, dry_run: bool, yes: bool) -> None:
-    """Delete the oldest transcripts from the archive.
-
-    Sessions, turns and memories stay; a deleted transcript can be read again only if its tool still has it. With
-    archive.keep_days or archive.budget_mb set, every ingest does this automatically.
-    """
-    has_limit_options = bool(keep_days or budget_mb)
-    settings = run.settings
-    days = keep_days or (0 if has_limit_options else settings.whole("archive.keep_days"))
-    budget = budget_mb or (0 if has_limit_options else settings.whole("archive.budget_mb"))
-    if not days and not budget:
-        raise click.UsageError(
-            "no limit is set: pass --keep-days or --budget-mb", click.get_current_context()
-        )
-    chosen = pruning.choose(run.home, days, budget)
-    freed = sum(state.size for state in chosen)
-    if chosen and not dry_run:
-        refusal = "deleted transcripts may exist nowhere else: add --yes"
-        run.confirm(
-            f"Delete {count(len(chosen), 'transcript')} from the archive?", yes=yes, refusal=refusal
-        )
-        run.home.actor.require_owner("nacre data archive prune")
-        pruning.prune(run.home, chosen)
-    run.answer(
-        {"dry_run": dry_run, "pruned": chosen, "bytes": freed},
-        lambda paper: _render_pruned(paper, chosen, freed, dry_run=dry_run),
-    )
 
 
 def _render_status(paper: Paper, status: ArchiveStatus) -> None:
@@ -198,20 +84,6 @@ def _render_status(paper: Paper, status: ArchiveStatus) -> None:
 def _describe(tool: ArchivedTool) -> str:
     gone = f", {tool.gone:,} no longer in the tool" if tool.gone else ""
     return f"{count(tool.files, 'transcript')}{gone}, {size(tool.stored)}, {day(tool.first)} to {day(tool.last)}"
-
-
-def _render_pruned(paper: Paper, chosen: Sequence[Archived], freed: int, *, dry_run: bool) -> None:
-    if not chosen:
-        paper.line("Nothing to prune.")
-        return
-    verb = "Would delete" if dry_run else "Deleted"
-    paper.line(
-        bold(f"{verb} {count(len(chosen), 'transcript')}"), f" from the archive, {size(freed)}"
-    )
-    for state in chosen[:_SHOWN]:
-        paper.line(dim(state.path), indent=2)
-    if len(chosen) > _SHOWN:
-        paper.line(dim(f"and {len(chosen) - _SHOWN:,} more"), indent=2)
 
 
 # ----------------------------------------------------------------------------

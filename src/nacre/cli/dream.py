@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -10,10 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from nacre.base import named_files
 from nacre.base.text import one_line, shorten
 from nacre.cli import output as progress
-from nacre.cli.command import Paper, Run, bold, command, dim, joined, printable
+from nacre.cli.command import Paper, Run, bold, command, dim, joined
 from nacre.cli.hits import LINE_CHARACTERS
 from nacre.cli.operations import ask, perform
 from nacre.cli.options import (
@@ -30,7 +28,6 @@ from nacre.cli.options import (
     stamp,
     tokens_record,
 )
-from nacre.home.home import territory
 from nacre.learn import learn, requests
 from nacre.review import consolidate as dreams
 from nacre.values import memory, models
@@ -39,7 +36,6 @@ from nacre.values import session as values_session
 if TYPE_CHECKING:
     from nacre.learn.checks import Overtaken
     from nacre.learn.learn import Proposal
-    from nacre.learn.requests import ProposalRequest
     from nacre.review.consolidate import DreamEstimate, DreamPlan, DreamReport, Promotion, Step
     from nacre.review.dream import Alike
     from nacre.values.memory import Candidate
@@ -337,15 +333,12 @@ def _done(report: DreamReport) -> str:
 # ``nacre sessions extract``.
 
 
-_NEW_FILE = click.Path(dir_okay=False, path_type=Path)
-
-
 @command(
     "extract",
     examples=[
         "nacre sessions extract session.jsonl",
         "nacre sessions extract --session 7f3a --model anthropic:claude-haiku-5-5",
-        "cat meeting.txt | nacre sessions extract - --markdown --output meeting.md",
+        "cat meeting.txt | nacre sessions extract -",
     ],
 )
 @argument(
@@ -374,13 +367,8 @@ _NEW_FILE = click.Path(dir_okay=False, path_type=Path)
     "--user-only",
     help="Send the model only your turns, not the agent's.",
 )
-@option("extract-propose", "related", help="Do not show the model existing memories on the topic.")
-@click.option("--markdown", is_flag=True, help="Answer in Markdown.")
-@click.option(
-    "--output", type=_NEW_FILE, help="Write the answer to this file: Markdown, or JSON with --json."
-)
 @click.pass_obj
-def extract(  # noqa: PLR0913 - one parameter an option
+def extract(
     run: Run,
     path: Path | None,
     session: str | None,
@@ -388,9 +376,6 @@ def extract(  # noqa: PLR0913 - one parameter an option
     whole: bool,
     in_chunks: bool,
     owner_only: bool,
-    related: bool,
-    markdown: bool,
-    output: Path | None,
 ) -> None:
     """Show what nacre would learn from a transcript, without storing it.
 
@@ -399,59 +384,23 @@ def extract(  # noqa: PLR0913 - one parameter an option
     """
     if whole and in_chunks:
         raise click.UsageError("--whole and --chunk exclude each other: pass only one")
-    if markdown and run.as_json:
-        raise click.UsageError("--markdown and --json exclude each other: pass only one")
     if path is None and not session:
         raise click.UsageError(
             "nothing to extract from: pass a transcript, - for standard input, or --session"
         )
-    if output:
-        named_files.refuse_named(output, territory(run.settings))
-        if output.exists():
-            raise click.UsageError(f"{output} already exists: name another file, or remove it")
     way = (
         requests.Way.WHOLE if whole else requests.Way.CHUNKS if in_chunks else requests.Way.FITTING
     )
     with readable(path) if path else nullcontext() as file, progress.shown(run) as notify:
         request = requests.ProposalRequest(
-            path=file, session=session, model=model, way=way, owner_only=owner_only, related=related
+            path=file, session=session, model=model, way=way, owner_only=owner_only
         )
         proposals = learn.propose(run.home, request, notify or (lambda _: None))
     run.warnings += _warnings(proposals)
-    _answer(run, proposals, request, output, markdown=markdown)
-
-
-def _answer(
-    run: Run,
-    proposals: list[Proposal],
-    request: ProposalRequest,
-    output: Path | None,
-    *,
-    markdown: bool,
-) -> None:
-    record = _proposals_record(proposals)
-    if output:
-        text = (
-            json.dumps(record, ensure_ascii=False, indent=1) + "\n"
-            if run.as_json
-            else _as_markdown(proposals)
-        )
-        with named_files.named_file(output, territory(run.settings)) as file:
-            file.write(text.encode("utf-8", "replace"))
-        number = sum(len(proposal.memories) for proposal in proposals)
-        run.answer(
-            {"path": str(output), "memories": number},
-            lambda paper: paper.line(f"Wrote {count(number, 'memory', 'memories')} to {output}"),
-        )
-    elif markdown:
-        run.answer(record, lambda paper: paper.verbatim(_as_markdown(proposals).removesuffix("\n")))
-    else:
-        run.answer(
-            record,
-            lambda paper: _render_proposals(
-                paper, proposals, is_asked_for_rules=request.model == "none"
-            ),
-        )
+    run.answer(
+        _proposals_record(proposals),
+        lambda paper: _render_proposals(paper, proposals, is_asked_for_rules=model == "none"),
+    )
 
 
 def _warnings(proposals: list[Proposal]) -> list[str]:
@@ -573,31 +522,6 @@ def _render_proposals(
         else "; no language model is set: nacre writer setup"
     )
     paper.line(dim(f"Nothing was stored{rules}."))
-
-
-def _as_markdown(proposals: Sequence[Proposal]) -> str:
-    """Return every session with the memories that would be stored, in Markdown."""
-    lines: list[str] = []
-    for proposal in proposals:
-        lines += [f"# {proposal.session.id}", "", _how(proposal), ""]
-        for candidate in proposal.candidates:
-            lines += [
-                f"## {candidate.subject}",
-                "",
-                candidate.content,
-                "",
-                f"- kind: {candidate.kind.value}",
-            ]
-            lines += [f"- {fact}" for fact in _facts(candidate) if fact]
-            lines += ["- turns: " + ", ".join(candidate.turns), ""]
-        for gone in _overtaken(proposal):
-            line = (
-                f"Changed: {gone.memory.content} Now: {gone.now}"
-                if gone.now
-                else f"Over: {gone.memory.content}"
-            )
-            lines.append(f"{line} (“{gone.quote}”)\n")
-    return printable("\n".join(lines).rstrip() + "\n")
 
 
 def _facts(candidate: Candidate) -> tuple[str | None, ...]:

@@ -16,7 +16,6 @@ from nacre.cli import hits, operations, output
 from nacre.cli.command import TEXT, Cell, Paper, Run, Span, bold, command, dim, joined
 from nacre.cli.options import (
     EVERYTHING,
-    JSON_LINES,
     SHORT_ID,
     argument,
     count,
@@ -101,7 +100,6 @@ _DONE = {
 @option("log", "action", metavar="NAME")
 @option("log", "limit", type=click.IntRange(1, 10_000), default=30)
 @EVERYTHING
-@JSON_LINES
 @click.pass_obj
 def log(
     run: Run,
@@ -111,7 +109,6 @@ def log(
     action: str | None,
     limit: int,
     everything: bool,
-    as_lines: bool,
 ) -> None:
     """List changes to your memories, newest first.
 
@@ -129,11 +126,7 @@ def log(
         )
         return entries, len(entries) == size
 
-    entries = pages(page, max_entries, 0)
-    if as_lines:
-        run.answer_lines(entries)
-        return
-    rows = list(entries)
+    rows = list(pages(page, max_entries, 0))
     run.answer(
         {
             "operations": rows,

@@ -19,7 +19,6 @@ from nacre.cli.options import (
     argument,
     count,
     option,
-    refused,
     seconds,
     size,
 )
@@ -280,21 +279,6 @@ def _render_oddities(paper: Paper, report: IngestReport) -> None:
 # ``nacre ingest``.
 
 
-_DIGEST = "a writer reads a digest of each session"
-_RETRIES = "a failed call is tried five times in total; the rest waits for the next ingest"
-_ELSEWHERE = {
-    "--skip-ingested": "files are never read twice; --force reads them again",
-    "--bulk": "every ingest is in bulk, and a crash loses nothing",
-    "--whole-file": f"{_DIGEST}; nacre sessions extract --whole shows what nacre would learn from a whole session",
-    "--chunk": f"{_DIGEST}; nacre sessions extract --chunk shows what nacre would learn from parts",
-    "--user-only": f"{_DIGEST}: your turns, each after a message; nacre sessions extract --user-only reads only yours",
-    "--no-retry": _RETRIES,
-    "--max-retries": _RETRIES,
-    "--concurrency": "nacre config set ingest.workers sets how many processes read",
-    "--workers": "nacre config set ingest.workers sets how many processes read",
-}
-"""Options of agenr that do not apply here, and alternatives."""
-
 _BACKGROUND_NICENESS = 10
 _BACKGROUND_VECTOR_SECONDS = 20.0
 """Time limit for vectors in a round of the daemon; the next one makes the others."""
@@ -319,7 +303,6 @@ _BACKGROUND_VECTOR_SECONDS = 20.0
     help="Also let the writer read sessions from before it was set; asks first.",
 )
 @click.option("--yes", is_flag=True, help="With --older: do not ask.")
-@refused(_ELSEWHERE)
 @click.option("--dry-run", is_flag=True, help="Only show what would be read.")
 @click.option("--estimate", is_flag=True, help="Only show what learning with a model would cost.")
 @click.option("--background", is_flag=True, hidden=True, help="Run as a round of the daemon.")
@@ -386,7 +369,7 @@ def ingest(  # noqa: PLR0913 - one parameter an option
         for item in report.archived.problems
     ]
     run.warnings += [
-        f"{item.in_words()} (nacre data archive status)"
+        f"{item.in_words()} (nacre data archive)"
         for item in retention.leaving(run.home)
         if not item.is_kept
     ]

@@ -16,7 +16,6 @@ from nacre.cli.operations import DAY, ask, is_empty, perform
 from nacre.cli.options import (
     EVERYTHING,
     HERE,
-    JSON_LINES,
     OFFSET,
     SHORT_ID,
     argument,
@@ -284,14 +283,13 @@ def _concerned(paper: Paper, how: str, memory: Memory, reason: str) -> None:
     examples=[
         "nacre list",
         "nacre list postgres --kind decision --project . --limit 50",
-        "nacre list --all --jsonl",
+        "nacre list --all --json",
     ],
 )
 @click.argument("words", nargs=-1, type=TEXT)
 @limit_option("list", default=20)
 @OFFSET
 @EVERYTHING
-@JSON_LINES
 @with_memory_filter
 def list_memories(
     run: Run,
@@ -299,7 +297,6 @@ def list_memories(
     limit: int,
     offset: int,
     everything: bool,
-    as_lines: bool,
     wanted: Filter,
 ) -> None:
     """List memories, the newest first.
@@ -313,11 +310,7 @@ def list_memories(
         last = ask(run, "list", filter=wanted, words=" ".join(words), limit=size, offset=at)
         return last.memories, at + size < last.total
 
-    found = pages(page, most, offset)
-    if as_lines:
-        run.answer_lines(found)
-        return
-    memories = tuple(found)
+    memories = tuple(pages(page, most, offset))
 
     def render(paper: Paper) -> None:
         if memories:

@@ -8,7 +8,7 @@ import re
 import sys
 import tempfile
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import date, datetime, timedelta
@@ -530,41 +530,10 @@ SESSION = option("recall", "session")
 NO_DAEMON = click.option(
     "--no-daemon", is_flag=True, help="Answer in this process even if nacre serve is running."
 )
-JSON_LINES = click.option(
-    "--jsonl",
-    "as_lines",
-    is_flag=True,
-    help="Write the items of --json as JSON lines, one by one.",
-)
 EVERYTHING = click.option(
     "--all", "everything", is_flag=True, help="Show all, regardless of --limit."
 )
 OFFSET = option("list", "offset", show_default=False)
-
-
-def refused(options: Mapping[str, str]) -> Decorator:
-    """Reject options of other programs that nacre lacks, with a message that names the alternative."""
-
-    def refuse(ctx: click.Context, param: click.Parameter, value: object) -> None:
-        if value:
-            raise click.UsageError(f"{param.opts[0]}: {options[param.opts[0]]}", ctx)
-
-    def decorate(function: Function) -> Function:
-        for name in options:
-            function = click.option(
-                name,
-                is_flag=name not in _WITH_VALUE,
-                hidden=True,
-                expose_value=False,
-                callback=refuse,
-                help=options[name],
-            )(function)
-        return function
-
-    return decorate
-
-
-_WITH_VALUE = ("--max-retries", "--concurrency", "--workers")
 
 
 def with_memory_filter(function: Function) -> Function:

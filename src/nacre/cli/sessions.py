@@ -33,7 +33,6 @@ from nacre.cli.command import (
 )
 from nacre.cli.options import (
     EVERYTHING,
-    JSON_LINES,
     OFFSET,
     amount,
     argument,
@@ -72,6 +71,7 @@ if TYPE_CHECKING:
     )
 
 _TURNS_SHOWN = 40
+_TAIL_SHOWN = 6
 REFERENCE = click.argument(
     "reference",
     metavar="[ID]",
@@ -104,15 +104,44 @@ _CHILDREN_SHOWN = 12
     "-n",
     default=None,
     show_default=False,
-    help=f"Maximum number of turns; 0 for all [default: {_TURNS_SHOWN}; all with --json].",
+    help=f"Maximum number of turns; 0 for all [default: {_TURNS_SHOWN}, {_TAIL_SHOWN} at the end; all with --json].",
+)
+@click.option("--tail", is_flag=True, help="Show the last turns.")
+@click.option(
+    "--follow", "-f", is_flag=True, help="Show the last turns, and new ones until Ctrl-C."
 )
 @click.option("--full", is_flag=True, help="Do not shorten long turns.")
 @click.pass_obj
-def show(run: Run, reference: str | None, first: int, limit: int | None, full: bool) -> None:
+def show(
+    run: Run,
+    reference: str | None,
+    first: int,
+    limit: int | None,
+    tail: bool,
+    follow: bool,
+    full: bool,
+) -> None:
     """Show a session's turns and the memories learned from it.
 
-    ID is the tool's session id or its beginning [default: the last session of this folder].
+    ID is the tool's session id or its beginning [default: the last session of this folder]. With --follow, new turns of
+    its transcript are read and shown.
     """
+    if follow and run.as_json:
+        raise click.UsageError(
+            "--follow and --json cannot be combined, since --json prints one object; omit one"
+        )
+    if follow:
+        _follow(run, reference, limit or _TAIL_SHOWN, full=full)
+        return
+    if tail:
+        end = ask_session(run, reference, limit=limit or _TAIL_SHOWN, at_end=True)
+
+        def render(paper: Paper) -> None:
+            render_facts(paper, end)
+            _render_turns(paper, end.turns, full=full)
+
+        run.answer(end, render)
+        return
     limit = (0 if run.as_json else _TURNS_SHOWN) if limit is None else limit
     view = ask_session(run, reference, first=first, limit=limit or None)
     run.answer(
@@ -144,49 +173,6 @@ def tell_which(run: Run, reference: str | None, session: StoredSession) -> None:
         click.echo(
             "No session in this folder is known; showing the last session of any folder.", err=True
         )
-
-
-@command(
-    "tail",
-    examples=[
-        "nacre sessions tail",
-        "nacre sessions tail 7f3a1c2d -n 3",
-        "nacre sessions tail --follow",
-    ],
-)
-@REFERENCE
-@option(
-    "session",
-    "limit",
-    "--limit",
-    "-n",
-    type=click.IntRange(1),
-    default=6,
-    help="Maximum number of turns.",
-)
-@click.option("--follow", "-f", is_flag=True, help="Print new turns until Ctrl-C.")
-@click.option("--full", is_flag=True, help="Do not shorten long turns.")
-@click.pass_obj
-def tail(run: Run, reference: str | None, limit: int, follow: bool, full: bool) -> None:
-    """Show the end of a session.
-
-    ID is the tool's session id or its beginning [default: the last session of this folder]. With --follow, new turns of
-    its transcript are read and shown.
-    """
-    if follow and run.as_json:
-        raise click.UsageError(
-            "--follow and --json cannot be combined, since --json prints one object; omit one"
-        )
-    if follow:
-        _follow(run, reference, limit, full=full)
-        return
-    view = ask_session(run, reference, limit=limit, at_end=True)
-
-    def render(paper: Paper) -> None:
-        render_facts(paper, view)
-        _render_turns(paper, view.turns, full=full)
-
-    run.answer(view, render)
 
 
 def _follow(run: Run, reference: str | None, limit: int, *, full: bool) -> None:
@@ -361,7 +347,6 @@ _MODEL = 20
 
 _PLACES = {
     "show": "sessions:show",
-    "tail": "sessions:tail",
     "extract": "dream:extract",
     "summary": "sessions:summary",
     "export": "sessions:export_session",
@@ -406,7 +391,6 @@ def sessions() -> None:
 @option(SessionFilter, "model", help="Only sessions whose model name contains this, e.g. opus.")
 @options_options(SessionFilter, "kind", "subagents")
 @EVERYTHING
-@JSON_LINES
 @click.pass_obj
 def list_sessions(
     run: Run,
@@ -416,7 +400,6 @@ def list_sessions(
     offset: int,
     project: str | None,
     everything: bool,
-    as_lines: bool,
     **filters: Any,
 ) -> None:
     """List sessions, newest first.
@@ -431,11 +414,7 @@ def list_sessions(
         last = operations.ask(run, "sessions", filter=filters, limit=size, offset=at)
         return last.lines, last.more
 
-    lines = pages(page, most, offset)
-    if as_lines:
-        run.answer_lines(lines)
-        return
-    shown = tuple(lines)
+    shown = tuple(pages(page, most, offset))
 
     def render(paper: Paper) -> None:
         if shown:

@@ -11,7 +11,6 @@ from nacre.base import text as passages
 from nacre.cli import hits, operations
 from nacre.cli.command import TEXT, Paper, Run, Span, bold, command, dim, joined
 from nacre.cli.options import (
-    JSON_LINES,
     LANES,
     OFFSET,
     argument,
@@ -322,7 +321,6 @@ def _times(number: int) -> str:
 @click.option(
     "--explain", is_flag=True, help="Show the parts of each score and the state of each lane."
 )
-@JSON_LINES
 def search(  # noqa: PLR0913 - one parameter an option
     run: Run,
     question: tuple[str, ...],
@@ -338,7 +336,6 @@ def search(  # noqa: PLR0913 - one parameter an option
     mode: str | None,
     fuzzy: bool,
     explain: bool,
-    as_lines: bool,
 ) -> None:
     """Search the turns and tool calls of all sessions."""
     words = " ".join(question)
@@ -351,7 +348,6 @@ def search(  # noqa: PLR0913 - one parameter an option
             offset=offset,
             aspect=aspect,
             role=role,
-            as_lines=as_lines,
         )
         return
     result: RecallResult = operations.ask(
@@ -369,9 +365,6 @@ def search(  # noqa: PLR0913 - one parameter an option
         ignore_time=ignore_time,
     )
     message = None if result.turns else _nothing(run)
-    if as_lines:
-        run.answer_lines(result.turns)
-        return
     run.answer(
         result,
         lambda paper: _render_search(
@@ -393,7 +386,6 @@ def _match(
     offset: int,
     aspect: str,
     role: str,
-    as_lines: bool,
 ) -> None:
     """Match in this process, since it can use many seconds of CPU and would block the daemon's other callers."""
     matches: Matches = operations.perform(
@@ -413,9 +405,6 @@ def _match(
         )
     if matches.given_up:
         run.warnings.append(f"{matches.given_up} turns were skipped because matching took too long")
-    if as_lines:
-        run.answer_lines(matches.turns)
-        return
     run.answer(
         matches,
         lambda paper: _render_matches(paper, matches, message=message, offset=offset),

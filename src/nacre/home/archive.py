@@ -190,7 +190,7 @@ def _archive_safely(work: _Work, due: sessions.Due) -> None:
         except (NacreError, OSError) as error:
             work.problems.append(
                 reports.Problem(
-                    due.path, f"cannot be archived: {error}", "nacre data archive verify"
+                    due.path, f"cannot be archived: {error}", "nacre admin doctor --deep"
                 )
             )
     except NacreError as error:
@@ -569,7 +569,7 @@ def verify(
 
 
 def mend(home: Home) -> int:
-    """Set damaged packs aside so that their transcripts are archived again, and return their number."""
+    """Set damaged packs aside, archive their transcripts again, and return the number of packs."""
     states = [state for state in home.archive.all() if state.pack]
     damaged = [state for state in states if damage(home, state)]
     unknown = [place for place in _unindexed_packs(home, states) if not _is_sound(place)]
@@ -580,16 +580,15 @@ def mend(home: Home) -> int:
                 home.archive.save(updated, [])
         for place in unknown:
             archive_packs.put_aside(place)
+    archive(home)
     return len(damaged) + len(unknown)
 
 
 def _repair_hint(has_transcript: bool) -> str:
     next_step = (
-        ", then nacre ingest archives the transcript again"
-        if has_transcript
-        else "; a backup has it as it was"
+        " and archives the transcript again" if has_transcript else "; a backup has it as it was"
     )
-    return f"nacre data archive verify --repair sets it aside{next_step}"
+    return f"nacre admin doctor --deep --repair sets it aside{next_step}"
 
 
 def _unindexed_packs(home: Home, states: Iterable[sessions.Archived]) -> list[Path]:
@@ -621,7 +620,7 @@ def restore(home: Home, reference: str, folder: Path | None = None) -> Restored:
     if state is None or state.pack is None:
         raise NotFoundError(
             f"the transcript of {stored.session.id} is not in the archive",
-            hint="nacre data archive status",
+            hint="nacre data archive",
         )
     if folder is None and state.kind != packs.LINES:
         message = f"only the turns of {stored.session.id} were kept, which its tool cannot read"
@@ -753,17 +752,6 @@ def damage(home: Home, state: sessions.Archived) -> str | None:
 # -- Requests ------------------------------------------------------------------
 
 
-class PruneRequest(Request, frozen=True, kw_only=True):
-    """Limits for pruning the archive. 0 means no limit."""
-
-    keep_days: Annotated[
-        int, Meta(description="Delete what changed more than this many days ago.", ge=0)
-    ] = 0
-    budget_mb: Annotated[
-        int, Meta(description="Largest size, in megabytes; the oldest goes first.", ge=0)
-    ] = 0
-
-
 class RestoreSessionRequest(Request, frozen=True, kw_only=True):
     """Restore the transcript of a session."""
 
@@ -774,25 +762,6 @@ class RestoreSessionRequest(Request, frozen=True, kw_only=True):
 
 
 # -- Operations ----------------------------------------------------------------
-
-
-def verify_answers(
-    home: Home, on_progress: reports.OnProgress | None = None
-) -> list[reports.Problem]:
-    """Verify the archive and return its problems."""
-    return verify(home, on_progress)[1]
-
-
-def plan_pruning(home: Home, request: PruneRequest) -> list[sessions.Archived]:
-    """Return the transcripts that pruning would delete from the archive."""
-    return retention.choose(home, request.keep_days, request.budget_mb)
-
-
-def prune_archive(home: Home, request: PruneRequest) -> list[sessions.Archived]:
-    """Delete the oldest transcripts from the archive and return them."""
-    chosen = plan_pruning(home, request)
-    retention.prune(home, chosen)
-    return chosen
 
 
 def restore_answers(home: Home, request: RestoreSessionRequest) -> Restored:

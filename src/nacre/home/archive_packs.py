@@ -56,7 +56,7 @@ def open_pack(home: Home, state: Archived) -> Pack | None:
         return None
     pack = packs.load(folder_of(home) / state.pack)
     if pack.end < state.size:
-        raise DamagedArchiveError(f"{pack.place} is damaged", hint="nacre data archive verify")
+        raise DamagedArchiveError(f"{pack.place} is damaged", hint="nacre admin doctor --deep")
     return pack
 
 

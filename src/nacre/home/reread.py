@@ -104,7 +104,7 @@ def read_archived(home: Home, states: Iterable[Archived]) -> Iterator[Batch | Fi
             yield FileFailed(
                 Path(state.path),
                 state.size,
-                Problem(state.path, message, "nacre data archive verify"),
+                Problem(state.path, message, "nacre admin doctor --deep"),
             )
 
 

@@ -500,7 +500,7 @@ class _Ingest:
         jobs = self._jobs(findings)
         if options.from_archive:
             self._tally.problems += [
-                Problem("archive", problem, "nacre data archive verify")
+                Problem("archive", problem, "nacre admin doctor --deep")
                 for problem in read_index(home)
             ]
             states = missing(home)

@@ -74,30 +74,6 @@ OWN = (
         command="data move",
     ),
     Operation("archive-status", "home.archive:status", NOTHING, "home.archive:ArchiveStatus"),
-    Operation(
-        "archive-verify",
-        "home.archive:verify_answers",
-        NOTHING,
-        "list[values.reports:Problem]",
-        takes_long=True,
-        reports_progress=True,
-    ),
-    Operation("archive-mend", "home.archive:mend", NOTHING, "int", writes=True),
-    Operation(
-        "archive-prune-plan",
-        "home.archive:plan_pruning",
-        "home.archive:PruneRequest",
-        "list[store.sessions:Archived]",
-    ),
-    Operation(
-        "archive-prune",
-        "home.archive:prune_archive",
-        "home.archive:PruneRequest",
-        "list[store.sessions:Archived]",
-        writes=True,
-        owners=True,
-        command="data archive prune",
-    ),
 )
 
 PROJECTS = (

@@ -59,20 +59,6 @@ export interface ArchiveStatus {
   leaving: Array<Leaving>;
 }
 
-export interface Archived {
-  path: string;
-  tool: string;
-  kind: string;
-  pack: string | null;
-  until: number;
-  size: number;
-  raw: number;
-  inode: number;
-  fingerprint: string;
-  changed: number;
-  withheld: boolean;
-}
-
 export interface ArchivedTool {
   tool: string;
   files: number;
@@ -2765,11 +2751,6 @@ export interface ProviderRequest {
   provider: string;
 }
 
-export interface PruneRequest {
-  keep_days?: number;
-  budget_mb?: number;
-}
-
 export interface PushedDocument {
   path: string;
   text: string | null;
@@ -3385,10 +3366,6 @@ export interface Operations {
   "backup-restore": [RestoreRequest, RestoreReport];
   "move": [MoveRequest, MoveReport];
   "archive-status": [Record<string, never>, ArchiveStatus];
-  "archive-verify": [Record<string, never>, Array<Problem>];
-  "archive-mend": [Record<string, never>, number];
-  "archive-prune-plan": [PruneRequest, Array<Archived>];
-  "archive-prune": [PruneRequest, Array<Archived>];
   "writer": [Record<string, never>, WriterStatus];
   "writer-set": [WriterRequest, WriterStatus];
   "writer-pause": [Record<string, never>, WriterStatus];
