@@ -47,4 +47,4 @@ def test_owner_resources_are_refused_to_programs_with_the_token(
 
 def test_hooks_secrets_and_destinations_of_data_are_not_offered_over_http() -> None:
     withheld = CATALOGUE.keys() - OFFERED.keys()
-    assert {"hook", "auth-set", "keys-create", "remote-add", "db-backup", "db-reset"} <= withheld
+    assert {"hook", "auth-set", "keys-create", "remote-add", "db-reset"} <= withheld

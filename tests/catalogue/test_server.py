@@ -21,7 +21,6 @@ from tests.catalogue.samples import SAMPLES
 
 FOR_FILES = {
     "backup-create": "on a server",
-    "db-backup": "on a server",
     "db-vacuum": "on a server",
     "doctor-deep": "on a server",
     "scrub": "on a server",

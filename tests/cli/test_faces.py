@@ -183,7 +183,6 @@ READING: list[tuple[str, ...]] = [
         "doctor",
     ),
     ("admin", "db", "stats"),
-    ("admin", "db", "path"),
     ("config", "show"),
     ("config", "show", "recall.limit"),
     ("admin", "completion", "bash"),

@@ -16,7 +16,6 @@ WRITERS = {
     "backup": ("data", "backup", "create", "{}", "--force"),
     "session": ("sessions", "export", SESSION, "--output", "{}", "--force"),
     "context": ("context", "--output", "{}"),
-    "copy of the database": ("admin", "db", "backup", "{}"),
 }
 
 

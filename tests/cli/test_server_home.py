@@ -53,8 +53,6 @@ def away(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
     "command",
     [
         ("config", "show"),
-        ("admin", "db", "path"),
-        ("admin", "db", "version"),
         ("admin", "db", "stats"),
         (
             "admin",

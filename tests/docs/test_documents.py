@@ -215,7 +215,6 @@ def keys_of(value: Any) -> set[str]:
         "cost",
         "traces",
         "ingest --estimate",
-        "db path",
         "review",
         "review judge",
         "config show",

@@ -668,7 +668,7 @@ def written(place: Place) -> dict[str, Any]:
     return {name: _inside(place.user / name) for name in KEPT if (place.user / name).exists()}
 
 
-KEPT = ("memories.jsonl", "memories.md", "vault.zip", "home.zip", "copy.db")
+KEPT = ("memories.jsonl", "memories.md", "vault.zip", "home.zip")
 
 
 def _inside(path: Path) -> Any:
@@ -1244,7 +1244,6 @@ SCENARIOS = {
             "back up",
             _steps(
                 ("data", "backup", "create", "~/home.zip", "--force"),
-                ("admin", "db", "backup", "~/copy.db"),
             ),
             before=(
                 GATE,

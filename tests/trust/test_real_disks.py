@@ -222,13 +222,11 @@ def test_full_disk_still_recalls_and_writes_report_it(
         ("admin", "db", "rebuild", "--yes"),
         ("data", "export", f"{user}/memories.jsonl"),
         ("data", "backup", "create", f"{user}/home.zip"),
-        ("admin", "db", "backup", f"{user}/copy.db"),
     ):
         assert "full" in lived_in.refuses(*words), words
     left = lived_in.run("ls", "-A", str(user), str(lived_in.place.home)).out
     assert "memories.jsonl" not in left
     assert "home.zip" not in left
-    assert "copy.db" not in left
     assert "nacre.db.new" not in left
     lived_in.empty()
     assert lived_in.subjects() == {"Gate", "Lunch"}

@@ -42,7 +42,7 @@ def test_owner_only_actions_are_refused_to_programs(
 
 def test_nobody_fills_the_disk_with_copies_of_the_database(site: Serve) -> None:
     here = site()
-    assert here.ask("db-backup", {}, **here.token).status_code == 404
+    assert here.ask("db-reset", {}, **here.token).status_code == 404
     assert list(home().glob("nacre-*.db")) == []
 
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from nacre import __version__
 from nacre.base.ids import from_ms
-from nacre.base.named_files import refuse_named
 from nacre.base.text import shorten
 from nacre.base.times import shown_day
 from nacre.care.proofs import as_check, prove
@@ -29,7 +28,7 @@ from nacre.errors import (
     UnusableStoreError,
     UnusableVaultError,
 )
-from nacre.home.home import Home, territory
+from nacre.home.home import Home
 from nacre.home.operations import apply_intents
 from nacre.learn.ingest import IngestOptions, ingest, named_before
 from nacre.memories.erasure import apply_tombstones
@@ -67,7 +66,10 @@ class ToolStats:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """The contents of a home; sizes in bytes."""
+    """The contents of a home, its places, and the versions that made and read the database; sizes in bytes.
+
+    ``schema`` is the number of the last migration.
+    """
 
     memories: dict[str, int]
     links: int
@@ -76,8 +78,13 @@ class Stats:
     passages: int
     vectors_missing: int
     model: str | None
+    database: str
     database_bytes: int
+    vault: str
     vault_files: int
+    nacre: str
+    schema: int
+    sqlite: str
 
 
 def stats(home: Home) -> Stats:
@@ -96,8 +103,13 @@ def stats(home: Home) -> Stats:
         passages=home.vectors.count(),
         vectors_missing=sum(home.vectors.missing()),
         model=home.vectors.model(),
+        database=home.settings.where,
         database_bytes=size,
+        vault=home.settings.where_documents,
         vault_files=sum(1 for _ in home.vault.scan()),
+        nacre=__version__,
+        schema=home.database.schema(),
+        sqlite=engine_version(),
     )
 
 
@@ -170,21 +182,6 @@ def _build(
         return report
     finally:
         home.database.close()
-
-
-def backup(home: Home, target: Path | None = None) -> Path:
-    """Write a consistent copy of the database: next to it with the time in its name, or to a given file.
-
-    Raises ConflictError if that file exists or is in the home.
-    """
-    if target is None:
-        name = f"nacre-{home.now().astimezone():%Y%m%d-%H%M%S}.db"
-        target = home.settings.database.with_name(name)
-    else:
-        refuse_named(target, territory(home.settings))
-        target = target.expanduser().absolute()
-    home.database_file.backup(target)
-    return target
 
 
 def _refuse_server(settings: Settings) -> None:
@@ -346,7 +343,7 @@ def _keep_history(home: Home) -> None:
             commit_operations(home)
 
 
-# -- Vacuum and version ----------------------------------------------------------------------------
+# -- Vacuum ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,19 +358,6 @@ class Vacuumed:
     is_clean: bool
 
 
-@dataclass(frozen=True, slots=True)
-class DatabaseVersion:
-    """The versions that made and read the database.
-
-    ``schema`` is the number of its last migration, ``database`` its place.
-    """
-
-    nacre: str
-    schema: int
-    sqlite: str
-    database: str
-
-
 def vacuum(home: Home) -> Vacuumed:
     """Return free pages to the disk and erase deleted bytes. Raises StoreBusyError.
 
@@ -382,13 +366,6 @@ def vacuum(home: Home) -> Vacuumed:
     before = _bytes(home.settings)
     is_clean = home.database_file.compact()
     return Vacuumed(before, _bytes(home.settings), is_clean)
-
-
-def version(home: Home) -> DatabaseVersion:
-    """Return the versions that made and read the database."""
-    return DatabaseVersion(
-        __version__, home.database.schema(), engine_version(), home.settings.where
-    )
 
 
 def _bytes(settings: Settings) -> int:

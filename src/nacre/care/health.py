@@ -917,15 +917,6 @@ class RebuildRequest(Request, frozen=True, kw_only=True):
     vectors: Annotated[bool, Meta(description="Also make the vectors.")] = True
 
 
-class TargetRequest(Request, frozen=True, kw_only=True):
-    """Where a copy goes."""
-
-    target: Annotated[
-        Path | None,
-        Meta(description="The file to write; default: next to the database, named by the time."),
-    ] = None
-
-
 class VerifyRequest(Request, frozen=True, kw_only=True):
     """A backup to prove."""
 
@@ -992,11 +983,6 @@ def rebuild(
 def reset(settings: Settings) -> Path | None:
     """Remove the database and keep a copy next to it; return the copy."""
     return database.reset(settings, open_home)
-
-
-def back_up_database(home: Home, request: TargetRequest) -> Path:
-    """Write a consistent copy of the database. Raises ConflictError if the file exists."""
-    return database.backup(home, request.target)
 
 
 def verify_backup(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +12,14 @@ from nacre.cli import output
 from nacre.cli.command import Group, Paper, Run, bold, command, dim
 from nacre.cli.learn import render_ingest
 from nacre.cli.operations import perform
-from nacre.cli.options import SHORT_ID, argument, count, day, option, size
+from nacre.cli.options import SHORT_ID, count, day, option, size
 from nacre.data import sync as syncing
 from nacre.memories import edit
 from nacre.vault import documents
 
 if TYPE_CHECKING:
-    from nacre.care.database import DatabaseVersion, Stats, Vacuumed
+    from nacre.care.database import Stats, Vacuumed
     from nacre.data.sync import Synced
-    from nacre.settings import Settings
     from nacre.values.reports import IngestReport
     from nacre.vault.documents import Note
 
@@ -162,7 +160,6 @@ def _describe(note: Note) -> str:
     examples=[
         "nacre admin db stats",
         "nacre admin db rebuild",
-        "nacre admin db backup ~/nacre-backup.db",
     ],
 )
 def db() -> None:
@@ -175,9 +172,9 @@ def db() -> None:
 @db.command("stats", examples=["nacre admin db stats", "nacre admin db stats --json"])
 @click.pass_obj
 def stats(run: Run) -> None:
-    """Count memories, sessions, vectors and bytes."""
+    """Count memories, sessions, vectors and bytes, and show paths and versions."""
     counts: Stats = perform(run, "db-stats")
-    run.answer(counts, lambda paper: _render_stats(paper, counts, run.settings))
+    run.answer(counts, lambda paper: _render_stats(paper, counts))
 
 
 @db.command("vacuum", examples=["nacre admin db vacuum", "nacre admin db vacuum --json"])
@@ -197,32 +194,6 @@ def vacuum(run: Run) -> None:
         result,
         lambda paper: paper.line(bold(size(result.after)), dim(f" ({size(saved)} freed)")),
     )
-
-
-@db.command("version", examples=["nacre admin db version", "nacre admin db version --json"])
-@click.pass_obj
-def version(run: Run) -> None:
-    """Show the versions of the database's schema and of SQLite."""
-    versions: DatabaseVersion = perform(run, "db-version")
-    run.answer(
-        versions,
-        lambda paper: paper.facts(
-            tuple((name, str(value)) for name, value in asdict(versions).items())
-        ),
-    )
-
-
-@db.command("path", examples=["nacre admin db path", 'sqlite3 "$(nacre admin db path)" .tables'])
-@click.pass_obj
-def path(run: Run) -> None:
-    """Print the path of the database."""
-    settings = run.settings
-    record = {
-        "database": settings.where,
-        "home": str(settings.home),
-        "vault": settings.where_documents,
-    }
-    run.answer(record, lambda paper: paper.verbatim(settings.where))
 
 
 @db.command(
@@ -263,22 +234,6 @@ def rebuild(run: Run, vectors: bool, yes: bool) -> None:
     run.answer(record, render)
 
 
-@db.command("backup", examples=["nacre admin db backup", "nacre admin db backup /mnt/usb/nacre.db"])
-@argument("db-backup", "target", required=False)
-@click.pass_obj
-def backup(run: Run, target: Path | None) -> None:
-    """Write a consistent copy of the database.
-
-    Without TARGET, next to the database, named after the current time. nacre data backup create copies the whole home.
-    """
-    written: Path = perform(run, "db-backup", target=target)
-    number = written.stat().st_size
-    run.answer(
-        {"path": written, "bytes": number},
-        lambda paper: paper.line(bold("Wrote"), f" {written} ", dim(f"({size(number)})")),
-    )
-
-
 @db.command("reset", examples=["nacre admin db reset", "nacre admin db reset --yes"])
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
@@ -302,7 +257,7 @@ def reset(run: Run, yes: bool) -> None:
     run.answer({"removed": copy is not None, "copy": copy}, render)
 
 
-def _render_stats(paper: Paper, stats: Stats, settings: Settings) -> None:
+def _render_stats(paper: Paper, stats: Stats) -> None:
     kinds = {
         kind: number
         for kind, number in stats.memories.items()
@@ -341,13 +296,13 @@ def _render_stats(paper: Paper, stats: Stats, settings: Settings) -> None:
             ("projects", f"{stats.projects:,}"),
             ("links", f"{stats.links:,}"),
             ("vectors", f"{vectors} ({stats.model})" if stats.model else vectors),
-            ("vault", f"{settings.where_documents} ({count(stats.vault_files, 'file')})"),
+            ("vault", f"{stats.vault} ({count(stats.vault_files, 'file')})"),
             (
                 "database",
-                f"{settings.where} ({size(stats.database_bytes)})"
-                if stats.database_bytes
-                else settings.where,
+                stats.database
+                + (f" ({size(stats.database_bytes)})" if stats.database_bytes else ""),
             ),
+            ("versions", f"nacre {stats.nacre}, schema {stats.schema}, SQLite {stats.sqlite}"),
         ),
         indent=2,
     )

@@ -298,7 +298,6 @@ CARE = (
         owners=True,
     ),
     Operation("db-stats", "care.database:stats", NOTHING, "care.database:Stats"),
-    Operation("db-version", "care.database:version", NOTHING, "care.database:DatabaseVersion"),
     Operation(
         "db-vacuum",
         "care.database:vacuum",
@@ -314,13 +313,6 @@ CARE = (
         "values.reports:IngestReport",
         **LONG,
         needs=Needs.CLOSED,
-    ),
-    Operation(
-        "db-backup",
-        "care.health:back_up_database",
-        "care.health:TargetRequest",
-        "Path",
-        not_by=_HTTP,
     ),
     Operation(
         "db-reset",

@@ -363,13 +363,6 @@ export interface Credential {
   origin: string;
 }
 
-export interface DatabaseVersion {
-  nacre: string;
-  schema: number;
-  sqlite: string;
-  database: string;
-}
-
 export type DecidedBy = "asker" | "model" | "rules";
 
 export interface DeepResult {
@@ -1717,8 +1710,13 @@ export interface Stats {
   passages: number;
   vectors_missing: number;
   model: string | null;
+  database: string;
   database_bytes: number;
+  vault: string;
   vault_files: number;
+  nacre: string;
+  schema: number;
+  sqlite: string;
 }
 
 export interface Status {
@@ -3086,10 +3084,6 @@ export interface SyncRequest {
   patience_seconds?: number;
 }
 
-export interface TargetRequest {
-  target?: string | null;
-}
-
 export interface TieRequest {
   project: string;
   folder: string;
@@ -3396,10 +3390,8 @@ export interface Operations {
   "hosts-plan": [WireRequest, WiringPlan];
   "hosts-wire": [WireRequest, WiringDone];
   "db-stats": [Record<string, never>, Stats];
-  "db-version": [Record<string, never>, DatabaseVersion];
   "db-vacuum": [Record<string, never>, Vacuumed];
   "db-rebuild": [RebuildRequest, IngestReport];
-  "db-backup": [TargetRequest, string];
   "db-reset": [Record<string, never>, string | null];
   "config": [Record<string, never>, Array<SettingView>];
   "config-get": [SettingRequest, SettingView];
