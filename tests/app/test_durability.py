@@ -11,7 +11,7 @@ from dataclasses import replace
 import apsw
 import pytest
 
-from nacre.care.database import backup, rebuild, reset
+from nacre.care.database import rebuild, reset
 from nacre.errors import SchemaTooNewError, UnusableStoreError, UnusableVaultError
 from nacre.home.change import FEW
 from nacre.home.home import Home, open_home
@@ -248,7 +248,7 @@ def test_a_backup_is_a_database_that_opens(world: World) -> None:
     with world.open() as memory:
         memory.store("The archive is in the cellar.", subject="Archive")
     target = world.user_home / "copies" / "nacre.db"
-    backup(world.context(), target)
+    world.context().database_file.backup(target)
     world.environ["NACRE_DB"] = str(target)
     with world.open() as memory:
         assert [item.subject for item in memory.list()] == ["Archive"]

@@ -15,7 +15,7 @@ import pytest
 
 from nacre.base.ids import utc_now
 from nacre.care.autostart import installation
-from nacre.care.follow import FORGIVE_SECONDS, Follower, FollowEvent, Pace, Territory
+from nacre.care.follow import FORGIVE_SECONDS, Follower, Pace, Territory
 from nacre.home.home import open_home
 from nacre.readers.adapter import Root, read_head
 from nacre.readers.registry import find_adapter
@@ -93,13 +93,13 @@ def test_follower_reads_at_once_and_ends_its_round_when_it_is_stopped(
     )
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
-    told: Queue[FollowEvent] = Queue()
+    told: Queue[str] = Queue()
     stop = threading.Event()
 
-    def until(kind: str) -> FollowEvent:
-        while (event := told.get(timeout=PATIENCE_SECONDS)).kind != kind:
-            assert event.kind != "problem", event
-        return event
+    def until(words: str) -> str:
+        while not (line := told.get(timeout=PATIENCE_SECONDS)).startswith(words):
+            assert not line.startswith("problem"), line
+        return line
 
     say(user_home, "The millstone is dressed in March", 1)
     settings = load_settings()
@@ -107,21 +107,20 @@ def test_follower_reads_at_once_and_ends_its_round_when_it_is_stopped(
     following = threading.Thread(target=follower.run, args=(stop,))
     following.start()
     try:
-        until("started")
-        assert until("read").number == 1
-        learned = until("learned")
-        assert learned.line == "learned 2 memories; made 3 vectors"
+        until("following the sessions")
+        assert until("read") == "read 1 turn of claude-code"
+        assert until("learned") == "learned 2 memories; made 3 vectors"
         (arguments,) = map(json.loads, calls.read_text(encoding="utf-8").splitlines())
         assert arguments[3:] == ["ingest", "--json", "--background", "--no-read"]
         hangs.touch()
         say(user_home, "The sluice is closed in April", 2)
-        assert until("read").number == 1
+        assert until("read") == "read 1 turn of claude-code"
         wait(lambda: calls.read_text(encoding="utf-8").count("\n") == 2)
         assert found(nacre, "sluice") == 1
     finally:
         stop.set()
         following.join()
-    assert until("stopped").line == "following stopped after 2 turns and 2 memories"
+    assert until("following") == "following stopped after 2 turns and 2 memories"
     assert json.loads(calls.read_text(encoding="utf-8").splitlines()[-1]) == ["ended"]
     assert told.empty()
     assert (follower.state.turns, follower.state.memories) == (2, 2)
@@ -137,7 +136,7 @@ def test_polling_replaces_notices_that_fail(
     if polls:
         monkeypatch.setattr("nacre.care.follow.watchfiles.watch", fail)
     say(user_home, "The weir is opened at six", 1)
-    told: Queue[FollowEvent] = Queue()
+    told: Queue[str] = Queue()
     stop = threading.Event()
     settings = load_settings()
     settings = settings.having("extraction.enabled", False)

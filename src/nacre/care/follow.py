@@ -421,19 +421,6 @@ Stamp = tuple[int, int]
 """The size of a file, and its time in nanoseconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class FollowEvent:
-    """An event: ``started``, ``read``, ``learned``, ``mode``, ``problem`` or ``stopped``; ``line`` is for the log.
-
-    ``number`` counts the turns or memories. ``text`` names the tools or the problem.
-    """
-
-    kind: str
-    line: str
-    number: int = 0
-    text: str = ""
-
-
 class Follower:
     """Follows the transcripts of a home, from ``run`` until ``stop``. Runs in one thread, and only once."""
 
@@ -441,7 +428,7 @@ class Follower:
         self,
         settings: Settings,
         open_home: Callable[[], Home],
-        tell: Callable[[FollowEvent], None],
+        tell: Callable[[str], None],
         clock: Clock,
     ) -> None:
         self._settings = settings
@@ -474,7 +461,7 @@ class Follower:
         why = self._notices.why_not
         how = f"by looking again and again, for {why}" if why else "as they are written"
         folders = count(self.state.folders, "folder")
-        self._tell(FollowEvent("started", f"following the sessions in {folders} {how}"))
+        self._tell(f"following the sessions in {folders} {how}")
         try:
             while not stop.is_set():
                 self._step()
@@ -500,8 +487,7 @@ class Follower:
             self._receive(0.0)
         self._close()
         learned = count(self.state.memories, "memory", "memories")
-        line = f"following stopped after {count(self.state.turns, 'turn')} and {learned}"
-        self._tell(FollowEvent("stopped", line))
+        self._tell(f"following stopped after {count(self.state.turns, 'turn')} and {learned}")
 
     def _step(self) -> None:
         self._receive(min(_WAIT_SECONDS, self._pace.next_due(time.monotonic())))
@@ -638,7 +624,7 @@ class Follower:
             skipped=0,
         )
         self._pace.has_read(time.monotonic())
-        self._tell_read(report.turns, ", ".join(report.tools))
+        self._tell(f"read {count(report.turns, 'turn')} of {', '.join(report.tools)}")
 
     def _warm(self, files: Iterable[FoundFile]) -> None:
         for file in files:
@@ -676,16 +662,14 @@ class Follower:
             transcripts=max(self.state.transcripts, outcome.sessions),
         )
         if outcome.turns:
-            self._tell_read(outcome.turns, count(outcome.files, "transcript"))
+            files = count(outcome.files, "transcript")
+            self._tell(f"read {count(outcome.turns, 'turn')} of {files}")
         parts = [f"learned {count(learned, 'memory', 'memories')}"] if learned else []
         if outcome.vectors_made:
             left = f", {outcome.vectors_left:,} texts wait" if outcome.vectors_left else ""
             parts.append(f"made {count(outcome.vectors_made, 'vector')}{left}")
         if parts:
-            self._tell(FollowEvent("learned", "; ".join(parts), learned))
-
-    def _tell_read(self, turns: int, source: str) -> None:
-        self._tell(FollowEvent("read", f"read {count(turns, 'turn')} of {source}", turns, source))
+            self._tell("; ".join(parts))
 
     def _listen_to_all(self) -> None:
         with self._opened_home() as home:
@@ -701,7 +685,7 @@ class Follower:
         self.state = replace(self.state, folders=folders, why_polling=why)
         if self._notices.mode != before:
             self._pace.look_soon(time.monotonic())
-            self._tell(FollowEvent("mode", f"looking again and again from now on: {why}"))
+            self._tell(f"looking again and again from now on: {why}")
 
     def _try(self, work: Callable[[], None]) -> None:
         """Do work, report a failure once, and retry later: a disk may be full, a database busy, a folder missing."""
@@ -722,8 +706,7 @@ class Follower:
         self.state = replace(self.state, last_error=text, last_error_at=self._clock())
         if text not in self._reported_problems:
             self._reported_problems.add(text)
-            line = f"problem: {text}" + (f" ({hint})" if hint else "")
-            self._tell(FollowEvent("problem", line, text=message))
+            self._tell(f"problem: {text}" + (f" ({hint})" if hint else ""))
 
     @contextlib.contextmanager
     def _opened_home(self) -> Iterator[Home]:

@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -26,9 +26,6 @@ from nacre.store.sessions import Changes
 from nacre.values.gateway import Pairing, Undelivered
 from nacre.values.models import DOLLAR
 from nacre.values.reports import Progress
-
-if TYPE_CHECKING:
-    from nacre.care.follow import FollowEvent
 
 MOST_EVENTS = 2_000
 """Maximum of events kept for listeners that reconnect."""
@@ -494,8 +491,6 @@ class Live:
 LEAST_SECONDS = 0.2
 """Minimum time between two events of a task."""
 
-_PUBLISHED_KINDS = ("read", "learned", "problem")
-
 
 @contextmanager
 def published(bus: Bus, task: str) -> Iterator[Callable[[Progress], None]]:
@@ -517,20 +512,6 @@ def published(bus: Bus, task: str) -> Iterator[Callable[[Progress], None]]:
     finally:
         if last:
             _publish(bus, task, last, ended=True)
-
-
-def publish_followed(bus: Bus, event: FollowEvent) -> None:
-    """Publish the results and problems of following sessions."""
-    if event.kind in _PUBLISHED_KINDS:
-        bus.publish(
-            "progress",
-            task="watch",
-            stage=event.kind,
-            text=event.text,
-            done=event.number,
-            total=None,
-            ended=True,
-        )
 
 
 def _publish(bus: Bus, task: str, progress: Progress, *, ended: bool) -> None:

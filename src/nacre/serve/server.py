@@ -31,7 +31,7 @@ from nacre.base.ids import utc_now
 from nacre.base.lazy import load
 from nacre.base.link import EVENTS, LOCK, MOST_BYTES, PROTOCOL, is_whole, socket_path, start_process
 from nacre.base.locks import FileLock
-from nacre.care.follow import Follower, FollowEvent
+from nacre.care.follow import Follower
 from nacre.data.sync import keep_history
 from nacre.errors import (
     ConflictError,
@@ -53,7 +53,7 @@ from nacre.protocols import Embedder
 from nacre.review.run import dream_unasked
 from nacre.serve import browsers, hook_shapes
 from nacre.serve.catalogue import CATALOGUE, offered_by
-from nacre.serve.events import Bus, Live, publish_followed
+from nacre.serve.events import Bus, Live
 from nacre.serve.homes import (
     Answering,
     Greeting,
@@ -942,16 +942,12 @@ class Daemon:
             self._spaces.close()
 
     def _follow(self) -> None:
-        follower = Follower(self._settings, self._open_home, self._note_followed, utc_now)
+        follower = Follower(self._settings, self._open_home, self._tell, utc_now)
         self._follower = follower
         try:
             follower.run(self._stop)
         finally:
             self._follower = None
-
-    def _note_followed(self, event: FollowEvent) -> None:
-        self._tell(event.line)
-        publish_followed(self._live.bus, event)
 
     def _reads(self, path: Path) -> bool:
         """Return True if a transcript is followed, and thus read soon."""
