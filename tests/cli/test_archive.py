@@ -39,7 +39,7 @@ def test_a_damaged_pack_is_made_anew_by_a_repair(nacre: Nacre, pack: Path) -> No
     assert pack.read_bytes() == sound
 
 
-def test_interrupted_repair_is_finished_by_the_next_ingest(
+def test_interrupted_repair_is_finished_by_the_next_one(
     nacre: Nacre, pack: Path, user_home: Path
 ) -> None:
     sound = pack.read_bytes()
@@ -48,7 +48,7 @@ def test_interrupted_repair_is_finished_by_the_next_ingest(
         user_home, "UPDATE archived SET pack = NULL, until = 0, size = 0, raw = 0, changed = 0"
     )
     assert nacre("data", "archive", "--json").json["waiting"] == 1
-    nacre("ingest")
+    nacre("admin", "doctor", "--deep", "--repair", code=None)
     assert pack.read_bytes() == sound
     assert nacre("data", "archive", "--json").json["waiting"] == 0
 

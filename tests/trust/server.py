@@ -407,7 +407,8 @@ def _run_work(work: Work, acknowledge: Callable[[Any], None]) -> tuple[int, Any]
 
 def _left_undone(said: Any, code: int) -> list[dict[str, Any]]:
     """What an answer names as not done: it acknowledges the rest only, and the same command does that later."""
-    beside = [*said.get("not_archived", ()), *(said.get("archived") or {}).get("problems", ())]
+    findings = [{"hint": finding["repair"]} for finding in said.get("findings", ())]
+    beside = [*findings, *(said.get("archived") or {}).get("problems", ())]
     return beside + ([*said.get("problems", ()), *said.get("left_alone", ())] if code else [])
 
 

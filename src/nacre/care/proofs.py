@@ -596,6 +596,17 @@ def repair(home: Home, proofs: Sequence[Proof]) -> int:
     return len(mends)
 
 
+def archive_again(home: Home, proofs: Sequence[Proof]) -> None:
+    """Archive pending transcripts, and add the failures to the findings about the archive."""
+    failures = [
+        Finding(FAILURE, f"{problem.path}: {problem.message}", problem.hint or DEEP_REPAIR)
+        for problem in archive.archive(home).problems
+    ]
+    for proof in proofs:
+        if proof.area == "archive":
+            proof.findings.extend(failures)
+
+
 def as_check(proof: Proof) -> Check:
     """Return the worst finding of a proof as a check."""
     worst = next((finding for finding in proof.findings if finding.severity == FAILURE), None)

@@ -285,6 +285,7 @@ def _prove(run: Run, *, everything: bool, with_repair: bool) -> None:
                 if repaired
                 else proofs
             )
+            prove.archive_again(run.home, proofs)
     checks = [*checking.installation(run.home, repair=with_repair), *map(prove.as_check, proofs)]
     run.home.problems.clear()  # they are among the findings
     record = checks_record(checks) | {"findings": _finding_records(proofs), "repaired": repaired}

@@ -569,7 +569,7 @@ def verify(
 
 
 def mend(home: Home) -> int:
-    """Set damaged packs aside, archive their transcripts again, and return the number of packs."""
+    """Set damaged packs aside so that their transcripts are archived again, and return their number."""
     states = [state for state in home.archive.all() if state.pack]
     damaged = [state for state in states if damage(home, state)]
     unknown = [place for place in _unindexed_packs(home, states) if not _is_sound(place)]
@@ -580,7 +580,6 @@ def mend(home: Home) -> int:
                 home.archive.save(updated, [])
         for place in unknown:
             archive_packs.put_aside(place)
-    archive(home)
     return len(damaged) + len(unknown)
 
 
