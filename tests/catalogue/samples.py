@@ -75,7 +75,6 @@ SAMPLES: dict[str, Sample] = {
     "spaces-log": Sample({}, "unavailable"),
     "keys": Sample({"space": "ferry-team"}, "unavailable"),
     "keys-create": Sample({"space": "ferry-team", "role": "reader"}, "unavailable"),
-    "keys-rotate": Sample({"id": "3f9a01bc", "space": "ferry-team"}, "unavailable"),
     "keys-revoke": Sample({"id": "3f9a01bc", "space": "ferry-team"}, "unavailable"),
     "remote": Sample({}, "not_found"),
     "remote-add": Sample(

@@ -23,7 +23,7 @@ _ASKED = {"text": "where is the ferry timetable kept?"}
 def test_exceeded_quota_reports_when_to_retry(
     team: Server, api: Callable[..., Api], nacre: Nacre
 ) -> None:
-    limited = ("server", "cluster", "tenants", "limit", "ferry-team")
+    limited = ("server", "cluster", "tenants", "ferry-team")
     assert nacre(*limited, "--calls", "3", "--json").json == {
         "name": "ferry-team",
         "calls": 3,
@@ -68,9 +68,9 @@ def test_models_cost_a_space_no_more_than_it_may(
 
     with closing(spaces):
         assert most() == 1_000_000
-        nacre("server", "cluster", "tenants", "limit", "ferry-team", "--usd", "0.25")
+        nacre("server", "cluster", "tenants", "ferry-team", "--usd", "0.25")
         assert most() == 250_000
-        nacre("server", "cluster", "tenants", "limit", "ferry-team", "--usd", "1000")
+        nacre("server", "cluster", "tenants", "ferry-team", "--usd", "1000")
         assert most() == 1_000_000, "the server's own budget holds, too"
 
 
@@ -95,7 +95,6 @@ def test_bounds_are_listed_and_go_with_their_tenant(team: Server, nacre: Nacre) 
         "server",
         "cluster",
         "tenants",
-        "limit",
         "ferry-team",
         "--calls",
         "0",
@@ -113,10 +112,8 @@ def test_bounds_are_listed_and_go_with_their_tenant(team: Server, nacre: Nacre) 
     }
     assert found["ferry-team"] == {"calls": 0, "turns": 1_000_000, "usd": 0.5}
     assert found["ben"] == {"calls": None, "turns": None, "usd": None}
-    nacre("server", "cluster", "tenants", "remove", "ferry-team", "--yes")
+    nacre("server", "cluster", "tenants", "ferry-team", "--remove", "--yes")
     with team.admin as admin:
         assert admin.execute("SELECT count(*) FROM nacre_spaces.quotas").fetchall() == [(0,)]
-    unknown = nacre(
-        "server", "cluster", "tenants", "limit", "ferry-team", "--calls", "5", code=None
-    )
+    unknown = nacre("server", "cluster", "tenants", "ferry-team", "--calls", "5", code=None)
     assert "there is no tenant ferry-team" in unknown.err

@@ -43,13 +43,14 @@ def test_removed_tenant_leaves_no_rows_and_spares_others(team: Server, nacre: Na
     before = _rows(team, "anna")
     assert sum(_rows(team, "ferry-team").values()) > 10
     assert (
-        nacre("server", "cluster", "tenants", "remove", "ferry-team", code=None).code != 0
+        nacre("server", "cluster", "tenants", "ferry-team", "--remove", code=None).code != 0
     )  # nobody said yes
     assert sum(_rows(team, "ferry-team").values()) > 10
-    done = nacre("server", "cluster", "tenants", "remove", "ferry-team", "--yes", "--json").json
+    done = nacre("server", "cluster", "tenants", "ferry-team", "--remove", "--yes", "--json").json
     assert done["left"] == 0
     assert set(_rows(team, "ferry-team").values()) == {0}
     assert _rows(team, "anna") == before
     assert (
-        nacre("server", "cluster", "tenants", "remove", "ferry-team", "--yes", code=None).code != 0
+        nacre("server", "cluster", "tenants", "ferry-team", "--remove", "--yes", code=None).code
+        != 0
     )

@@ -124,7 +124,6 @@ def test_only_owners_say_who_belongs_to_a_space(team: Server, account: str) -> N
         "spaces-members": {},
         "keys": {},
         "keys-create": {},
-        "keys-rotate": {"id": "00000000"},
         "keys-revoke": {"id": "00000000"},
     }.items():
         with pytest.raises(NotAllowedError, match="does not own ferry-team"):

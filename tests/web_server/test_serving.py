@@ -107,7 +107,7 @@ def test_others_are_served_encrypted_or_by_an_explicit_word(
     site: Serve, process: Nacre, tmp_path: Path
 ) -> None:
     error = process("serve", "--no-watch", "--http", "0.0.0.0:0", "--json", code=2).error
-    assert "--tls-cert" in error["hint"]
+    assert "web.tls_cert" in error["hint"]
     assert "--insecure" in error["hint"]
     here = site("--http", "0.0.0.0:0", "--insecure")
     here.base = here.base.replace("0.0.0.0", "127.0.0.1")  # noqa: S104 - where it is called
@@ -116,16 +116,17 @@ def test_others_are_served_encrypted_or_by_an_explicit_word(
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
 def test_with_a_certificate_it_is_served_encrypted(
-    site: Serve, process: Nacre, tmp_path: Path
+    site: Serve, process: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     line = f"openssl req -x509 -newkey rsa:2048 -nodes -keyout {key} -out {cert} -days 1 -subj /CN=localhost"
     subprocess.run(line.split(), check=True, capture_output=True)
-    error = process(
-        "serve", "--no-watch", "--http", "0", "--tls-cert", str(key), "--json", code=2
-    ).error
+    monkeypatch.setenv("NACRE_WEB_TLS_CERT", str(key))
+    error = process("serve", "--no-watch", "--http", "0", "--json", code=2).error
     assert "cannot be used" in error["message"]
-    here = site("--http", "0", "--tls-cert", str(cert), "--tls-key", str(key))
+    monkeypatch.setenv("NACRE_WEB_TLS_CERT", str(cert))
+    monkeypatch.setenv("NACRE_WEB_TLS_KEY", str(key))
+    here = site("--http", "0")
     assert here.base.startswith("https://127.0.0.1:")
     assert here.ask("list", **here.token, Origin=here.base).status_code == 200
     assert (

@@ -112,13 +112,6 @@ def migrate(run: Run, citus: bool, shards: int) -> None:
     multiple=True,
     help="A host name that clients use.",
 )
-@click.option("--tls-cert", metavar="FILE", type=TEXT, help="Encrypt by this certificate (PEM).")
-@click.option(
-    "--tls-key",
-    metavar="FILE",
-    type=TEXT,
-    help="The certificate's key, if it is in a separate file.",
-)
 @click.option(
     "--insecure",
     is_flag=True,
@@ -146,12 +139,10 @@ def migrate(run: Run, citus: bool, shards: int) -> None:
     help="An OpenTelemetry collector for traces and metrics.",
 )
 @click.pass_obj
-def api(  # noqa: PLR0913 - one parameter an option
+def api(
     run: Run,
     http: str,
     names: tuple[str, ...],
-    tls_cert: str | None,
-    tls_key: str | None,
     insecure: bool,
     linger: float,
     figures: str | None,
@@ -165,8 +156,6 @@ def api(  # noqa: PLR0913 - one parameter an option
     run.keeps_history = False
     door = replace(
         daemon_web.Door.of(run.settings, http),
-        cert=tls_cert or "",
-        key=tls_key or "",
         unencrypted=insecure,
         names=names,
     )
@@ -253,32 +242,22 @@ def worker(
         asyncio.run(working.run())
 
 
-@cluster.group(
+@cluster.command(
     "jobs",
-    cls=DefaultGroup,
-    examples=["nacre server cluster jobs", "nacre server cluster jobs retry 17"],
+    examples=["nacre server cluster jobs", "nacre server cluster jobs --retry 17"],
 )
-@click.pass_context
-def jobs(context: click.Context) -> None:
-    """List pending, running and abandoned jobs."""
-    if context.invoked_subcommand is None:
-        run: Run = context.obj
-        found = queue.list_jobs(cluster_api.server_of(run.settings))
-        run.answer({"jobs": found}, lambda paper: _render_jobs(paper, found))
-
-
-@jobs.command(
-    "retry",
-    examples=["nacre server cluster jobs retry 17", "nacre server cluster jobs retry --all"],
-)
-@click.argument("job", type=click.IntRange(min=1), required=False)
-@click.option("--all", "is_all", is_flag=True, help="All abandoned jobs.")
+@click.option("--retry", metavar="JOB|all", type=TEXT, help="Retry this abandoned job, or all.")
 @click.pass_obj
-def retry(run: Run, job: int | None, *, is_all: bool) -> None:
-    """Retry an abandoned job."""
-    if is_all is (job is not None):
-        raise click.UsageError("name a job, or say --all")
-    done = queue.retry_failed(cluster_api.server_of(run.settings), job)
+def jobs(run: Run, retry: str | None) -> None:
+    """List pending, running and abandoned jobs."""
+    server = cluster_api.server_of(run.settings)
+    if retry is None:
+        found = queue.list_jobs(server)
+        run.answer({"jobs": found}, lambda paper: _render_jobs(paper, found))
+        return
+    if retry != "all" and not retry.isdecimal():
+        raise click.UsageError("--retry takes the number of a job, or all")
+    done = queue.retry_failed(server, None if retry == "all" else int(retry))
     run.answer(
         {"retried": done},
         lambda paper: paper.line(f"To be done again: {options_count(done, 'job', 'jobs')}."),
@@ -303,35 +282,15 @@ def _render_jobs(paper: Paper, found: Sequence[queue.Job]) -> None:
     paper.table(rows, header=("job", "space", "state", "tries", "not before"))
 
 
-@cluster.group(
+@cluster.command(
     "tenants",
-    cls=DefaultGroup,
-    examples=["nacre server cluster tenants", "nacre server cluster tenants remove ferry-team"],
-)
-@click.pass_context
-def tenants_(context: click.Context) -> None:
-    """List the spaces on the server with their contents and sizes.
-
-    nacre server spaces create makes a space. Sizes exclude indexes; computing them reads every row.
-    """
-    if context.invoked_subcommand is None:
-        run: Run = context.obj
-        with output.shown(run) as notify:
-            found = cluster_api.list_tenants(run.settings, notify or (lambda _: None))
-        run.answer(
-            {"tenants": found},
-            lambda paper: _render_tenants(paper, found),
-        )
-
-
-@tenants_.command(
-    "limit",
     examples=[
-        "nacre server cluster tenants limit ferry-team --calls 20000 --turns 1000000 --usd 0.50",
-        "nacre server cluster tenants limit ferry-team --lift calls",
+        "nacre server cluster tenants",
+        "nacre server cluster tenants ferry-team --calls 20000 --turns 1000000 --usd 0.50",
+        "nacre server cluster tenants ferry-team --remove",
     ],
 )
-@click.argument("name")
+@click.argument("name", required=False)
 @click.option(
     "--calls",
     type=click.IntRange(0),
@@ -349,21 +308,48 @@ def tenants_(context: click.Context) -> None:
     multiple=True,
     help="Remove this limit.",
 )
+@click.option(
+    "--remove", is_flag=True, help="Delete the space with all rows, members and keys for good."
+)
+@click.option("--yes", "-y", is_flag=True, help="With --remove: do not ask.")
 @click.pass_obj
-def limit(
+def tenants_(
+    run: Run, /, name: str | None, lift: tuple[str, ...], remove: bool, yes: bool, **limits: Any
+) -> None:
+    """List the spaces on the server with their contents and sizes, or limit or delete one.
+
+    nacre server spaces create makes a space. Sizes exclude indexes; computing them reads every row.
+
+    With NAME it shows the limits of a space, after it set those given, from the next request on. Processes exchange
+    their counts every half minute, so --calls may be exceeded slightly.
+
+    --remove verifies the deletion. Only a backup of the server can restore the space. Its audit log, which contains ids
+    and no texts, stays.
+    """
+    if name and remove:
+        _remove_tenant(run, name, yes=yes)
+    elif name:
+        _limit_tenant(run, name, lift, **limits)
+    elif remove or lift or any(value is not None for value in limits.values()):
+        raise click.UsageError("name a space", click.get_current_context())
+    else:
+        with output.shown(run) as notify:
+            found = cluster_api.list_tenants(run.settings, notify or (lambda _: None))
+        run.answer(
+            {"tenants": found},
+            lambda paper: _render_tenants(paper, found),
+        )
+
+
+def _limit_tenant(
     run: Run,
     name: str,
+    lift: tuple[str, ...],
+    *,
     calls: int | None,
     turns: int | None,
     usd: float | None,
-    lift: tuple[str, ...],
 ) -> None:
-    """Limit the resources of a space, from the next request on.
-
-    Without options it shows the limits. Processes exchange their counts every half minute, so --calls may be exceeded
-    slightly.
-    """
-
     def changed(old: Quota) -> Quota:
         return Quota(
             None if "calls" in lift else old.calls if calls is None else calls,
@@ -378,15 +364,7 @@ def limit(
     )
 
 
-@tenants_.command("remove", examples=["nacre server cluster tenants remove ferry-team"])
-@click.argument("name")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.pass_obj
-def remove(run: Run, name: str, yes: bool) -> None:
-    """Delete a space with all rows, members and keys, and verify the deletion.
-
-    Only a backup of the server can restore it. Its audit log, which contains ids and no texts, stays.
-    """
+def _remove_tenant(run: Run, name: str, *, yes: bool) -> None:
     found = cluster_api.tenant_of(run.settings, name)
     if not yes:
         held = f"{options_count(found.memories, 'memory', 'memories')} and {options_count(found.turns, 'turn')}"
@@ -627,21 +605,17 @@ def _waits(name: str, load: speed_clients.Load) -> Iterator[tuple[str, ...]]:
         "nacre server keys revoke 3f9a01bc",
     ],
 )
+@option("keys", "space")
 @click.pass_context
-def keys(context: click.Context) -> None:
-    """Manage the keys that give programs access to a space on a server."""
+def keys(context: click.Context, space: str | None) -> None:
+    """Show the keys that give programs access to a space on a server.
+
+    Each key to the space, which you own, is listed with its account and expiry.
+    """
     if context.invoked_subcommand is None:
-        _list(context.obj, None)
-
-
-@keys.command(
-    "list", examples=["nacre server keys list", "nacre server keys list ferry-team --json"]
-)
-@argument("keys", "space", metavar="[SPACE]", required=False)
-@click.pass_obj
-def list_keys(run: Run, space: str | None) -> None:
-    """List the keys to a space that you own, with account and expiry."""
-    _list(run, space)
+        run: Run = context.obj
+        found: list[Key] = perform(run, "keys", space=space)
+        run.answer({"keys": found}, lambda paper: _render_keys(paper, found))
 
 
 @keys.command(
@@ -659,19 +633,8 @@ def create(run: Run, /, **asked: Any) -> None:
     A client that sends it to nacre serve as Authorization: Bearer works in that space as an agent, with the role of the
     account or of the key, whichever allows less.
     """
-    _show_new(run, perform(run, "keys-create", **asked))
-
-
-@keys.command(
-    "rotate",
-    examples=["nacre server keys rotate 3f9a01bc", "nacre server keys rotate 3f9a01bc --days 30"],
-)
-@argument("keys-rotate", "id", metavar="KEY")
-@options("keys-rotate", "space", "days")
-@click.pass_obj
-def rotate(run: Run, /, **asked: Any) -> None:
-    """Revoke a key and create another in its place."""
-    _show_new(run, perform(run, "keys-rotate", **asked))
+    made: NewKey = perform(run, "keys-create", **asked)
+    run.answer(made, lambda paper: _render_new(paper, made))
 
 
 @keys.command("revoke", examples=["nacre server keys revoke 3f9a01bc"])
@@ -685,11 +648,6 @@ def revoke(run: Run, /, **asked: Any) -> None:
         ended,
         lambda paper: paper.line("Ended: the key ", bold(ended.id), f" of {ended.account}."),
     )
-
-
-def _list(run: Run, space: str | None) -> None:
-    found: list[Key] = perform(run, "keys", space=space)
-    run.answer({"keys": found}, lambda paper: _render_keys(paper, found))
 
 
 def _render_keys(paper: Paper, found: Sequence[Key]) -> None:
@@ -716,17 +674,13 @@ def _state(key: Key) -> str:
     return f"{'expired' if is_over else 'until'} {day(key.expires)}"
 
 
-def _show_new(run: Run, made: NewKey) -> None:
+def _render_new(paper: Paper, made: NewKey) -> None:
     key = made.key
-
-    def render(paper: Paper) -> None:
-        paper.line(
-            f"A key to {key.space} for {key.account}, at most {key.role}, until {day(key.expires)}:"
-        )
-        paper.verbatim(made.secret)
-        paper.line(dim("It is shown this once."))
-
-    run.answer(made, render)
+    paper.line(
+        f"A key to {key.space} for {key.account}, at most {key.role}, until {day(key.expires)}:"
+    )
+    paper.verbatim(made.secret)
+    paper.line(dim("It is shown this once."))
 
 
 # ----------------------------------------------------------------------------
@@ -770,7 +724,7 @@ def _render_share(paper: Paper, done: Shared) -> None:
     examples=[
         "nacre server spaces",
         "nacre server spaces create ferry-team",
-        "nacre server spaces add ferry-team anna --role member",
+        "nacre server spaces members ferry-team --add anna --role member",
     ],
 )
 @click.pass_context
@@ -810,42 +764,39 @@ def create_spaces(run: Run, /, **asked: Any) -> None:
 
 @spaces.command(
     "members",
-    examples=["nacre server spaces members ferry-team", "nacre server spaces members --json"],
-)
-@argument("spaces-members", "space", metavar="[SPACE]", required=False)
-@click.pass_obj
-def members(run: Run, space: str | None) -> None:
-    """List the members of a space that you own."""
-    _show_members(run, perform(run, "spaces-members", space=space))
-
-
-@spaces.command(
-    "add",
     examples=[
-        "nacre server spaces add ferry-team anna",
-        "nacre server spaces add ferry-team build-bot --role service",
+        "nacre server spaces members ferry-team",
+        "nacre server spaces members ferry-team --add build-bot --role service",
+        "nacre server spaces members ferry-team --remove anna",
     ],
 )
-@argument("spaces-add", "space", metavar="SPACE")
-@argument("spaces-add", "account", metavar="ACCOUNT")
+@argument("spaces-members", "space", metavar="[SPACE]", required=False)
+@click.option("--add", metavar="ACCOUNT", type=TEXT, help="Add an account, or change its role.")
 @option("spaces-add", "role")
+@click.option(
+    "--remove", metavar="ACCOUNT", type=TEXT, help="Remove an account and revoke its keys."
+)
 @click.pass_obj
-def add(run: Run, /, **asked: Any) -> None:
-    """Add an account to a space, or change its role.
+def members(run: Run, space: str | None, add: str | None, role: str, remove: str | None) -> None:
+    """List the members of a space that you own; add or remove one.
 
     An owner has all rights and manages members. A member reads and writes, and so does a service, which is an account
     for programs. A reader reads.
     """
-    _show_members(run, perform(run, "spaces-add", **asked))
-
-
-@spaces.command("remove", examples=["nacre server spaces remove ferry-team anna"])
-@argument("spaces-remove", "space", metavar="SPACE")
-@argument("spaces-remove", "account", metavar="ACCOUNT")
-@click.pass_obj
-def remove_space(run: Run, /, **asked: Any) -> None:
-    """Remove an account from a space and revoke its keys."""
-    _show_members(run, perform(run, "spaces-remove", **asked))
+    if add and remove:
+        raise click.UsageError("--add and --remove exclude each other")
+    if (add or remove) and not space:
+        raise click.UsageError("name the space", click.get_current_context())
+    found: list[Member]
+    if add:
+        found = perform(run, "spaces-add", space=space, account=add, role=role)
+    elif remove:
+        found = perform(run, "spaces-remove", space=space, account=remove)
+    else:
+        found = perform(run, "spaces-members", space=space)
+    rows = [(bold(member.account), member.role, dim(day(member.since))) for member in found]
+    record = {"members": found}
+    run.answer(record, lambda paper: paper.table(rows, header=("account", "role", "since")))
 
 
 @spaces.command(
@@ -885,12 +836,6 @@ def _render_spaces(paper: Paper, found: Sequence[Space]) -> None:
         for space in found
     ]
     paper.table(rows, header=("space", "of a", "you are", "here", "rule"), drop=(4,))
-
-
-def _show_members(run: Run, found: Sequence[Member]) -> None:
-    rows = [(bold(member.account), member.role, dim(day(member.since))) for member in found]
-    record = {"members": found}
-    run.answer(record, lambda paper: paper.table(rows, header=("account", "role", "since")))
 
 
 def _render_log(paper: Paper, found: Sequence[Note]) -> None:

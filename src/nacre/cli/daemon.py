@@ -39,8 +39,6 @@ _POLL_SECONDS = 0.1
 
 _DOOR = {
     "http": "daemon.http",
-    "tls_cert": "web.tls_cert",
-    "tls_key": "web.tls_key",
     "insecure": "web.insecure",
 }
 
@@ -60,15 +58,6 @@ _DOOR = {
     "--no-token",
     is_flag=True,
     help="With --http, on this machine only: do not require a token.",
-)
-@click.option(
-    "--tls-cert", metavar="FILE", type=TEXT, help="With --http: encrypt by this certificate (PEM)."
-)
-@click.option(
-    "--tls-key",
-    metavar="FILE",
-    type=TEXT,
-    help="The certificate's key, if it is in a separate file.",
 )
 @click.option(
     "--insecure", is_flag=True, help="With --http: serve other machines without encryption."
@@ -99,10 +88,6 @@ def serve(
     if ctx.invoked_subcommand:
         return
     run: Run = ctx.obj
-    for name in ("tls_cert", "tls_key"):
-        door[name] = (
-            os.path.abspath(door[name]) if door[name] else None
-        )  # the daemon may work in another folder
     if on_demand:
         link.start_daemon(
             str(run.settings.home), run.settings.environ, *_words({**door, "no_watch": no_watch})

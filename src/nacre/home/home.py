@@ -569,7 +569,8 @@ def note(home: Home, who: Standing, action: str, subject: str = "", outcome: str
 def _refusal(
     caller: Standing, operation: str, *, writes: bool, owners: bool
 ) -> NotAllowedError | None:
-    hint = f"an owner of {caller.space} gives roles: nacre server spaces add {caller.space} {caller.account} --role …"
+    command = f"nacre server spaces members {caller.space} --add {caller.account} --role …"
+    hint = f"an owner of {caller.space} gives roles: {command}"
     if caller.role is Role.READER and (writes or owners):
         return NotAllowedError(
             f"{operation} writes, and {caller.account} may only read {caller.space}", hint=hint

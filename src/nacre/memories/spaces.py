@@ -94,7 +94,7 @@ class Calls:
 def _quota_error(space: str, limit: int, now: datetime) -> QuotaSpentError:
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
     seconds = int((midnight - now).total_seconds()) + 1
-    hint = "wait until midnight (UTC), or ask the server's administrator for more: nacre server cluster tenants limit"
+    hint = "wait until midnight (UTC), or ask for more: nacre server cluster tenants NAME --calls"
     return QuotaSpentError(
         f"{space} has used its {limit:,} requests for today",
         seconds=seconds,
@@ -258,14 +258,6 @@ class CreateKeyRequest(Request, frozen=True, kw_only=True):
     days: Days = 90
 
 
-class RotateKeyRequest(Request, frozen=True, kw_only=True):
-    """Replace a key by a new one."""
-
-    id: KeyId
-    space: OfSpace = None
-    days: Days = 90
-
-
 class RevokeKeyRequest(Request, frozen=True, kw_only=True):
     """Revoke a key."""
 
@@ -316,7 +308,7 @@ class Managed:
             return Role(role)
         raise NotFoundError(
             f"{account} is not a member of {self.space}",
-            hint=f"nacre server spaces add {self.space} {account}",
+            hint=f"nacre server spaces members {self.space} --add {account}",
         )
 
 
@@ -494,13 +486,6 @@ def create_key(home: Home, request: CreateKeyRequest) -> NewKey:
         return _new_key(home, space, account, role, request.days)
 
 
-def rotate_key(home: Home, request: RotateKeyRequest) -> NewKey:
-    """Revoke a key and create another for the same account and role. Raises NotAllowedError, NotFoundError."""
-    with managed(home, request.space) as space:
-        old = _revoke(space, request.id)
-        return _new_key(home, space, old.account, old.role, request.days)
-
-
 def revoke_key(home: Home, request: RevokeKeyRequest) -> Key:
     """Revoke a key. Raises NotAllowedError, NotFoundError."""
     with managed(home, request.space) as space:
@@ -528,7 +513,7 @@ def _new_key(home: Home, space: Managed, account: str, role: Role, days: int) ->
 def _revoke(space: Managed, key: str) -> Key:
     if not space.registry.run("revoke_key", space=space.space, id=key, at=space.at):
         raise NotFoundError(
-            f"there is no key {key} for {space.space}", hint="nacre server keys list shows them"
+            f"there is no key {key} for {space.space}", hint="nacre server keys shows them"
         )
     space.note("keys-revoke", key)
     return next(item for item in _keys(space) if item.id == key)

@@ -497,7 +497,7 @@ SPACES = (
         "memories.spaces:AddMemberRequest",
         "list[memories.spaces:Member]",
         **_OWNERS,
-        command="server spaces add",
+        command="server spaces members --add",
     ),
     Operation(
         "spaces-remove",
@@ -505,7 +505,7 @@ SPACES = (
         "memories.spaces:RemoveMemberRequest",
         "list[memories.spaces:Member]",
         **_OWNERS,
-        command="server spaces remove",
+        command="server spaces members --remove",
     ),
     Operation(
         "spaces-log",
@@ -526,14 +526,6 @@ SPACES = (
         "memories.spaces:NewKey",
         **_SECRET,
         command="server keys create",
-    ),
-    Operation(
-        "keys-rotate",
-        "memories.spaces:rotate_key",
-        "memories.spaces:RotateKeyRequest",
-        "memories.spaces:NewKey",
-        **_SECRET,
-        command="server keys rotate",
     ),
     Operation(
         "keys-revoke",

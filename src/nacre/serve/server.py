@@ -400,7 +400,7 @@ class Spaces:
         if not owners:
             raise NotFoundError(
                 f"nobody owns the space {space}",
-                hint=f"nacre server spaces add {space} NAME --role owner",
+                hint=f"nacre server spaces members {space} --add NAME --role owner",
             )
         account, *quota = owners[0]
         return Bearer(account, space, Role.OWNER, Quota(*quota))

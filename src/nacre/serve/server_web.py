@@ -115,7 +115,7 @@ class Door:
             )
         if not self.cert and not self.unencrypted:
             hint = (
-                "add --tls-cert FILE and --tls-key FILE, or --insecure behind a proxy that encrypts"
+                "set web.tls_cert and web.tls_key, or add --insecure behind a proxy that encrypts"
             )
             raise InvalidInputError(
                 f"others can reach {self.place}, and could read the traffic", hint=hint
@@ -176,7 +176,7 @@ class Web:
         except (OSError, ssl.SSLError) as error:
             message = f"the certificate {self._door.cert} cannot be used: {error}"
             raise InvalidInputError(
-                message, hint="--tls-cert and --tls-key take PEM files that belong together"
+                message, hint="web.tls_cert and web.tls_key name PEM files that belong together"
             ) from error
         listening = listen_at(self._host, self._port, "choose another port: --http PORT")
         host = f"[{self._host}]" if ":" in self._host else self._host

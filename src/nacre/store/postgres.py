@@ -269,7 +269,7 @@ class PostgresDatabase:
         if row is None:
             raise NotAllowedError(
                 f"{self.account} does not belong to the space {self.tenant}",
-                hint="storage.account says who you are; an owner lets you in: nacre server spaces add",
+                hint="storage.account says who you are; an owner lets you in: nacre server spaces members --add",
             )
         return (
             NotAllowedError(f"{self.account} may only read {self.tenant}")

@@ -2922,12 +2922,6 @@ export interface RevokeKeyRequest {
   space?: string | null;
 }
 
-export interface RotateKeyRequest {
-  id: string;
-  space?: string | null;
-  days?: number;
-}
-
 export interface Said {
   speaker: Speaker;
   text: string;
@@ -3336,7 +3330,6 @@ export interface Operations {
   "spaces-log": [NacreMemoriesSpacesLogRequest, Array<NacreMemoriesSpacesNote>];
   "keys": [SpaceRequest, Array<Key>];
   "keys-create": [CreateKeyRequest, NewKey];
-  "keys-rotate": [RotateKeyRequest, NewKey];
   "keys-revoke": [RevokeKeyRequest, Key];
   "remote": [Record<string, never>, RemoteStanding];
   "remote-add": [AddRemoteRequest, Exchanged];
