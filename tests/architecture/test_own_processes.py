@@ -46,7 +46,7 @@ def test_every_started_command_exists_with_its_options() -> None:
         ("review", "judge"),
         ("admin", "commit"),
         ("server", "remote"),
-        ("serve", "--log"),
+        ("serve",),
     }
     for place, words in found.items():
         context = click.Context(cli, info_name="nacre")

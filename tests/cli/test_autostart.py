@@ -50,7 +50,7 @@ def called(calls: Path) -> list[list[str]]:
 def test_a_unit_for_systemd_names_the_program_and_the_home_absolutely(user_home: Path) -> None:
     found = installation(replace(load_settings(), platform="linux"))
     assert found.path == user_home / ".config/systemd/user/nacre.service"
-    assert f'ExecStart="{sys.executable}" "-P" "-m" "nacre" "serve" "--log"' in found.text
+    assert f'ExecStart="{sys.executable}" "-P" "-m" "nacre" "serve"\n' in found.text
     assert f'Environment="NACRE_HOME={user_home}/.nacre"' in found.text
 
 
@@ -67,7 +67,7 @@ def test_an_agent_of_launchd_is_a_property_list(
     found = installation(replace(load_settings(), platform="darwin"))
     told = plistlib.loads(found.text.encode())
     assert found.path == user_home / "Library/LaunchAgents/nacre.serve.plist"
-    assert told["ProgramArguments"] == [sys.executable, "-P", "-m", "nacre", "serve", "--log"]
+    assert told["ProgramArguments"] == [sys.executable, "-P", "-m", "nacre", "serve"]
     assert told["EnvironmentVariables"]["NACRE_HOME"] == "/Users/ann/R&D <mine>"
     assert told["RunAtLoad"] is True
     assert told["KeepAlive"] == {"SuccessfulExit": False}
@@ -77,7 +77,7 @@ def test_a_task_of_windows_is_xml() -> None:
     found = installation(replace(load_settings(), platform="win32"))
     root = ElementTree.fromstring(found.text.encode("utf-16"))  # noqa: S314 - it is ours
     arguments = [element.text for element in root.iter() if element.tag.endswith("Arguments")]
-    assert arguments == ["-P -m nacre serve --log"]
+    assert arguments == ["-P -m nacre serve"]
     assert found.install[0][:3] == ("schtasks", "/Create", "/F")
 
 

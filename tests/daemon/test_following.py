@@ -185,7 +185,7 @@ def test_what_is_installed_for_the_system_to_start_serves(serving: Serve, user_h
     unit = installation(load_settings()).text
     line = next(line for line in unit.splitlines() if line.startswith("ExecStart="))
     words = [word.strip('"') for word in line.removeprefix("ExecStart=").split(" ")]
-    assert words[-2:] == ["serve", "--log"]
+    assert words[-2:] == ["nacre", "serve"]
     assert 'Environment="NACRE_HOME=' in unit
     assert home() == user_home / ".nacre"
 

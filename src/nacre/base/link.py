@@ -211,7 +211,7 @@ def start_daemon(
     """
     if not hasattr(socket, "AF_UNIX") or locks.is_held(Path(home) / LOCK):
         return None
-    return start_process(home, environ, "serve", "--log", "--idle", *options)
+    return start_process(home, environ, "serve", "--idle", *options)
 
 
 def start_chores(home: str, environ: Mapping[str, str]) -> None:

@@ -94,7 +94,7 @@ class Installation:
 
 def installation(settings: Settings) -> Installation:
     """Return the service for the daemon of a home on this system."""
-    words = [*program(), "serve", "--log"]
+    words = [*program(), "serve"]
     if settings.platform == "win32":
         return _task(settings, words)
     return (_launchd if settings.platform == "darwin" else _systemd)(settings, words)
@@ -160,7 +160,7 @@ def start(settings: Settings) -> subprocess.Popen[bytes] | None:
         _run(settings, service.start)
         return None
     try:
-        return start_process(str(settings.home), settings.environ, "serve", "--log")
+        return start_process(str(settings.home), settings.environ, "serve")
     except OSError as error:
         raise UnavailableError(
             f"cannot start a process: {error.strerror}", hint="check for free memory"

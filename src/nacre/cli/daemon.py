@@ -6,9 +6,10 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -68,7 +69,6 @@ _DOOR = {
     is_flag=True,
     help="Run in the background until no requests come; return at once.",
 )
-@click.option("--log", is_flag=True, help="Write into the home's logs/daemon.log instead of here.")
 @click.option(
     "--idle",
     is_flag=True,
@@ -76,9 +76,7 @@ _DOOR = {
     help="End without requests, and make way for a daemon that stays.",
 )
 @click.pass_context
-def serve(
-    ctx: click.Context, /, no_watch: bool, on_demand: bool, log: bool, idle: bool, **door: Any
-) -> None:
+def serve(ctx: click.Context, /, no_watch: bool, on_demand: bool, idle: bool, **door: Any) -> None:
     """Run the background server (faster answers).
 
     It answers on a socket that only you can use, and follows your agents' sessions. There is one for each home. Hooks
@@ -93,7 +91,7 @@ def serve(
             str(run.settings.home), run.settings.environ, *_words({**door, "no_watch": no_watch})
         )
         return
-    _serve(run, door, watches=not no_watch, to_log=log, idle=idle)
+    _serve(run, door, watches=not no_watch, idle=idle)
 
 
 def _words(options: Mapping[str, Any]) -> Iterator[str]:
@@ -105,7 +103,7 @@ def _words(options: Mapping[str, Any]) -> Iterator[str]:
                 yield value
 
 
-def _serve(run: Run, door: Mapping[str, Any], *, watches: bool, to_log: bool, idle: bool) -> None:
+def _serve(run: Run, door: Mapping[str, Any], *, watches: bool, idle: bool) -> None:
     settings = said = run.settings
     for name, key in _DOOR.items():
         said = said if door[name] in (None, False) else said.having(key, door[name])
@@ -125,7 +123,7 @@ def _serve(run: Run, door: Mapping[str, Any], *, watches: bool, to_log: bool, id
             replace(settings_module.load_settings(settings.home, environ), face=Face.DAEMON)
         ),
         options,
-        _log_of(run, to_log),
+        partial(_tell, run),
     )
     why = daemon.run(stop)
     if why is server.End.UPGRADED and not idle:
@@ -136,15 +134,15 @@ def _serve(run: Run, door: Mapping[str, Any], *, watches: bool, to_log: bool, id
     run.exit_code = 1 if why in (server.End.OUTDATED, server.End.GONE) else 0
 
 
-def _log_of(run: Run, to_log: bool) -> Callable[[str], None]:
-    write: Callable[[str], None] = Log(run.settings.home, "daemon").write if to_log else click.echo
-    form = "%Y-%m-%d %H:%M:%S" if to_log else "%H:%M:%S"
-
-    def tell(line: str) -> None:
-        with suppress(OSError):  # what cannot be told must not stop who answers
-            write(printable(f"{ids.utc_now():{form}}  {output.redactor_of(run).clean(line)}"))
-
-    return tell
+def _tell(run: Run, line: str) -> None:
+    """Print a line, and write it to the log."""
+    now = ids.utc_now()
+    line = printable(output.redactor_of(run).clean(line))
+    with suppress(OSError):  # a full disk or a closed terminal must not stop the daemon
+        if run.settings.home.is_dir():  # it may be deleted
+            Log(run.settings.home, "daemon").write(f"{now:%Y-%m-%d %H:%M:%S}  {line}")
+    with suppress(OSError):
+        click.echo(f"{now:%H:%M:%S}  {line}")
 
 
 @serve.command("install", examples=["nacre serve install", "nacre serve install --dry-run"])
