@@ -24,6 +24,12 @@ quickstart: $(VENV)/.installed  ## install into .venv, read this machine's trans
 test: lint  ## linters, types, import contracts, and all tests not listed in tests/slow.toml
 	$(BIN)/python -m pytest -n 3 --dist loadfile -m "$(SUITE) and not slow"  # cores are idle while tests wait for processes
 
+GENERATED := manifest json_docs web_types plugin_tools agents
+
+.PHONY: generated
+generated: $(VENV)/.installed-dev  ## write the files that scripts generate from the code
+	for name in $(GENERATED); do $(BIN)/python scripts/write_$$name.py || exit 1; done
+
 .PHONY: test-slow
 test-slow: $(VENV)/.installed-dev  ## the tests listed in tests/slow.toml
 	$(BIN)/python -m pytest -n 3 -m "$(SUITE) and slow"

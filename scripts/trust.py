@@ -109,7 +109,8 @@ def write_table(rows: list[Row], options: argparse.Namespace) -> None:
     sums = {fault: sum(row.points for row in rows if row.fault == fault) for fault in FAULTS}
     part = f", killed at each {options.every}th point" if options.every > 1 else ""
     introduction = (
-        f"{sum(sums.values()):,} faults ({', '.join(f'{count:,} {name}' for name, count in sums.items())}), {findings} findings. "
+        f"{sum(sums.values()):,} faults ({', '.join(f'{count:,} {name}' for name, count in sums.items())}), "
+        f"{findings} findings. "
         f"Commit {options.commit}, {datetime.now(UTC):%Y-%m-%d}, {platform.system()} {platform.machine()}, "
         f"Python {platform.python_version()}, seed {options.seed}{part}.\n\n"
     )

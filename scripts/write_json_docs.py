@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
-from inspect import getdoc
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +11,9 @@ import msgspec
 
 from nacre.base import json as json_values
 from nacre.base.request import Nothing
-from nacre.serve.catalogue import CATALOGUE, offered_by
-from nacre.serve.operation import Needs, Operation
-from nacre.values.memory import Face
+from nacre.operations import Operation
+from nacre.serve.catalogue import CATALOGUE
+from nacre.serve.rest import help_of, summary_of
 
 PAGE = Path(__file__).parents[1] / "docs" / "json.md"
 HEADING = "## Requests and results of operations"
@@ -60,16 +58,9 @@ def page() -> str:
 
 def row(operation: Operation) -> tuple[str, str, str, str]:
     """Return the row of an operation."""
-    summary = (
-        (getdoc(operation.function) or "")
-        .partition("\n\n")[0]
-        .replace("\n", " ")
-        .partition(" Raises ")[0]
-    )
-    summary = re.sub(r":\w+:`(?:[\w.]+\.)?(\w+)`", r"`\1`", summary)
     return (
         f"`{operation.name}`",
-        " ".join([summary, *notes(operation)]).replace("|", "\\|"),
+        " ".join([f"{summary_of(operation)}.", *notes(operation)]).replace("|", "\\|"),
         request(operation),
         result(operation),
     )
@@ -80,9 +71,9 @@ def notes(operation: Operation) -> list[str]:
     found = []
     if operation.takes_long:
         found.append("It may take minutes.")
-    if operation.needs is Needs.CLOSED:
+    if operation.closed:
         found.append("It needs the home closed.")
-    elif operation.name not in offered_by(Face.DAEMON):
+    elif not operation.daemon:
         found.append("Not by the daemon.")
     return found
 
@@ -123,10 +114,7 @@ def field(name: str, schema: dict[str, Any], is_required: bool, schemas: dict[st
         if is_shown(default)
         else ""
     )
-    help_ = schema.get("description") or next(
-        (option["description"] for option in options if "description" in option), ""
-    )
-    return f"`{name}` ({summary}) {help_}".strip().replace("|", "\\|")
+    return f"`{name}` ({summary}) {help_of(schema)}".strip().replace("|", "\\|")
 
 
 def is_shown(default: Any) -> bool:
@@ -152,16 +140,9 @@ def kind(schema: dict[str, Any], schemas: dict[str, Any]) -> str:
 
 def nested() -> str:
     """Return the sections of objects in requests and results."""
-    requested: set[str] = set()
-    tops = {
-        str(schema_of(operation.request)["$ref"]).rpartition("/")[2]
-        for operation in CATALOGUE.values()
-    }
-    for operation in CATALOGUE.values():
-        (_,), in_request = msgspec.json.schema_components(
-            [operation.request], schema_hook=json_values.schema_hook
-        )
-        requested |= in_request.keys()
+    requests = [operation.request for operation in CATALOGUE.values()]
+    tops = {str(schema_of(request)["$ref"]).rpartition("/")[2] for request in requests}
+    _, requested = msgspec.json.schema_components(requests, schema_hook=json_values.schema_hook)
     parts = [
         f"\n### {name}\n\n"
         + "".join(

@@ -19,7 +19,7 @@ from nacre.serve.catalogue import CATALOGUE
 
 PATH = Path(__file__).parents[1] / "web" / "src" / "api" / "types.ts"
 REFERENCE = "#/$defs/"
-HEAD = "// Written by scripts/write_web_types.py from src/nacre/serve/catalogue.py; do not edit it by hand.\n"
+HEAD = "// Written by scripts/write_web_types.py from the operations; do not edit it by hand.\n"
 SIMPLE = {
     "string": "string",
     "integer": "number",
@@ -138,5 +138,4 @@ if __name__ == "__main__":
     if "--show" in sys.argv:
         print(page(), end="")
     else:
-        PATH.parent.mkdir(parents=True, exist_ok=True)
         PATH.write_text(page(), encoding="utf-8")

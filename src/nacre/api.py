@@ -50,7 +50,6 @@ from nacre.python_values import (
 from nacre.recall import deep as deep_recalling
 from nacre.recall import recall
 from nacre.recall.requests import DeepQuery
-from nacre.serve.operation import Needs
 from nacre.settings import load_settings
 from nacre.setup import chores as flushing
 from nacre.setup.requests import FlushRequest
@@ -617,7 +616,7 @@ def call(
     """
     target = operation_of(operation)
     request, settings = target.make(fields), load_settings(home)
-    if target.needs is not Needs.HOME:
+    if not target.needs_home:
         return target.run(settings, request, on_progress)
     with closing(open_home(settings)) as opened:
         return target.run(opened, request, on_progress)

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from nacre.data.sync import embed_new_memories
 from nacre.errors import InvalidInputError
+from nacre.operations import Operation
 from nacre.serve.catalogue import CATALOGUE
-from nacre.serve.operation import Operation
 
 Home = TypeVar("Home")
 
@@ -50,14 +50,13 @@ def one_at_a_time(home: type[Home]) -> type[Home]:
 
 
 def _in_turn(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    operation = (
-        None if name in _WITHOUT_OPERATION else CATALOGUE[_NAMES.get(name, name.replace("_", "-"))]
-    )
+    is_checked = name not in _WITHOUT_OPERATION
 
     @wraps(method)
     def in_turn(self: Any, *given: Any, **named: Any) -> Any:
         with self._home.turn:
-            with operation.allowed(self._home) if operation else nullcontext():
+            operation = _NAMES.get(name, name.replace("_", "-"))
+            with CATALOGUE[operation].allowed(self._home) if is_checked else nullcontext():
                 result = method(self, *given, **named)
             if name != "close":
                 embed_new_memories(self._home)

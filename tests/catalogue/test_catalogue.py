@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import typing
 from collections.abc import Callable
-from inspect import signature
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,10 @@ import pytest
 import nacre
 from nacre.base import json
 from nacre.base.link import DaemonRefusedError, ask
-from nacre.base.request import Nothing
 from nacre.errors import InvalidInputError, NacreError
-from nacre.serve.catalogue import CATALOGUE, offered_by
-from nacre.serve.operation import Needs, Operation
+from nacre.operations import Operation
+from nacre.serve.catalogue import CATALOGUE, offered_by, operations_in
+from nacre.serve.manifest import MODULES
 from nacre.values.memory import Face
 from tests.catalogue.conftest import Filled
 from tests.catalogue.samples import SAMPLES
@@ -46,7 +45,7 @@ def test_listing_the_catalogue_loads_no_operation() -> None:
     assert set(loaded) <= {
         "nacre.serve.catalogue",
         "nacre.serve",
-        "nacre.serve.operation",
+        "nacre.operations",
         "nacre.errors",
         "nacre.base",
         "nacre.base.request",
@@ -57,26 +56,18 @@ def test_listing_the_catalogue_loads_no_operation() -> None:
         "nacre.values",
         "nacre.values.memory",
         "nacre.values.session",
-        "nacre.serve.catalogue_home",
-        "nacre.serve.catalogue_memories",
+        "nacre.serve.manifest",
     }
 
 
-@pytest.mark.parametrize("operation", CATALOGUE.values(), ids=lambda one: one.name)
-def test_an_operation_is_what_its_function_says(operation: Operation) -> None:
-    hints = typing.get_type_hints(operation.function)
-    answered = hints.pop("return")
-    names = list(signature(operation.function).parameters)
-    assert plain(answered) == plain(operation.result)
-    if operation.request is not Nothing:
-        assert hints[names[1]] in (operation.request, operation.request | None)
-    at = 1 if operation.request is Nothing else 2
-    assert (len(names) > at and "Progress" in str(hints[names[at]])) == operation.reports_progress
-    assert hints[names[0]].__name__ == ("Home" if operation.needs is Needs.HOME else "Settings")
-
-
-def plain(kind: Any) -> str:
-    return str(kind).replace("collections.abc.Sequence", "list")
+def test_the_manifest_names_the_operations_of_each_module() -> None:
+    source = Path(nacre.__file__).parent
+    marked = {}
+    for path in source.rglob("*.py"):
+        if "\n@operation(" in path.read_text(encoding="utf-8"):
+            module = ".".join(path.relative_to(source).with_suffix("").parts)
+            marked |= dict.fromkeys(operations_in(import_module(f"nacre.{module}")), module)
+    assert marked == MODULES, "run scripts/write_manifest.py"
 
 
 @pytest.mark.parametrize("operation", CATALOGUE.values(), ids=lambda one: one.name)

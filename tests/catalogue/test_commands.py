@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from nacre.cli import operations
+from nacre.operations import Operation
 from nacre.serve.catalogue import CATALOGUE
 from tests.catalogue.samples import QUESTION, SAMPLES
 from tests.cli.conftest import Nacre
@@ -249,8 +249,8 @@ def heard() -> Iterator[set[str]]:
     names: set[str] = set()
 
     def hear(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_code is operations.operation_called.__code__:
-            names.add(frame.f_locals["name"])
+        if event == "call" and frame.f_code is Operation.make.__code__:
+            names.add(frame.f_locals["self"].name)
 
     before = sys.getprofile()
     sys.setprofile(hear)

@@ -13,8 +13,7 @@ from nacre.base.link import environment_of
 from nacre.errors import NacreError, UnavailableError
 from nacre.hosts.ways import own_programs
 from nacre.serve.catalogue import CATALOGUE
-from nacre.serve.catalogue_home import REMOTE, SPACES
-from nacre.serve.operation import Needs
+from nacre.serve.manifest import MODULES
 from nacre.settings import load_settings
 from tests.catalogue.conftest import known_in, make_home
 from tests.catalogue.samples import SAMPLES
@@ -28,7 +27,9 @@ FOR_FILES = {
 }
 """What is refused on a server, and a part of the reason."""
 
-FOR_SERVERS = {one.name for one in (*SPACES, *REMOTE)}
+FOR_SERVERS = {
+    name for name, module in MODULES.items() if module in ("memories.spaces", "care.remote")
+}
 """What is refused in files, or elsewise; tests/spaces and tests/remote tell how it is on a server."""
 
 
@@ -49,9 +50,7 @@ def answers(folder: Path) -> dict[str, str]:
     fill = known_in(folder)
     found = {}
     with open_memory() as memory:
-        for name in sorted(
-            name for name, operation in CATALOGUE.items() if operation.needs is Needs.HOME
-        ):
+        for name in sorted(name for name, operation in CATALOGUE.items() if operation.needs_home):
             try:
                 memory.call(name, **fill(SAMPLES[name].request))
                 found[name] = ""

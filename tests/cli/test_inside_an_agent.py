@@ -17,8 +17,8 @@ from nacre.base.environment import agent_of
 from nacre.cli.root import cli
 from nacre.errors import OwnerOnlyError
 from nacre.home.home import open_home
+from nacre.operations import Operation
 from nacre.serve.catalogue import CATALOGUE
-from nacre.serve.operation import Needs, Operation
 from nacre.settings import load_settings
 from nacre.values.memory import Actor, Face, acting
 from nacre.values.review import Reason
@@ -140,7 +140,7 @@ def test_what_is_the_owners_is_refused_through_every_face(
                 acting(Actor(face, "codex")),
                 pytest.raises(OwnerOnlyError, match="codex") as refused,
             ):
-                operation.run(home if operation.needs is Needs.HOME else home.settings, None)
+                operation.run(home if operation.needs_home else home.settings, None)
             assert_is_typed(str(refused.value).partition(" is for ")[0])
 
 

@@ -26,9 +26,9 @@ from nacre.base.link import (
 from nacre.errors import NacreError
 from nacre.home.home import Home, open_home
 from nacre.memories.decision import ListRequest
+from nacre.operations import Operation
 from nacre.serve.catalogue import CATALOGUE
 from nacre.serve.homes import Answering, Homes
-from nacre.serve.operation import Operation
 from nacre.serve.server import Server
 from nacre.settings import load_settings
 from nacre.values.models import Trace
@@ -398,11 +398,15 @@ class Slow:
         self.begun = threading.Semaphore(0)
         self.go = threading.Event()
 
-    def __call__(self, _: Home, asked: ListRequest) -> int:
+    def run(self, _: Home, asked: ListRequest) -> int:
         self.ran += 1
         self.begun.release()
         assert self.go.wait(PATIENCE_SECONDS)
         return asked.limit
+
+
+def quick(_: Home, asked: ListRequest) -> int:
+    return 7
 
 
 @contextmanager
@@ -413,7 +417,7 @@ def served(*entries: Operation, most: int = 1) -> Iterator[Homes]:
     with homes.lent():
         pass
     said: list[str] = []
-    answering = Answering(homes, said.append, {}, {entry.name: entry for entry in entries})
+    answering = Answering(homes, said.append, {}, {entry.name: entry for entry in entries}.get)
     server = Server(settings.home, answering.answer, said.append)
     server.start()
     stop = threading.Event()
@@ -444,7 +448,7 @@ def answer(link: socket.socket) -> Any:
 
 def test_who_left_or_did_not_wait_is_not_worked_for() -> None:
     slow = Slow()
-    with served(Operation("slow", slow, ListRequest, int)):
+    with served(Operation("slow", slow.run)):
         first = begin("slow", request={"limit": 1})
         slow.begun.acquire()
         begin("slow").close()
@@ -468,8 +472,8 @@ def test_what_nobody_waits_for_any_more_is_interrupted() -> None:
         return len(context.database.rows(counting))
 
     with served(
-        Operation("endless", endless, ListRequest, int),
-        Operation("quick", lambda *_: 7, ListRequest, int),
+        Operation("endless", endless),
+        Operation("quick", quick),
     ):
         first = begin("endless")
         assert begun.wait(PATIENCE_SECONDS)
@@ -480,8 +484,8 @@ def test_what_nobody_waits_for_any_more_is_interrupted() -> None:
 def test_what_takes_long_leaves_room_for_others() -> None:
     slow = Slow()
     entries = (
-        Operation("long", slow, ListRequest, int, takes_long=True),
-        Operation("quick", lambda *_: 7, ListRequest, int),
+        Operation("long", slow.run, takes_long=True),
+        Operation("quick", quick),
     )
     with served(*entries, most=3):
         long = [begin("long", seconds=60) for _ in range(3)]
@@ -496,8 +500,8 @@ def test_what_takes_long_leaves_room_for_others() -> None:
 def test_one_writes_at_a_time_and_others_read() -> None:
     slow = Slow()
     with served(
-        Operation("write", slow, ListRequest, int, writes=True),
-        Operation("read", lambda *_: 7, ListRequest, int),
+        Operation("write", slow.run, writes=True),
+        Operation("read", quick),
         most=3,
     ):
         writing = [begin("write") for _ in range(2)]
@@ -516,9 +520,9 @@ def test_what_breaks_an_operation_breaks_nothing_else(tmp_path: Path) -> None:
     def broken(*_: Any) -> int:
         raise ZeroDivisionError
 
-    entry = Operation("broken", broken, ListRequest, int)
+    entry = Operation("broken", broken)
     server = Server(
-        settings.home, Answering(homes, said.append, {}, {"broken": entry}).answer, said.append
+        settings.home, Answering(homes, said.append, {}, {"broken": entry}.get).answer, said.append
     )
     with homes.lent():
         pass

@@ -144,15 +144,16 @@ def test_half_a_character_is_replaced_and_answered(pipe: Start) -> None:
 def test_nothing_that_prints_reaches_standard_output(pipe: Start, tmp_path: Path) -> None:
     noisy = tmp_path / "noisy.py"
     noisy.write_text(
-        "import os, subprocess, sys\n"
+        "import dataclasses, functools, os, subprocess, sys\n"
         "import nacre.recall.recall as recalling\n"
         "real = recalling.recall\n"
+        "@functools.wraps(real)\n"
         "def recall(*given, **named):\n"
         "    print('printed'); sys.stdout.write('written'); os.write(1, b'straight to the descriptor')\n"
         "    child = 'import sys; print(repr(sys.stdin.read()))'\n"
         "    subprocess.run([sys.executable, '-c', child], check=True)\n"
         "    return real(*given, **named)\n"
-        "recalling.recall = recall\n"
+        "vars(real)['operation'] = dataclasses.replace(vars(real)['operation'], function=recall)\n"
         "sys.argv[0] = 'nacre'\n"
         "from nacre.__main__ import main\n"
         "main()\n",

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from nacre.serve.catalogue import BY_KEY, CATALOGUE, offered_by
-from nacre.serve.operation import Needs
+from nacre.serve.catalogue import CATALOGUE, offered_by
 from nacre.values.memory import Face
 from tests.spaces.conftest import Server
 from tests.web_server.conftest import Site, nacre, process, serving, site  # noqa: F401 - fixtures
@@ -102,7 +101,8 @@ def test_a_key_reaches_nothing_of_the_machine_that_serves(
 ) -> None:
     _, key = _key(team, "anna", role="owner")
     assert served.get("/api/v1/me", **key).status_code == 401
-    for name in sorted(offered_by(Face.HTTP).keys() - BY_KEY):
+    offered = offered_by(Face.HTTP)
+    for name in sorted(name for name in offered if not offered[name].by_key):
         refused = served.ask(name, {}, **key)
         assert refused.status_code in (400, 403), (name, refused.text)
         assert refused.json()["code"] in ("invalid_input", "not_allowed", "query_invalid"), (
@@ -112,7 +112,8 @@ def test_a_key_reaches_nothing_of_the_machine_that_serves(
 
 
 def test_what_a_key_does_is_done_in_rows_of_its_space() -> None:
-    for name in BY_KEY:
-        operation = CATALOGUE[name]
-        assert operation.needs is Needs.HOME, name
+    for name, operation in CATALOGUE.items():
+        if not operation.by_key:
+            continue
+        assert operation.needs_home, name
         assert not operation.takes_long, name

@@ -12,7 +12,6 @@ import pytest
 from nacre.api import open_memory
 from nacre.errors import NacreError
 from nacre.serve.catalogue import CATALOGUE
-from nacre.serve.operation import Needs
 from tests.catalogue.conftest import known_in, make_home
 from tests.catalogue.samples import QUESTION, SAMPLES
 from tests.spaces.conftest import Server
@@ -69,9 +68,7 @@ def test_each_operation_keeps_to_its_space(
         assert {"memories", "words", "memory_vectors", "document_versions"} <= {
             row[0] for row in before[0]
         }
-        names = [
-            name for name, one in CATALOGUE.items() if one.needs is Needs.HOME and name != "share"
-        ]
+        names = [name for name, one in CATALOGUE.items() if one.needs_home and name != "share"]
         for name in sorted(names):
             if _CANARY in _told(name, memory, fill(SAMPLES[name].request)):
                 telling.append(name)

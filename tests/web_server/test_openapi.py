@@ -10,8 +10,8 @@ import jsonschema
 import pytest
 
 from nacre.base.request import Nothing
+from nacre.operations import Operation
 from nacre.serve.catalogue import CATALOGUE, offered_by
-from nacre.serve.operation import Operation
 from nacre.serve.rest import PREFIX, resources
 from nacre.values.memory import Face
 from tests.web_server.conftest import Site

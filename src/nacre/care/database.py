@@ -33,6 +33,7 @@ from nacre.home.operations import apply_intents
 from nacre.learn.ingest import IngestOptions, ingest, named_before
 from nacre.memories.erasure import apply_tombstones
 from nacre.memories.store import fold_usage
+from nacre.operations import operation
 from nacre.recall.recall import recall
 from nacre.review import consolidate
 from nacre.review.consolidate import DreamAction, Step
@@ -87,6 +88,7 @@ class Stats:
     sqlite: str
 
 
+@operation("db-stats")
 def stats(home: Home) -> Stats:
     """Count everything."""
     tools = tuple(
@@ -358,6 +360,7 @@ class Vacuumed:
     is_clean: bool
 
 
+@operation("db-vacuum", writes=True, takes_long=True)
 def vacuum(home: Home) -> Vacuumed:
     """Return free pages to the disk and erase deleted bytes. Raises StoreBusyError.
 

@@ -48,6 +48,7 @@ from nacre.hosts import verify
 from nacre.hosts.ways import found_hosts, hooks_start_daemon, load
 from nacre.llm.credentials import place_for
 from nacre.memories import edit, store, vectors
+from nacre.operations import operation
 from nacre.protocols import RemoteEmbedder
 from nacre.recall import scoring
 from nacre.sessions.search import opening_of
@@ -926,6 +927,7 @@ class VerifyRequest(Request, frozen=True, kw_only=True):
 # -- Operations; :mod:`nacre.serve.catalogue` lists them -------------------------------------------
 
 
+@operation("overview")
 def overview(home: Home) -> Overview:
     """Return the contents and the state of the home."""
     findings = tuple(contents(home))
@@ -935,11 +937,13 @@ def overview(home: Home) -> Overview:
     return Overview(counts, tuple(projects(home)), findings, home.links.count(home.today()))
 
 
+@operation("doctor")
 def doctor_answers(home: Home, request: DoctorRequest) -> list[Check]:
     """Check the installation and the home."""
     return doctor(home, repair=request.repair)
 
 
+@operation("doctor-deep", writes=True, takes_long=True)
 def prove_home(
     home: Home, request: ProveRequest, on_progress: OnProgress | None = None
 ) -> list[Check]:
@@ -950,12 +954,14 @@ def prove_home(
     return [prove.as_check(proof) for proof in proofs]
 
 
+@operation("traces")
 def list_traces(home: Home, request: TracesRequest) -> list[Trace]:
     """Return the traces of model calls, the latest first."""
     fold_notes(home)
     return home.traces.latest(request.task, request.since, max(0, request.limit))
 
 
+@operation("trace")
 def show_trace(home: Home, request: TraceRequest) -> Trace:
     """Return the trace of a call by its id, or the end or start of it. Raises NotFoundError, ConflictError."""
     fold_notes(home)
@@ -973,6 +979,7 @@ def show_trace(home: Home, request: TraceRequest) -> Trace:
     return traces[0]
 
 
+@operation("db-rebuild", writes=True, takes_long=True, closed=True)
 def rebuild(
     settings: Settings, request: RebuildRequest, on_progress: OnProgress | None = None
 ) -> IngestReport:
@@ -980,11 +987,13 @@ def rebuild(
     return database.rebuild(settings, open_home, on_progress, vectors=request.vectors)
 
 
+@operation("db-reset", writes=True, closed=True, owners=True, command="admin db reset")
 def reset(settings: Settings) -> Path | None:
     """Remove the database and keep a copy next to it; return the copy."""
     return database.reset(settings, open_home)
 
 
+@operation("backup-verify", takes_long=True)
 def verify_backup(
     settings: Settings, request: VerifyRequest, on_progress: OnProgress | None = None
 ) -> list[Check]:
@@ -1029,6 +1038,7 @@ class Status:
     budget: int = 0
 
 
+@operation("status")
 def status(settings: Settings) -> Status:
     """Return the status; a missing home is not created. Raises UnusableStoreError and its subclasses."""
     wired = dict.fromkeys(wish.host for wish in load(settings.home).wishes)

@@ -34,6 +34,7 @@ from nacre.home.operations import apply_intents
 from nacre.home.spending import fold_notes
 from nacre.memories.edit import scan
 from nacre.memories.store import fold_usage
+from nacre.operations import operation
 from nacre.recall.recall import recall
 from nacre.settings import Settings, unwrite_setting, write_setting
 from nacre.store.maintenance import Mirror, Mirrored, Stamp
@@ -345,6 +346,7 @@ class MoveReport:
         return self.documents == self.documents_there
 
 
+@operation("move", writes=True, takes_long=True, closed=True, owners=True, command="data move")
 def move(
     settings: Settings, request: MoveRequest, on_progress: OnProgress | None = None
 ) -> MoveReport:

@@ -52,6 +52,7 @@ from nacre.llm.credentials import is_loopback
 from nacre.memories.edit import catch_up
 from nacre.memories.tombstones import Gate
 from nacre.memories.usage import write_listings
+from nacre.operations import operation
 from nacre.settings import Settings, unwrite_setting, write_setting
 from nacre.store.schema import encode, kept_calls, stored_calls
 from nacre.values.codec import stamp
@@ -761,6 +762,9 @@ _MAX_TRIES = 5
 _LOCK_WAIT_SECONDS = 20.0
 
 
+@operation(
+    "remote-add", writes=True, takes_long=True, owners=True, http=False, command="server remote add"
+)
 def add_remote(
     home: Home, request: AddRemoteRequest, on_progress: OnProgress | None = None
 ) -> Exchanged:
@@ -785,6 +789,7 @@ def add_remote(
     return exchange(replace(home, settings=settings), on_progress)
 
 
+@operation("remote-remove", writes=True, owners=True, http=False, command="server remote remove")
 def remove_remote(home: Home) -> RemoteStanding:
     """Remove the server; the contents of both sides stay. Raises NotFoundError."""
     removed = show_remote(home)
@@ -796,6 +801,7 @@ def remove_remote(home: Home) -> RemoteStanding:
     return removed
 
 
+@operation("remote", http=False)
 def show_remote(home: Home) -> RemoteStanding:
     """Return the relation of this home to its server. Raises NotFoundError without one."""
     state = _state(home)
@@ -811,6 +817,7 @@ def show_remote(home: Home) -> RemoteStanding:
     )
 
 
+@operation("remote-sync", writes=True, takes_long=True, http=False)
 def exchange(home: Home, on_progress: OnProgress | None = None) -> Exchanged:
     """Receive changes, send changes, and send new turns.
 
@@ -927,6 +934,7 @@ _LINES_PER_RESPONSE = 5_000
 _PERSON = "person"
 
 
+@operation("remote-changes", by_key=True)
 def tell_changes(home: Home, request: RemoteChangesRequest) -> ServerChanges:
     """Return changes of documents and the ledger. Raises NotAllowedError."""
     space = _require_own(home)
@@ -947,6 +955,7 @@ def tell_changes(home: Home, request: RemoteChangesRequest) -> ServerChanges:
     return ServerChanges(space, version, newest, ledger_at, documents, ledger, is_all)
 
 
+@operation("remote-versions", by_key=True)
 def tell_versions(home: Home, request: RemoteVersionsRequest) -> list[ServerDocument]:
     """Return documents at a version, except missing and forgotten ones. Raises NotAllowedError."""
     _require_own(home)
@@ -969,6 +978,7 @@ def _server_document(path: str, data: bytes | None) -> ServerDocument | None:
         return None
 
 
+@operation("remote-push", writes=True, by_key=True)
 def take_documents(home: Home, request: RemotePushRequest) -> Pushed:
     """Accept documents and lines of the ledger, unless one was changed concurrently.
 
@@ -997,6 +1007,7 @@ def take_documents(home: Home, request: RemotePushRequest) -> Pushed:
     return Pushed(write_plan(home, Plan(None, changes, given_up=united_in(new)), {}) or "")
 
 
+@operation("remote-turns", writes=True, by_key=True)
 def take_turns(home: Home, request: RemoteTurnsRequest) -> int:
     """Store turns, without forgotten ones, and return the number of new ones. The sending machine learns from them.
 

@@ -20,6 +20,7 @@ from nacre.home.spending import fold_notes
 from nacre.home.views import SessionLine
 from nacre.memories.edit import catch_up
 from nacre.memories.store import fold_usage
+from nacre.operations import operation
 from nacre.review.contradictions import ReviewRequest
 from nacre.review.queue import listed
 from nacre.sessions.find import SessionsRequest
@@ -187,6 +188,7 @@ _Counts = Iterable[tuple[str, str, int]]
 """(day, name, count)."""
 
 
+@operation("activity")
 def activity(home: Home, request: ActivityRequest) -> Activity:
     """Return the activity of a period. Raises InvalidInputError if it ends before it begins."""
     catch_up(home)
@@ -315,6 +317,7 @@ def _ages(home: Home, project: str | None) -> tuple[Age, ...]:
 # -- Report of a day -------------------------------------------------------------------------------
 
 
+@operation("today")
 def today(home: Home, request: TodayRequest) -> Today:
     """Return the report of a day or period, and pending items. Raises InvalidInputError if it ends before it begins."""
     fold_notes(home)

@@ -33,6 +33,7 @@ from nacre.hosts.registry import ALL_HOSTS
 from nacre.learn.reading import objects
 from nacre.learn.sentences import Utterance, language_of, utterances
 from nacre.memories.store import get, list_active
+from nacre.operations import operation
 from nacre.recall.recall import recall
 from nacre.values.memory import Kind, Memory, SessionFilter
 from nacre.values.recall import Filter, Lane, Mode, RecallQuery, RecallResult
@@ -317,6 +318,7 @@ _SEED = 20_26
 """Makes results reproducible."""
 
 
+@operation("usefulness", takes_long=True)
 def usefulness(home: Home) -> Usefulness:
     """Compare the sessions that were held out with the others."""
     now = to_ms(home.clock()) or 0
@@ -512,6 +514,7 @@ def _read_query(item: Mapping[str, Any]) -> SavedQuery:
     return SavedQuery(str(item["id"]).strip(), str(item["query"]).strip(), tuple(map(str, expects)))
 
 
+@operation("eval-add", writes=True)
 def add_query(home: Home, request: AddQueryRequest) -> SavedQuery:
     """Save a query; the default ones stay.
 
@@ -538,6 +541,7 @@ def add_query(home: Home, request: AddQueryRequest) -> SavedQuery:
     return added
 
 
+@operation("eval-remove", writes=True)
 def remove_query(home: Home, request: RemoveQueryRequest) -> SavedQuery:
     """Delete a saved query. Raises NotFoundError."""
     file = _file(home, request)
@@ -769,9 +773,10 @@ class RemoveQueryRequest(QueriesRequest, frozen=True, kw_only=True):
     query_id: Annotated[str, Meta(description="The query's id.")]
 
 
-# -- Operations; :mod:`nacre.serve.catalogue` lists them -------------------------------------------
+# -- Operations ----------------------------------------------------------------------------------
 
 
+@operation("eval", takes_long=True)
 def evaluate(home: Home, request: EvaluateRequest) -> list[Answer]:
     """Ask saved queries, and compare with the baseline. Raises InvalidQueryError, NotFoundError."""
     before = load_baseline(home) if request.compare else None
@@ -780,6 +785,7 @@ def evaluate(home: Home, request: EvaluateRequest) -> list[Answer]:
     return ask(home, saved, limit=limit, budget=request.budget, baseline=before)
 
 
+@operation("eval-list")
 def list_queries(home: Home, request: QueriesRequest) -> list[SavedQuery]:
     """Return the saved queries, or the default ones. Raises InvalidQueryError."""
     return list(load_queries(_file(home, request)))

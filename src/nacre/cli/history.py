@@ -32,6 +32,7 @@ from nacre.cli.options import (
 from nacre.data import forget as forgetting
 from nacre.data import history as committing
 from nacre.errors import InvalidInputError, NotFoundError
+from nacre.operations import operation_of
 from nacre.redact import redactor as nacre_redact
 from nacre.setup import examples as example_sessions
 
@@ -418,7 +419,7 @@ def forget(
     else:
         if wanted["project"]:
             wanted["project"] = project_slug(run.home, wanted["project"])
-        request = operations.operation_called("forget-plan").make(wanted)
+        request = operation_of(forgetting.plan).make(wanted)
         deletion = forgetting.prepare(run.home, request)
     if dry_run or deletion.plan.is_empty:
         run.answer(

@@ -14,21 +14,16 @@ import msgspec
 from nacre.base import ids, lazy, link, times
 from nacre.base import json as json_values
 from nacre.errors import InvalidQueryError
-from nacre.serve import operation
+from nacre.serve import catalogue
 from nacre.values.memory import Validity
 
 if TYPE_CHECKING:
     from nacre.home.views import Place
+    from nacre.operations import Operation
 from nacre.cli.command import Run
 
 # ----------------------------------------------------------------------------
 # Operations are loaded at first use, so that help and options load none.
-
-
-def operation_called(name: str) -> operation.Operation:
-    """Return an operation from the catalogue."""
-    entry: operation.Operation = lazy.load("nacre.serve.catalogue:CATALOGUE")[name]
-    return entry
 
 
 def ask(run: Run, operation: str, /, **fields: Any) -> Any:
@@ -36,7 +31,7 @@ def ask(run: Run, operation: str, /, **fields: Any) -> Any:
 
     Raises InvalidInputError if a field is out of bounds, and the errors of the operation.
     """
-    entry = operation_called(operation)
+    entry = catalogue.CATALOGUE[operation]
     request = entry.make(fields)
     result = lazy.load("nacre.cli.operations:ask_daemon")(run, entry, request)
     return entry.run(run.home, request) if result is None else result
@@ -49,9 +44,9 @@ def perform(
 
     Raises InvalidInputError if a field is out of bounds, and the errors of the operation.
     """
-    entry = operation_called(operation)
-    opened = run.home if entry.needs == "home" else run.settings
-    goes_on = entry.takes_long and entry.writes and entry.needs == "home"
+    entry = catalogue.CATALOGUE[operation]
+    opened = run.home if entry.needs_home else run.settings
+    goes_on = entry.takes_long and entry.writes and entry.needs_home
     with resumable(run) if goes_on else nullcontext():
         return entry.run(opened, entry.make(fields), on_progress)
 
@@ -93,7 +88,7 @@ class _Notes(msgspec.Struct, frozen=True):
     problems: list[str] = []
 
 
-def ask_daemon(run: Run, operation: operation.Operation, request: object) -> Any:
+def ask_daemon(run: Run, operation: Operation, request: object) -> Any:
     """Return the daemon's result of an operation, or ``None`` if this process has to run it.
 
     That is so if no daemon runs, if it does not answer in time, has other settings, or fails: running the operation

@@ -27,6 +27,7 @@ from nacre.errors import NacreError, NotFoundError, UnavailableError
 from nacre.home import home, location
 from nacre.memories import edit, store
 from nacre.memories.graph import CODE, Limit
+from nacre.operations import operation
 from nacre.store import code
 from nacre.values import review
 from nacre.values.memory import Memory
@@ -573,6 +574,7 @@ _MAX_KEYS = 500
 _RELATIONS = ("calls", "imports", "inherits")
 
 
+@operation("graph-callers", by_key=True)
 def callers(home: home.Home, request: CallersRequest) -> CodeAnswer:
     """Return the callers of a symbol and their callers; for a class also of its methods, and its
     subclasses.
@@ -587,6 +589,7 @@ def callers(home: home.Home, request: CallersRequest) -> CodeAnswer:
     return _answer(request, symbols, links)
 
 
+@operation("graph-importers", by_key=True)
 def importers(home: home.Home, request: CodeRequest) -> CodeAnswer:
     """Return the files that import a file, a module or a library. Raises NotFoundError."""
     name = request.name.strip()
@@ -609,6 +612,7 @@ def importers(home: home.Home, request: CodeRequest) -> CodeAnswer:
     return _answer(request, symbols, links)
 
 
+@operation("graph-about", by_key=True)
 def about(home: home.Home, request: CodeRequest) -> CodeAnswer:
     """Return the memories that name a symbol or a file. Raises NotFoundError."""
     symbols = find_nodes(home, request.name, request.project, request.near)
@@ -623,6 +627,7 @@ def about(home: home.Home, request: CodeRequest) -> CodeAnswer:
     )
 
 
+@operation("graph-impact", by_key=True)
 def impact(home: home.Home, request: ImpactRequest) -> CodeAnswer:
     """Return the effects of a change to a file or its symbol. Raises NotFoundError.
 
@@ -977,6 +982,7 @@ _UNCHANGED_FACTOR = 0.3
 _MIN_CHARACTERS = {"marked": 3, "fence": 4}
 
 
+@operation("graph-stale")
 def stale(home: home.Home, request: StaleRequest) -> Staleness:
     """Return memories whose files changed since, most confident first, or only the requested one.
     Raises NotFoundError.

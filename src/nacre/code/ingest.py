@@ -66,6 +66,7 @@ from nacre.errors import InvalidInputError, NotFoundError
 from nacre.home.change import known_or_named, project_called
 from nacre.home.home import Home
 from nacre.home.location import projects
+from nacre.operations import operation
 from nacre.store.code import CodeProject, NewFile, NewSymbol
 from nacre.values.reports import OnProgress, Progress
 
@@ -466,6 +467,9 @@ class _Tally:
     left_out: int = 0
 
 
+@operation(
+    "graph-ingest-code", writes=True, takes_long=True, owners=True, command="graph ingest-code"
+)
 def ingest_code(
     home: Home, request: IngestCodeRequest, on_progress: OnProgress | None = None
 ) -> CodeReport:
@@ -517,6 +521,7 @@ def ingest_code(
     )
 
 
+@operation("graph-forget-code", writes=True, owners=True, command="graph forget-code")
 def forget_code(home: Home, request: ForgetCodeRequest) -> ForgottenCode:
     """Forget the code of a project. Its files are not changed."""
     known = home.code.find(request.project)

@@ -49,6 +49,7 @@ from nacre.home.location import project_of_folder
 from nacre.hosts import files
 from nacre.learn import reading
 from nacre.memories import edit, projects
+from nacre.operations import operation
 from nacre.recall import recall
 from nacre.recall.lanes import Ranking
 from nacre.recall.ranking import doubts, engine_of, projects_named, ranked_by_words
@@ -611,6 +612,7 @@ _MIN_SEED_WORDS = 5
 """Minimum words of a first prompt that shows the topic (seed facts 1.8)."""
 
 
+@operation("context")
 def build(home: Home, request: ContextRequest) -> ContextBlock:
     """Return the context of a session's start or a prompt, empty if nothing is relevant.
 
@@ -929,6 +931,7 @@ def context_for(home: Home, request: ContextRequest) -> ContextBlock:
 # -- Operations ---------------------------------------------------------------
 
 
+@operation("page-own")
 def own_page_answers(home: Home, request: requests.OwnPageRequest) -> OwnPage:
     """Return a page of the owner or a project, without secrets.
 
@@ -937,6 +940,7 @@ def own_page_answers(home: Home, request: requests.OwnPageRequest) -> OwnPage:
     return _as_shown(home, request.name, _slug(home, request.name, request.project))
 
 
+@operation("page-write", writes=True, owners=True, command="project page")
 def write_own_page_answers(home: Home, request: requests.WritePageRequest) -> OwnPage:
     """Replace a page of the owner or a project, without secrets. An empty text deletes it, except a project's.
 
@@ -971,6 +975,7 @@ def write_own_page_answers(home: Home, request: requests.WritePageRequest) -> Ow
     return _as_shown(home, request.name, slug)
 
 
+@operation("context-given", http=False)
 def note_given(home: Home, request: requests.GivenRequest) -> None:
     """Save the session's state after its agent received the context."""
     hooks.write_state(home.settings.home, request.session, request.state)
@@ -990,6 +995,7 @@ prompt.
 _MOMENTS = {HookEvent.SESSION_START: Moment.START, HookEvent.PROMPT: Moment.PROMPT}
 
 
+@operation("hook", http=False)
 def answer(home: Home, call: HookCall) -> HookAnswer:
     """Return the context, tool rule or request for a hook; empty for other events and automated sessions.
 

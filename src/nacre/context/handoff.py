@@ -25,6 +25,7 @@ from nacre.learn import extract as learn_extract
 from nacre.learn import ingest, prompts, reading, sentences
 from nacre.llm import failures
 from nacre.memories import edit
+from nacre.operations import operation
 from nacre.readers import trust
 from nacre.sessions import summary
 from nacre.sessions.topics import asks_for_work, is_idle, is_telling, open_ends, outcome, words_of
@@ -491,6 +492,7 @@ NOTHING = (
 )
 
 
+@operation("handoff", writes=True, http=False)
 def handoff(home: Home, request: requests.HandoffRequest) -> HandoffView:
     """Return a project's latest handoff; with ``store``, make a new one. Raises NotFoundError, InvalidInputError."""
     edit.catch_up(home)

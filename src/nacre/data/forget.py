@@ -65,6 +65,7 @@ from nacre.memories.tombstones import (
     words_value,
 )
 from nacre.memories.usage import write_listings
+from nacre.operations import operation
 from nacre.readers.nacre_chat import sessions_folder
 from nacre.store.maintenance import clean_stored, clean_value
 from nacre.values.codec import stamp, texts_of
@@ -529,6 +530,7 @@ class Deletion:
     tombstones: tuple[Tombstone, ...]
 
 
+@operation("forget-plan", owners=("regex",), command="forget")
 def plan(home: Home, request: ForgetRequest) -> ForgetPlan:
     """Return the effects of forgetting; nothing is changed. Raises InvalidQueryError, NotFoundError, ConflictError."""
     return prepare(home, request).plan
@@ -605,6 +607,7 @@ def forget(home: Home, deletion: Deletion) -> ForgetReport:
     )
 
 
+@operation("forgotten")
 def forgotten(home: Home) -> list[Forgotten]:
     """Return past runs, the latest first. Completes interrupted runs."""
     catch_up(home)
@@ -626,6 +629,7 @@ def forgotten(home: Home) -> list[Forgotten]:
     )
 
 
+@operation("forget-allow-again", writes=True, owners=True, command="forget --allow-again")
 def allow_again(home: Home, request: AllowAgainRequest) -> Forgotten:
     """Allow reading forgotten content again if a transcript still has it: a whole run, or one session or memory.
 
@@ -971,9 +975,10 @@ def _matching_runs(
     )
 
 
-# -- Operations; :mod:`nacre.serve.catalogue` lists them -------------------------------------------
+# -- Operations ----------------------------------------------------------------------------------
 
 
+@operation("forget", writes=True, takes_long=True, owners=True)
 def forget_answers(home: Home, request: ForgetRequest) -> ForgetReport:
     """Delete for good; the report lists places that could not be reached.
 

@@ -61,6 +61,7 @@ from nacre.memories.placement import await_models, put, write_touched
 from nacre.memories.placement import place as placement_place
 from nacre.memories.store import fold_usage
 from nacre.memories.vectors import embed_pending
+from nacre.operations import operation
 from nacre.settings import Settings
 from nacre.store.memories import memory_hash
 from nacre.values.memory import MAX_BODY_BYTES, Memory
@@ -214,6 +215,7 @@ class ImportReport:
     ingest: IngestReport | None = None
 
 
+@operation("import-plan", takes_long=True, daemon=False, http=False)
 def plan_import(home: Home, options: ImportOptions) -> ImportPlan:
     """Read the source and decide on each item; nothing is changed.
 
@@ -671,9 +673,10 @@ def _notes(path: Path) -> Iterator[Path]:
         yield from sorted(note for _, note in zip(range(_MAX_NOTES), paths, strict=False))
 
 
-# -- Operations; :mod:`nacre.serve.catalogue` lists them -------------------------------------------
+# -- Operations ----------------------------------------------------------------------------------
 
 
+@operation("export", takes_long=True)
 def export(
     home: Home, request: ExportRequest, on_progress: OnProgress | None = None
 ) -> ExportReport:
@@ -683,6 +686,7 @@ def export(
     )
 
 
+@operation("import", writes=True, takes_long=True)
 def import_(
     home: Home, request: ImportOptions, on_progress: OnProgress | None = None
 ) -> ImportReport:
@@ -690,6 +694,7 @@ def import_(
     return carry_out(home, plan_import(home, request), on_progress)
 
 
+@operation("backup-create", takes_long=True)
 def back_up(
     home: Home, request: BackupRequest, on_progress: OnProgress | None = None
 ) -> backup.BackupReport:
@@ -697,6 +702,14 @@ def back_up(
     return backup.create(home, request.target, overwrite=request.overwrite, on_progress=on_progress)
 
 
+@operation(
+    "backup-restore",
+    writes=True,
+    takes_long=True,
+    closed=True,
+    owners=True,
+    command="data backup restore",
+)
 def restore(
     settings: Settings, request: RestoreRequest, on_progress: OnProgress | None = None
 ) -> backup.RestoreReport:

@@ -35,6 +35,7 @@ from nacre.home.home import Home
 from nacre.memories.edit import scan
 from nacre.memories.store import fold_usage
 from nacre.memories.vectors import embed_pending
+from nacre.operations import operation
 from nacre.store.maintenance import StoredTexts, TextTable
 from nacre.values.memory import ScrubReport
 from nacre.values.reports import OnProgress, Progress
@@ -50,7 +51,16 @@ _DATABASE_FILES = ("", "-wal", "-shm")
 _OWN_FILES = frozenset({"config.toml"})
 
 
-def scrub(home: Home, options: ScrubOptions, notify: OnProgress = lambda _: None) -> ScrubReport:
+@operation(
+    "scrub",
+    writes=True,
+    takes_long=True,
+    owners=("history", "remove_copies"),
+    command="admin scrub",
+)
+def scrub(
+    home: Home, options: ScrubOptions, on_progress: OnProgress = lambda _: None
+) -> ScrubReport:
     """Remove everything stored that the rules match.
 
     Raises StoreBusyError if other processes use the database constantly, UnusableRepositoryError if
@@ -69,7 +79,7 @@ def scrub(home: Home, options: ScrubOptions, notify: OnProgress = lambda _: None
         scrub_memories(home, run, tally.at("memories"), dry_run=options.dry_run)
         scrub_files(home, run, tally.at("vault"), dry_run=options.dry_run)
     with home.vault_lock:
-        _scrub_database(home, tally, options, notify)
+        _scrub_database(home, tally, options, on_progress)
     _scrub_home(home, tally.at("files"), options)
     with home.vault_lock:
         _scrub_archive(home, tally.at("archive"), options)
@@ -84,7 +94,7 @@ def scrub(home: Home, options: ScrubOptions, notify: OnProgress = lambda _: None
     removed = _remove(copies) if options.remove_copies and not options.dry_run else ()
     remaining = 0
     if tally.changed and not options.dry_run and options.vectors:
-        remaining = embed_pending(home, notify).left
+        remaining = embed_pending(home, on_progress).left
     return ScrubReport(
         options.dry_run,
         {place: dict(rules) for place, rules in tally.found.items()},

@@ -58,6 +58,7 @@ from nacre.memories.erasure import apply_tombstones, erase_written_bytes, withou
 from nacre.memories.placement import await_models
 from nacre.memories.tombstones import Barred, Gate, standing_tombstones, told_in
 from nacre.memories.usage import write_listings
+from nacre.operations import operation
 from nacre.values.codec import stamp
 from nacre.values.memory import EDIT, SYNC, Intent, Operation
 from nacre.vault import remotes
@@ -756,6 +757,7 @@ class LastSync:
     told: bool = False
 
 
+@operation("sync", writes=True, takes_long=True, owners=("remote",))
 def sync(home: Home, request: SyncRequest | None = None) -> Synced:
     """Commit pending operations, merge the remote's commits, and push.
 

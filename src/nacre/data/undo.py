@@ -31,6 +31,7 @@ from nacre.home.views import Change, Difference, FieldChange, Listed, OperationD
 from nacre.memories.edit import scan
 from nacre.memories.judge import released
 from nacre.memories.store import get
+from nacre.operations import operation
 from nacre.values.memory import (
     ADOPT,
     DECISIONS,
@@ -344,14 +345,14 @@ def undo(home: Home, reference: str | None, *, force: bool = False) -> Undoing:
 
 def _found(home: Home, reference: str | None) -> tuple[Operation, list[views.Change]]:
     look(home)
-    for operation in [find_operation(home, reference)] if reference else not_undone(home):
-        if is_going_on(home, operation):
+    for found in [find_operation(home, reference)] if reference else not_undone(home):
+        if is_going_on(home, found):
             raise ConflictError(
                 "this operation is still running", hint="wait for it or stop it, then undo it"
             )
-        changes = changes_of(home, operation)
-        if reference or changes or operation.action not in DECISIONS or _decided(home, operation):
-            return operation, changes
+        changes = changes_of(home, found)
+        if reference or changes or found.action not in DECISIONS or _decided(home, found):
+            return found, changes
     raise NotFoundError(
         "there is nothing to undo",
         hint="nacre log shows operations; to revert an undo, give its own id",
@@ -371,13 +372,13 @@ def not_undone(home: Home) -> Iterator[Operation]:
     Edits by people and other programs can be undone only by id.
     """
     undone: set[str] = set()
-    for operation in home.journal.operations(limit=_MAX_SEARCHED):
-        if _end(operation) in undone:
+    for listed in home.journal.operations(limit=_MAX_SEARCHED):
+        if _end(listed) in undone:
             continue
-        if operation.action not in (UNDO, ADOPT, FOREIGN):
-            yield operation
+        if listed.action not in (UNDO, ADOPT, FOREIGN):
+            yield listed
         else:
-            undone.add((operation.why or "").rpartition(" ")[2])
+            undone.add((listed.why or "").rpartition(" ")[2])
 
 
 def _nothing_left(home: Home, operation: Operation) -> ConflictError:
@@ -662,9 +663,10 @@ class UndoRequest(Request, frozen=True, kw_only=True):
     ] = False
 
 
-# -- Operations; :mod:`nacre.serve.catalogue` lists them -------------------------------------------
+# -- Operations ----------------------------------------------------------------------------------
 
 
+@operation("log", by_key=True)
 def log_answers(home: Home, request: LogRequest) -> list[Listed]:
     """Return operations, the newest first. Raises NotFoundError, ConflictError."""
     return log(
@@ -677,22 +679,26 @@ def log_answers(home: Home, request: LogRequest) -> list[Listed]:
     )
 
 
+@operation("diff", by_key=True)
 def diff(home: Home, request: DiffRequest) -> OperationDiff:
     """Return the changes of an operation. Raises NotFoundError, ConflictError."""
     operation = operation_meant(home, request.reference)
     return OperationDiff(operation, tuple(differences(changes_of(home, operation))))
 
 
+@operation("undo-plan")
 def plan_undo_answers(home: Home, request: UndoRequest) -> Undoing:
     """Return the effects of undoing an operation. Raises NotFoundError, ConflictError."""
     return plan_undo(home, request.operation, force=request.force)
 
 
+@operation("undo", writes=True, owners=True)
 def undo_answers(home: Home, request: UndoRequest) -> Undoing:
     """Undo an operation. Raises NotFoundError, ConflictError."""
     return undo(home, request.operation, force=request.force)
 
 
+@operation("commit", writes=True)
 def commit(home: Home) -> Committed:
     """Commit pending operations to the vault's git history.
 

@@ -31,6 +31,7 @@ from nacre.errors import (
 )
 from nacre.home import archive_packs, location, parsing, reread, retention, workers
 from nacre.home.home import Home, territory
+from nacre.operations import operation
 from nacre.readers import adapter as readers_adapter
 from nacre.readers import registry
 from nacre.store import packs, sessions
@@ -523,6 +524,7 @@ class Restored:
     is_whole: bool
 
 
+@operation("archive-status")
 def status(home: Home) -> ArchiveStatus:
     """Return the contents of the archive by tool, and the numbers of waiting and withheld transcripts."""
     states = home.archive.all()
@@ -763,6 +765,7 @@ class RestoreSessionRequest(Request, frozen=True, kw_only=True):
 # -- Operations ----------------------------------------------------------------
 
 
+@operation("session-restore")
 def restore_answers(home: Home, request: RestoreSessionRequest) -> Restored:
     """Restore the transcript of a session. Raises NotFoundError, ConflictError."""
     return restore(home, request.reference, request.folder)

@@ -45,6 +45,7 @@ from nacre.errors import (
 from nacre.home import home, location, operations, views
 from nacre.home import projects as home_projects
 from nacre.hosts import files as hosts_files
+from nacre.operations import operation
 from nacre.settings import Settings
 from nacre.store import schema
 from nacre.values.codec import plain
@@ -984,6 +985,7 @@ HERE = "."
 _PROFILE = "profile.md"
 
 
+@operation("place", by_key=True)
 def place(home: home.Home, request: PlaceRequest) -> views.Place:
     """Return the project of a name or a folder. Nothing is created."""
     slugs = tuple(location.projects(home))
@@ -998,6 +1000,7 @@ def place(home: home.Home, request: PlaceRequest) -> views.Place:
     return views.Place(slug, slugs, slug in slugs)
 
 
+@operation("project-tie", writes=True, owners=True)
 def tie(home: home.Home, request: TieRequest) -> views.Place:
     """Assign a folder to a project. Raises NotFoundError, ConflictError, InvalidInputError, InvalidMemoryError."""
     slugs = tuple(location.projects(home))
@@ -1026,6 +1029,7 @@ def project_called(home: home.Home, name: str, slugs: tuple[str, ...] | list[str
     return by_alias or next((other for other in slugs if files.slugify(other) == slug), slug)
 
 
+@operation("page", by_key=True)
 def page(home: home.Home, request: PageRequest) -> str:
     """Return the text of a page without secrets, or an empty string."""
     if request.project is not None:

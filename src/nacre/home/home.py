@@ -348,6 +348,25 @@ class Home(Stores):
         """The current caller."""
         return self.settings.actor
 
+    @contextmanager
+    def allowed(self, operation: str, *, writes: bool, owners: bool) -> Iterator[None]:
+        """Run an operation in the block. Raises NotAllowedError if the role does not allow it.
+
+        Writes and refusals are recorded in the space's audit log.
+        """
+        caller = standing(self)
+        if refusal := _refusal(caller, operation, writes=writes, owners=owners):
+            note(self, caller, operation, outcome=refusal.code)
+            raise refusal
+        try:
+            yield
+        except NacreError as error:
+            if writes:
+                note(self, caller, operation, outcome=error.code)
+            raise
+        if writes and not operation.startswith(_SELF_LOGGED):
+            note(self, caller, operation)
+
     def ledger(self, *, whole: bool = False) -> bytes:
         """Return the ledger, also if it is very long with ``whole``; empty if there is none."""
         try:
@@ -537,26 +556,6 @@ def require_server(home: Home) -> None:
             "this memory is in a file, and one person's",
             hint="spaces, roles and keys are for a memory on a server: docs/server.md",
         )
-
-
-@contextmanager
-def allowed(home: Home, operation: str, *, writes: bool, owners: bool) -> Iterator[None]:
-    """Run an operation in the block. Raises NotAllowedError if the role does not allow it.
-
-    Writes and refusals are recorded in the space's audit log.
-    """
-    caller = standing(home)
-    if refusal := _refusal(caller, operation, writes=writes, owners=owners):
-        note(home, caller, operation, outcome=refusal.code)
-        raise refusal
-    try:
-        yield
-    except NacreError as error:
-        if writes:
-            note(home, caller, operation, outcome=error.code)
-        raise
-    if writes and not operation.startswith(_SELF_LOGGED):
-        note(home, caller, operation)
 
 
 def note(home: Home, who: Standing, action: str, subject: str = "", outcome: str = DONE) -> None:

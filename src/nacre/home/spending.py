@@ -37,6 +37,7 @@ from nacre.home.views import Budget, CostReport
 from nacre.llm.credentials import provider_of
 from nacre.llm.failures import Cached, key_of_billing
 from nacre.llm.providers import Metered, full_name, tokens_of
+from nacre.operations import operation
 from nacre.protocols import LanguageModel
 from nacre.settings import Settings
 from nacre.store.journal import Spending
@@ -698,6 +699,7 @@ class TurnTaking:
 # -- Operations ----------------------------------------------------------------
 
 
+@operation("cost")
 def show_costs(home: Home) -> CostReport:
     """Show the costs of models today and this month, and the rest of the budgets."""
     fold_notes(home)

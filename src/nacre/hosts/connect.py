@@ -44,6 +44,7 @@ from nacre.hosts.ways import (
     unwritten,
     way_of,
 )
+from nacre.operations import operation
 from nacre.redact.redactor import Redactor
 from nacre.settings import Settings
 from nacre.values.reports import (
@@ -369,14 +370,16 @@ def _without(target: Target, needed: set[tuple[Path, str]]) -> Target:
     return replace(target, pieces=tuple(pieces))
 
 
-# -- Operations; :mod:`nacre.serve.catalogue` lists them -------------------------------------------
+# -- Operations ----------------------------------------------------------------------------------
 
 
+@operation("hosts-plan", daemon=False, http=False)
 def plan_answers(settings: Settings, request: WireRequest) -> WiringPlan:
     """Return the plan for configuring or removing hosts. Raises InvalidInputError."""
     return (plan_removal if request.uninstall else plan)(settings, request.wishes)
 
 
+@operation("hosts-wire", writes=True, owners=True, daemon=False, command="init")
 def wire(settings: Settings, request: WireRequest) -> WiringDone:
     """Configure hosts to use nacre, or remove the configuration. Raises InvalidInputError, EditConflictError."""
     return apply(settings, plan_answers(settings, request), utc_now())
@@ -509,6 +512,7 @@ class WiringPreview:
     notes: tuple[str, ...]
 
 
+@operation("hosts")
 def list_hosts(settings: Settings) -> list[HostState]:
     """Return every host that nacre supports; those on this machine come first."""
     wishes = load(settings.home).wishes
@@ -527,6 +531,7 @@ def list_hosts(settings: Settings) -> list[HostState]:
     return sorted(states, key=lambda found_host: not (found_host.is_here or found_host.wired))
 
 
+@operation("hosts-preview", daemon=False)
 def preview(settings: Settings, request: WireRequest) -> WiringPreview:
     """Return a displayable preview of configuring hosts. Raises InvalidInputError."""
     plan = plan_answers(settings, request)

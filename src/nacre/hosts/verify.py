@@ -40,6 +40,7 @@ from nacre.hosts.ways import (
     way_of,
     written,
 )
+from nacre.operations import operation
 from nacre.settings import Settings
 from nacre.values.reports import FAILURE, OK, WARNING, Check, LeftAlone, WiringPlan, WiringWish
 
@@ -510,6 +511,7 @@ _MAX_NAMED_FILES = 3
 _DIFFERS = {"create": "is missing", "change": "is not as it should be"}
 
 
+@operation("doctor-hosts", takes_long=True)
 def prove_hosts(settings: Settings) -> list[Check]:
     """Return the findings on each wired host, and a note on installed hosts that are not wired."""
     wired = load(settings.home)

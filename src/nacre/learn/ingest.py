@@ -53,6 +53,7 @@ from nacre.memories.statements import adds, read
 from nacre.memories.store import Rehearsal, Said, fold_usage
 from nacre.memories.tombstones import Gate
 from nacre.memories.vectors import embed_pending
+from nacre.operations import operation
 from nacre.readers.adapter import Root
 from nacre.readers.conversation import memories_made
 from nacre.readers.registry import is_guess
@@ -411,6 +412,7 @@ class IngestOptions(Request, frozen=True, kw_only=True):
 # -- Ingest: transcripts, sessions in the index, memories in the vault, vectors --------------------
 
 
+@operation("ingest", writes=True, takes_long=True, owners=("paths", "older"))
 def ingest(
     home: Home,
     options: IngestOptions | None = None,
@@ -635,6 +637,7 @@ def read_changed(home: Home, jobs: Sequence[Job]) -> IngestReport:
 # -- Plans and estimates ---------------------------------------------------------------------------
 
 
+@operation("ingest-plan")
 def plan(home: Home, options: IngestOptions) -> IngestPlan:
     """Estimate what an ingest would read, without changing anything. Raises NotFoundError."""
     findings = _findings(home, options)
@@ -672,6 +675,7 @@ def _unread_bytes(home: Home, job: Job, tally: ReadTally) -> int:
     return job.size if adapter.whole else job.unread
 
 
+@operation("ingest-estimate", takes_long=True)
 def estimate(home: Home, options: IngestOptions) -> Estimate:
     """Estimate the cost of learning with models, from pending and unread turns. Stores nothing.
 
@@ -845,6 +849,7 @@ _MIN_QUOTE_CHARACTERS = 12
 """Shorter quotes ("yes, do that") are meaningless alone."""
 
 
+@operation("store", writes=True, by_key=True)
 def store(home: Home, new: StoreRequest) -> StoreOutcome:
     """Store a memory; see :func:`nacre.memories.store.store`. Raises InvalidMemoryError."""
     new, statement = _with_speaker(home, new)
@@ -854,6 +859,7 @@ def store(home: Home, new: StoreRequest) -> StoreOutcome:
     )
 
 
+@operation("store-rehearse", by_key=True)
 def rehearse(home: Home, new: StoreRequest) -> Rehearsal:
     """Describe what :func:`store` would do, and why, without writing. Raises InvalidMemoryError."""
     new, statement = _with_speaker(home, new)

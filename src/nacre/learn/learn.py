@@ -76,6 +76,7 @@ from nacre.memories.placement import place, write_touched
 from nacre.memories.store import learned_together
 from nacre.memories.tombstones import Gate
 from nacre.memories.vectors import embed_memories
+from nacre.operations import operation
 from nacre.protocols import LanguageModel
 from nacre.readers.trust import shared
 from nacre.settings import Value
@@ -362,8 +363,9 @@ class Proposal:
         return tuple(candidate for candidate in self.candidates if not candidate.held)
 
 
+@operation("extract-propose", takes_long=True)
 def propose(
-    home: Home, request: learn_requests.ProposalRequest, notify: OnProgress = lambda _: None
+    home: Home, request: learn_requests.ProposalRequest, on_progress: OnProgress = lambda _: None
 ) -> list[Proposal]:
     """Extract candidates without storing anything but the trace of the model calls.
 
@@ -378,7 +380,7 @@ def propose(
     try:
         proposals = []
         for done, (session, project, turns) in enumerate(talks):
-            notify(Progress("learning", done, len(talks), model.name if model else ""))
+            on_progress(Progress("learning", done, len(talks), model.name if model else ""))
             proposals.append(_proposal(home, request, model, session, project, turns))
         return proposals
     finally:
@@ -467,9 +469,10 @@ def _session_in_home(home: Home, reference: str) -> list[_Conversation]:
     return [(stored.session, stored.project, turns)]
 
 
-# -- Operations (listed in :mod:`nacre.serve.catalogue`) -------------------------------------------
+# -- Operations -----------------------------------------------------------------------------------
 
 
+@operation("extract", takes_long=True)
 def preview(home: Home, request: learn_requests.ExtractRequest) -> Extracted:
     """Extract memories of a text or a session without storing them.
 

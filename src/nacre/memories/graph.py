@@ -24,6 +24,7 @@ from nacre.memories import edit, store
 from nacre.memories import usage as memories_usage
 from nacre.memories.decision import Offset, Reference, is_owners, wish
 from nacre.memories.judge import CONTRADICTS, SUPERSEDES, agreed
+from nacre.operations import operation
 from nacre.store import schema
 from nacre.store.memories import ALIKE, IN_BODY, EdgeFilter, StoredLink, as_edge
 from nacre.values.memory import USUAL_STRENGTH, Kind, Link, Memory, Validity
@@ -527,6 +528,7 @@ _SHORTLIST = 3
 _RANKS = (Maturity.PROVEN, Maturity.ESTABLISHED, Maturity.CANDIDATE)
 
 
+@operation("graph-central", by_key=True)
 def central(home: home.Home, request: AnalysisRequest) -> Central:
     """Return the memories with the most links."""
     edit.catch_up(home)
@@ -541,6 +543,7 @@ def central_of(home: home.Home, net: Net, limit: int) -> tuple[CentralMemory, ..
     return tuple(CentralMemory(memories[at], net.degrees[at]) for at in chosen if at in memories)
 
 
+@operation("graph-gaps", by_key=True)
 def gaps(home: home.Home, request: AnalysisRequest) -> Gaps:
     """Return memories with at most one link: proven first, then unlinked, then the most used."""
     edit.catch_up(home)
@@ -573,6 +576,7 @@ def _gap(home: home.Home, memory: Memory, degree: int, usage: Usage) -> Gap:
     return Gap(memory, degree, memories_usage.maturity(usage), max(0, (home.now() - last).days))
 
 
+@operation("graph-components", by_key=True)
 def components(home: home.Home, request: AnalysisRequest) -> Components:
     """Return the connected components, largest first, each with its most linked memories."""
     edit.catch_up(home)
@@ -600,6 +604,7 @@ _CENTRAL_CANDIDATES = 20
 _SUBJECT_CHARACTERS = 70
 
 
+@operation("graph-brief", by_key=True)
 def brief(home: home.Home, request: BriefRequest) -> Brief:
     """Return a summary of all memories in about 200 tokens.
 
@@ -750,6 +755,7 @@ class _NewLink:
     link: Link
 
 
+@operation("graph-link", writes=True, by_key=True)
 def link(home: home.Home, request: LinkRequest) -> LinkChange:
     """Create links: all of them or none.
 
@@ -777,6 +783,7 @@ def link(home: home.Home, request: LinkRequest) -> LinkChange:
         return LinkChange(_as_lines(home, requested), added, changed, waiting=pending)
 
 
+@operation("graph-unlink", writes=True, by_key=True)
 def unlink(home: home.Home, request: UnlinkRequest) -> LinkChange:
     """Remove links. A memory that was superseded only by a removed link is active again.
 
@@ -796,6 +803,7 @@ def unlink(home: home.Home, request: UnlinkRequest) -> LinkChange:
         return LinkChange(shown, removed=len(removed))
 
 
+@operation("graph-invalidate", writes=True, by_key=True)
 def invalidate(home: home.Home, request: InvalidateRequest) -> LinkChange:
     """End links but keep them in the file. Raises the same errors as :func:`link`."""
     edit.catch_up(home)
@@ -822,6 +830,7 @@ def _with_end(item: _NewLink, day: date) -> _NewLink:
     return replace(item, link=replace(item.link, valid=valid))
 
 
+@operation("graph-unlink-origin", writes=True, owners=True, command="graph unlink --origin")
 def unlink_origin(home: home.Home, request: UnlinkOriginRequest) -> LinkChange:
     """Remove all links of an origin, except ``supersedes`` and ``contradicts``.
 
@@ -1056,6 +1065,7 @@ def _as_lines(home: home.Home, items: Sequence[_NewLink]) -> tuple[LinkLine, ...
 _MAX_COMPANIONS = 10
 
 
+@operation("graph-list", by_key=True)
 def list_links(home: home.Home, request: LinksRequest) -> LinkPage:
     """List links between active memories, or all links of one memory, newest memories first.
 
@@ -1074,6 +1084,7 @@ def list_links(home: home.Home, request: LinksRequest) -> LinkPage:
     return LinkPage(lines_of(home, edges, day), total)
 
 
+@operation("graph-show", by_key=True)
 def traverse(home: home.Home, request: TraverseRequest) -> Traversal:
     """Follow links from a memory.
 
@@ -1179,6 +1190,7 @@ class _Walk:
 # -- Map -----------------------------------------------------------------------
 
 
+@operation("graph-map", by_key=True)
 def graph_map(home: home.Home, request: MapRequest) -> GraphMap:
     """Return the memories with the most links, and the links between them.
 

@@ -34,6 +34,7 @@ from nacre.home.location import locate, projects, without_secrets
 from nacre.hosts.files import drop_blocks
 from nacre.memories import edit
 from nacre.memories.tombstones import Barred
+from nacre.operations import operation
 from nacre.values.codec import stamp
 from nacre.values.memory import RENAME, Intent, Memory, Project
 from nacre.values.recall import Filter
@@ -418,6 +419,7 @@ def known_slugs(home: Home) -> list[str]:
     return sorted({*projects(home), *home.project_contents.sessions()})
 
 
+@operation("project-rename", writes=True, takes_long=True, owners=True)
 def rename(home: Home, request: ProjectRenameRequest) -> ProjectMoved:
     """Rename a project. Memories keep their ids, and the former name resolves to the project.
 
@@ -458,6 +460,7 @@ def rename(home: Home, request: ProjectRenameRequest) -> ProjectMoved:
     )
 
 
+@operation("project-merge-plan")
 def plan_merge(home: Home, request: ProjectMergeRequest) -> ProjectMergePlan:
     """Return the effects of a merge. Raises NotFoundError, ConflictError, InvalidMemoryError."""
     edit.scan(home)
@@ -486,6 +489,7 @@ def plan_merge(home: Home, request: ProjectMergeRequest) -> ProjectMergePlan:
     )
 
 
+@operation("project-merge", writes=True, takes_long=True, owners=True)
 def merge(home: Home, request: ProjectMergeRequest) -> ProjectMoved:
     """Merge a project into another.
 
@@ -599,6 +603,7 @@ DEPEND = "project-depend"
 _MAX_LATEST = 8
 
 
+@operation("project-list", by_key=True)
 def list_projects(home: Home) -> list[ProjectLine]:
     """List all projects, most recently used first."""
     edit.catch_up(home)
@@ -628,6 +633,7 @@ def list_projects(home: Home) -> list[ProjectLine]:
     return sorted(lines, key=lambda line: (-(line.last.timestamp() if line.last else 0), line.slug))
 
 
+@operation("project-show", by_key=True)
 def show_project(home: Home, request: ProjectRequest) -> ProjectDetail:
     """Show a project. Raises NotFoundError."""
     listed = {line.slug: line for line in list_projects(home)}
@@ -652,6 +658,7 @@ def show_project(home: Home, request: ProjectRequest) -> ProjectDetail:
     )
 
 
+@operation("project-depend", writes=True, owners=True)
 def depend(home: Home, request: ProjectDependRequest) -> ProjectLine:
     """Add or remove dependencies of a project. Two projects may depend on each other.
 

@@ -28,6 +28,7 @@ from nacre.memories.judge import SUPPRESSED, fits, plain
 from nacre.memories.store import retire
 from nacre.memories.tombstones import RETIRE_ALWAYS, RETIRE_NO_LONGER, heed_ledger, rule_of
 from nacre.memories.usage import bring_back
+from nacre.operations import operation
 from nacre.values.memory import Match, Memory, StandingRetirement
 from nacre.vault import files
 
@@ -55,6 +56,7 @@ class BroughtBack:
     rules: tuple[StandingRetirement, ...] = ()
 
 
+@operation("retire-plan", by_key=True)
 def choose(home: Home, request: RetireRequest) -> Chosen:
     """Return the active memories that a request would retire, without changing them.
 
@@ -181,6 +183,7 @@ def _retire_for_agent(
     return [retired.get(memory.id, memory) for memory in memories]
 
 
+@operation("unretire", writes=True, owners=True, command="retire --restore")
 def unretire(home: Home, request: ReferencesRequest) -> BroughtBack:
     """Restore retired or superseded memories, and end standing retirements, by id or the end of it.
 
@@ -200,6 +203,7 @@ def unretire(home: Home, request: ReferencesRequest) -> BroughtBack:
         return BroughtBack(memories, tuple(rules))
 
 
+@operation("retired", by_key=True)
 def list_retired(home: Home) -> list[Memory]:
     """List all retired memories, latest first."""
     catch_up(home)
@@ -208,6 +212,7 @@ def list_retired(home: Home) -> list[Memory]:
     return [memory for *_, memory in sorted(retired, key=lambda item: item[:2], reverse=True)]
 
 
+@operation("retired-standing", by_key=True)
 def list_standing(home: Home) -> list[StandingRetirement]:
     """List all standing retirements, oldest first."""
     catch_up(home)
@@ -275,6 +280,7 @@ _IDENTIFYING_FIELDS = ("reference", "expected")
 """Fields of an edit request that identify the memory."""
 
 
+@operation("list", by_key=True)
 def list_memories(home: Home, request: ListRequest) -> Listing:
     """List active memories, newest first, and their total number."""
     memories, total = store.list_active(
@@ -287,6 +293,7 @@ def list_memories(home: Home, request: ListRequest) -> Listing:
     return Listing(tuple(memories), total)
 
 
+@operation("edit", writes=True, by_key=True)
 def edit(home: Home, request: EditRequest) -> Memory:
     """Change fields of a memory and return it. Raises NotFoundError, EditConflictError, InvalidMemoryError.
 
@@ -320,6 +327,7 @@ def changes_of(request: EditRequest) -> dict[str, Any]:
     return {name: value for name, value in fields if value is not msgspec.UNSET}
 
 
+@operation("todo-done", writes=True, by_key=True)
 def finish_todos(home: Home, request: ReferencesRequest) -> list[Memory]:
     """Retire todos as done.
 
@@ -336,6 +344,7 @@ def finish_todos(home: Home, request: ReferencesRequest) -> list[Memory]:
     return done
 
 
+@operation("retire", writes=True, by_key=True)
 def retire_memories(home: Home, request: RetireRequest) -> list[Memory]:
     """Retire memories. Their files are kept. Raises NotFoundError, ConflictError, OwnerOnlyError.
 

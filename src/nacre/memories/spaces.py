@@ -27,6 +27,7 @@ from nacre.memories.decision import Reference
 from nacre.memories.store import get
 from nacre.memories.tombstones import Barred
 from nacre.memories.vectors import embed_pending
+from nacre.operations import operation
 from nacre.values.memory import Bearer, Memory, Quota, Role, Scope, Source
 from nacre.values.recall import HitConfidence, Lane, LaneState, MemoryHit, RecallQuery, RecallResult
 
@@ -342,6 +343,7 @@ def managed(home: Home, space: str | None) -> Iterator[Managed]:
         yield Managed(registry, caller, name, to_ms(home.now()) or 0)
 
 
+@operation("spaces", by_key=True)
 def list_spaces(home: Home) -> list[Space]:
     """List the spaces of the caller."""
     caller = standing(home)
@@ -359,6 +361,7 @@ def list_spaces(home: Home) -> list[Space]:
     ]
 
 
+@operation("spaces-create", writes=True, owners=True, command="server spaces create")
 def create_space(home: Home, request: CreateSpaceRequest) -> Space:
     """Create a space owned by the caller, or, for a person's space, by that person.
 
@@ -393,12 +396,14 @@ def create_space(home: Home, request: CreateSpaceRequest) -> Space:
     )
 
 
+@operation("spaces-members")
 def list_members(home: Home, request: SpaceRequest) -> list[Member]:
     """List the members of a space. Raises NotAllowedError unless the caller owns it."""
     with managed(home, request.space) as space:
         return _members(space)
 
 
+@operation("spaces-add", writes=True, owners=True, command="server spaces members --add")
 def add_member(home: Home, request: AddMemberRequest) -> list[Member]:
     """Add an account or change its role, and return the members. Raises NotAllowedError, ConflictError."""
     with managed(home, request.space) as space:
@@ -407,6 +412,7 @@ def add_member(home: Home, request: AddMemberRequest) -> list[Member]:
         return _require_owner(_members(space))
 
 
+@operation("spaces-remove", writes=True, owners=True, command="server spaces members --remove")
 def remove_member(home: Home, request: RemoveMemberRequest) -> list[Member]:
     """Remove an account, revoke its keys and return the remaining members.
 
@@ -422,6 +428,7 @@ def remove_member(home: Home, request: RemoveMemberRequest) -> list[Member]:
         return _require_owner(_members(space))
 
 
+@operation("spaces-log", by_key=True)
 def list_log(home: Home, request: LogRequest) -> list[Note]:
     """List the audit log of the open space, newest first."""
     standing(home)
@@ -472,12 +479,16 @@ def bearer_of(registry: Registry, secret: str) -> Bearer | None:
     return None
 
 
+@operation("keys")
 def list_keys(home: Home, request: SpaceRequest) -> list[Key]:
     """List the keys to a space, newest first. Raises NotAllowedError unless the caller owns it."""
     with managed(home, request.space) as space:
         return _keys(space)
 
 
+@operation(
+    "keys-create", writes=True, owners=True, daemon=False, http=False, command="server keys create"
+)
 def create_key(home: Home, request: CreateKeyRequest) -> NewKey:
     """Create a key. Raises NotAllowedError, or NotFoundError if the account is not a member."""
     with managed(home, request.space) as space:
@@ -486,6 +497,7 @@ def create_key(home: Home, request: CreateKeyRequest) -> NewKey:
         return _new_key(home, space, account, role, request.days)
 
 
+@operation("keys-revoke", writes=True, owners=True, command="server keys revoke")
 def revoke_key(home: Home, request: RevokeKeyRequest) -> Key:
     """Revoke a key. Raises NotAllowedError, NotFoundError."""
     with managed(home, request.space) as space:
@@ -610,6 +622,7 @@ SHARED = "shared"
 """Front matter key for the origin of a copy."""
 
 
+@operation("share", writes=True, owners=True, command="server share")
 def share(home: Home, request: ShareRequest) -> Shared:
     """Copy a memory into another space, or update its copy there.
 

@@ -16,12 +16,14 @@ from nacre.home import change, operations
 from nacre.home import views as home_views
 from nacre.home.home import Home
 from nacre.memories import decision, edit, judge, store
+from nacre.operations import operation
 from nacre.values.memory import Kind, Link, Memory
 from nacre.values.recall import Filter
 from nacre.values.review import Maturity, Usage, Verdict
 from nacre.vault.files import GIT_FOLDER, LISTING, Entry, global_page, is_derived, project_page
 
 
+@operation("edges", by_key=True)
 def edges(home: Home, request: decision.EdgesRequest) -> list[home_views.UsedTogether]:
     """List pairs of active memories that were used together, strongest first, optionally of one memory.
 
@@ -121,6 +123,7 @@ def maturity(usage: Usage) -> Maturity:
 # -- History -------------------------------------------------------------------
 
 
+@operation("history", by_key=True)
 def history_of(home: Home, request: decision.ReferenceRequest) -> list[home_views.Step]:
     """Return a memory with all predecessors and successors, oldest first.
 
@@ -301,6 +304,7 @@ def _pages(home: Home) -> Mapping[str, str]:
 _MAX_COMPANIONS = 10
 
 
+@operation("look", by_key=True)
 def look_at(home: Home, request: decision.GetRequest) -> home_views.MemoryView:
     """Return a memory like :func:`read_memory`, with its evidence, links, file and usage."""
     memory = read_memory(home, request)
@@ -320,6 +324,7 @@ def look_at(home: Home, request: decision.GetRequest) -> home_views.MemoryView:
     )
 
 
+@operation("get", by_key=True)
 def read_memory(home: Home, request: decision.GetRequest) -> Memory:
     """Return a memory in any state and, with ``update``, count a use. Raises NotFoundError, ConflictError."""
     edit.catch_up(home)

@@ -44,6 +44,7 @@ from nacre.home.spending import tighter_budget
 from nacre.known_settings import check
 from nacre.llm.calibration import is_measured, probes, seen_by
 from nacre.memories.compare import settle
+from nacre.operations import operation
 from nacre.protocols import Embedder, RemoteEmbedder
 from nacre.settings import write_setting
 from nacre.store.schema import UNREADABLE
@@ -429,6 +430,7 @@ class Trial:
     seconds: float
 
 
+@operation("embed", daemon=False)
 def status(home: Home) -> Standing:
     """Return the models and numbers of vectors, pending texts, and where texts go, without calling a model.
 
@@ -608,6 +610,7 @@ class ModelRequest(Request, frozen=True, kw_only=True):
 # -- Operations ----------------------------------------------------------------
 
 
+@operation("embed-plan")
 def plan_answers(home: Home, request: ModelRequest) -> Plan:
     """Return the effort of switching to a model, or of completing a switch.
 
@@ -616,11 +619,13 @@ def plan_answers(home: Home, request: ModelRequest) -> Plan:
     return plan(home, request.name)
 
 
+@operation("embed-try")
 def try_one_answers(home: Home, request: ModelRequest) -> Trial:
     """Embed one short text. Raises EmbedderUnavailableError."""
     return try_one(home, request.name)
 
 
+@operation("embed-switch", writes=True, takes_long=True, owners=True, command="writer embedding")
 def switch_answers(
     home: Home, request: ModelRequest, on_progress: OnProgress | None = None
 ) -> Embedded:
@@ -628,6 +633,7 @@ def switch_answers(
     return switch(home, request.name, on_progress or _ignore)
 
 
+@operation("embed-resume", writes=True, takes_long=True)
 def resume_answers(home: Home, on_progress: OnProgress | None = None) -> Embedded:
     """Compute the missing vectors."""
     return resume(home, on_progress or _ignore)

@@ -27,6 +27,7 @@ from nacre.home.spending import name_for
 from nacre.memories.decision import evidence_of
 from nacre.memories.edit import catch_up
 from nacre.memories.store import spool_use
+from nacre.operations import operation
 from nacre.recall.advice import Adviser, advised, prompt_of
 from nacre.recall.question import Question, asks, read_question
 from nacre.recall.ranking import note_question
@@ -492,6 +493,7 @@ class _Run:
         return result.hits
 
 
+@operation("deep-recall", takes_long=True)
 def deep_recall(
     home: Home, query: DeepQuery, *, clock: Callable[[], float] = time.monotonic
 ) -> DeepResult:

@@ -39,6 +39,7 @@ from nacre.memories.usage import (
     verdict,
 )
 from nacre.memories.vectors import passages
+from nacre.operations import operation
 from nacre.recall import ranking, requests
 from nacre.recall.advice import is_guessed, phrased, regraded
 from nacre.recall.lanes import (
@@ -198,6 +199,7 @@ _FIRST_POOL = 100
 _MAX_POOL = 6_400
 
 
+@operation("recall", by_key=True)
 def recall(home: Home, query: RecallQuery) -> RecallResult:
     """Return the memories that answer a question, best first. Raises InvalidQueryError.
 
@@ -767,9 +769,10 @@ def _by_words(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:
     )
 
 
-# -- Operations (listed in :mod:`nacre.serve.catalogue`) -------------------------------------------
+# -- Operations -----------------------------------------------------------------------------------
 
 
+@operation("search-sessions", by_key=True)
 def search_sessions_answers(home: Home, request: requests.TurnQuery) -> RecallResult:
     """Return the turns of all sessions that answer a question, best first. Raises InvalidQueryError."""
     admits = admission(request.aspect, request.role)
@@ -781,6 +784,7 @@ def search_sessions_answers(home: Home, request: requests.TurnQuery) -> RecallRe
     )
 
 
+@operation("feedback", writes=True)
 def judge_by_reply(home: Home, request: requests.FeedbackRequest) -> FeedbackReport:
     """Learn from an agent's reply which memories were used. Raises InvalidQueryError, NotFoundError, ConflictError."""
     return feedback(
@@ -788,6 +792,7 @@ def judge_by_reply(home: Home, request: requests.FeedbackRequest) -> FeedbackRep
     )
 
 
+@operation("feedback-judge", writes=True, owners=True, command="review feedback")
 def judge_answers(home: Home, request: requests.JudgeRequest) -> FeedbackReport:
     """Learn that a person finds memories good or bad. Raises NotFoundError, ConflictError."""
     return judge(home, request.references, good=request.good)

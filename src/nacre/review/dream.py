@@ -22,6 +22,7 @@ from nacre.home.location import projects
 from nacre.memories.edit import catch_up
 from nacre.memories.judge import OUTLIVED, SUPERSEDES, ended
 from nacre.memories.usage import is_protected
+from nacre.operations import operation
 from nacre.review.consolidate import SIGNALS, DreamAction, DreamReport, Promotion, Step
 from nacre.review.naming import ProjectNames
 from nacre.review.pages import MERGED, Cluster, clusters, is_owners, mark
@@ -92,6 +93,7 @@ class Alike:
     total: int
 
 
+@operation("alike", by_key=True)
 def alike(home: Home, request: AlikeRequest) -> Alike:
     """Return groups of similar memories, which need not be duplicates. No model is used. Empty without
     vectors.

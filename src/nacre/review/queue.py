@@ -32,6 +32,7 @@ from nacre.memories.judge import CONTRADICTS, SUPERSEDES, ended, without_doubt
 from nacre.memories.placement import await_models, place
 from nacre.memories.store import fold_usage, get, new_memory, queue_reviews
 from nacre.memories.usage import KEPT_QUALITY
+from nacre.operations import operation
 from nacre.recall import question as recall_question
 from nacre.recall import recall as recall_recall
 from nacre.review import contradictions
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+@operation("review-resolve", writes=True, owners=True)
 def resolve(home: Home, request: ReviewResolveRequest) -> Pair:
     """Settle two memories in conflict, as a person decides. Raises NotFoundError, ConflictError."""
     return contradictions.resolve(
@@ -84,6 +86,7 @@ def resolve(home: Home, request: ReviewResolveRequest) -> Pair:
     )
 
 
+@operation("review-judge", writes=True, takes_long=True)
 def judge(
     home: Home, request: JudgeWaitingRequest, on_progress: OnProgress | None = None
 ) -> JudgeReport:
@@ -97,6 +100,7 @@ def judge(
 # -- The review queue ---------------------------------------------------------
 
 
+@operation("review", by_key=True)
 def listed(home: Home, request: ReviewRequest) -> PendingPage:
     """List conflicts and memories in doubt, the oldest first, then the likeliest candidates.
 
@@ -171,6 +175,7 @@ def _doubts(home: Home) -> list[tuple[Memory, QueuedReview]]:
     return [(memories[entry.memory], entry) for entry in entries]
 
 
+@operation("review-keep", writes=True, owners=True)
 def keep_items(home: Home, request: ReviewKeepRequest) -> list[Memory]:
     """Keep items and return the memories, of a conflict the older one.
 
@@ -273,6 +278,7 @@ def _merge(home: Home, memory: Memory, into: str, content: str | None) -> Memory
     return merged
 
 
+@operation("review-drop", writes=True, owners=True)
 def drop(home: Home, request: ReviewDropRequest) -> list[Memory]:
     """Drop candidates and retire memories in doubt. Raises NotFoundError, ConflictError."""
     dropped, memories = [], []
@@ -397,6 +403,7 @@ _MAX_SHARED_BY = 4
 """Maximum memories that a shared name relates."""
 
 
+@operation("reflect", by_key=True)
 def reflect(home: Home, request: ReflectRequest) -> Reflection:
     """Return the most useful questions, with each memory in one question only.
 
@@ -492,6 +499,7 @@ def _sharing(memories: Sequence[Memory]) -> dict[tuple[str, str], list[str]]:
     return shared
 
 
+@operation("reflect-answer", writes=True, owners=True, command="review reflect")
 def answer(home: Home, request: ReflectAnswerRequest) -> Reflected:
     """Apply the owner's answer. Raises NotFoundError, ConflictError, InvalidInputError, EditConflictError."""
     answers = [name for name in ("text", "link", "keep", "skip") if getattr(request, name)]
@@ -607,6 +615,7 @@ def _key(first: Memory, second: Memory) -> tuple[str, str]:
 _DECISIONS = frozenset({REVIEW, "retire", RESOLVE})
 
 
+@operation("review-undo", writes=True, owners=True, command="undo")
 def reopen(home: Home, request: ReviewUndoRequest) -> Memory:
     """Undo the last decision about a candidate or memory and return the item, pending again.
 
@@ -669,11 +678,11 @@ def _reopen_review(home: Home, reference: str) -> Memory:
 def _undo_latest(home: Home, since: datetime, matches: Callable[[Operation], bool]) -> bool:
     """Undo the latest matching operation; return ``False`` if the decision wrote nothing."""
     data_undo.look(home)
-    for operation in data_undo.not_undone(home):
-        if operation.at < since:
+    for undoable in data_undo.not_undone(home):
+        if undoable.at < since:
             break
-        if matches(operation):
-            data_undo.undo(home, operation.id)
+        if matches(undoable):
+            data_undo.undo(home, undoable.id)
             return True
     return False
 
@@ -717,6 +726,7 @@ class _Wording:
         return hashlib.blake2b(stems.encode("utf-8", "replace"), digest_size=_KEY_BYTES).hexdigest()
 
 
+@operation("unanswered", by_key=True)
 def unanswered(home: Home, request: UnansweredRequest) -> Unanswered:
     """Return groups of unanswered questions, the most frequent first, then the latest.
 
@@ -738,6 +748,7 @@ def unanswered(home: Home, request: UnansweredRequest) -> Unanswered:
     return Unanswered(tuple(sorted(shown, key=_rank)), len(frequent) - closed, closed, by)
 
 
+@operation("unanswered-dismiss", writes=True, owners=True, command="review gaps --dismiss")
 def dismiss(home: Home, request: GapRequest) -> UnansweredQuestion:
     """Hide a gap in all its wordings. Raises NotFoundError, ConflictError."""
     wordings = _find_group(home, request.reference)
@@ -747,6 +758,7 @@ def dismiss(home: Home, request: GapRequest) -> UnansweredQuestion:
     return _describe_gap(wordings)
 
 
+@operation("unanswered-todo", writes=True, owners=True, command="review gaps --todo")
 def add_todo(home: Home, request: GapRequest) -> StoreOutcome:
     """Store a todo to write down the answer, in the project that the question concerned most often.
 

@@ -20,6 +20,7 @@ from nacre.memories.edit import catch_up, scan
 from nacre.memories.projects import merge_within
 from nacre.memories.store import fold_usage
 from nacre.memories.usage import is_protected
+from nacre.operations import operation
 from nacre.review import consolidate
 from nacre.review import dream as diary
 from nacre.review.consolidate import (
@@ -191,6 +192,7 @@ def _reorganised(
     return [*steps, *pages], promotions, tuple(memory.id for memory in unfiled)
 
 
+@operation("dream-estimate", takes_long=True)
 def dream_estimate(home: Home, request: DreamPlanRequest) -> DreamEstimate:
     """Estimate the cost of asking the writer in a dream of tier 2 or 3, without a call."""
     memories, free, _, steps = _by_rules(home, request.project)
@@ -331,6 +333,7 @@ A_DAY = timedelta(hours=20)
 _PAGE = "# Dreams of {day}\n\nChanges that nacre made to memories on its own. `nacre undo` reverts a dream.\n\n"
 
 
+@operation("dream-plan", takes_long=True)
 def plan(home: Home, request: DreamPlanRequest, on_progress: OnProgress | None = None) -> DreamPlan:
     """Plan a dream without changes; from tier 2 on the writer is asked, which may cost money.
 
@@ -366,6 +369,7 @@ def _note_shown(home: Home, plan_: DreamPlan) -> None:
         home.usage.set_value(_SHOWN_BY_WRITER, home.now().isoformat())
 
 
+@operation("dream", writes=True, takes_long=True, owners=True)
 def dream(home: Home, request: DreamRequest, on_progress: OnProgress | None = None) -> DreamReport:
     """Plan and execute a dream. The first one only plans, unless ``first`` is set or a plan was shown.
 

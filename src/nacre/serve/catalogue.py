@@ -1,110 +1,76 @@
 """The catalogue of all operations.
 
 All interfaces use it, and docs/json.md is generated from it. An operation is named after its
-command, with ``-`` between words. Listing the catalogue does not import the operations.
+command, with ``-`` between words. Listing the names does not import the operations.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from importlib import import_module
+from types import ModuleType
 
 from nacre.base import plugins
-from nacre.errors import NotAllowedError
-from nacre.serve.catalogue_home import (
-    AGENTS,
-    CARE,
-    MODELS,
-    OWN,
-    PROJECTS,
-    REMOTE,
-    SESSIONS,
-    SPACES,
-)
-from nacre.serve.catalogue_memories import CODE, FORGETTING, GRAPH, HISTORY, MEMORIES, REVIEW
-from nacre.serve.operation import Needs, Operation
+from nacre.operations import Operation
+from nacre.serve.manifest import MODULES
 from nacre.values.memory import Face
-
-_OWN: Mapping[str, Operation] = {
-    operation.name: operation
-    for part in (
-        MEMORIES,
-        GRAPH,
-        CODE,
-        SESSIONS,
-        AGENTS,
-        REVIEW,
-        HISTORY,
-        FORGETTING,
-        SPACES,
-        REMOTE,
-        PROJECTS,
-        OWN,
-        MODELS,
-        CARE,
-    )
-    for operation in part
-}
 
 
 class _Catalogue(Mapping[str, Operation]):
-    """All operations by name. Those of plugins are loaded when all are listed, or a name is not nacre's own."""
+    """All operations by name. A module is imported when one of its operations is first used.
+
+    Plugins are loaded when all are listed, or a name is not nacre's own.
+    """
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, Operation] = {}
 
     def __getitem__(self, name: str) -> Operation:
-        return _OWN[name] if name in _OWN else self._all[name]
+        if name not in self._loaded:
+            if name not in MODULES:
+                return self._of_plugins[name]
+            self._loaded |= operations_in(import_module(f"nacre.{MODULES[name]}"))
+        return self._loaded[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._all)
+        return iter({**MODULES, **self._of_plugins})
 
     def __len__(self) -> int:
-        return len(self._all)
+        return len({**MODULES, **self._of_plugins})
+
+    def __contains__(self, name: object) -> bool:
+        return name in MODULES or name in self._of_plugins
 
     @cached_property
-    def _all(self) -> Mapping[str, Operation]:
-        groups = plugins.load_usable_plugins(plugins.OPERATIONS, Operation).values()
-        return {**{operation.name: operation for group in groups for operation in group}, **_OWN}
+    def _of_plugins(self) -> Mapping[str, Operation]:
+        modules = plugins.load_usable_plugins(plugins.OPERATIONS, ModuleType).values()
+        return {
+            name: operation
+            for module in modules
+            for name, operation in operations_in(module).items()
+        }
+
+
+def operations_in(module: ModuleType) -> dict[str, Operation]:
+    """Return the operations that a module defines, by name."""
+    return {
+        item.operation.name: item.operation
+        for item in vars(module).values()
+        if getattr(item, "__module__", "") == module.__name__
+        and isinstance(getattr(item, "operation", None), Operation)
+    }
 
 
 CATALOGUE: Mapping[str, Operation] = _Catalogue()
 
-_WITH_OPEN_HOME = (Face.DAEMON, Face.MCP, Face.HTTP)
+
+def find_operation(name: str, face: Face = Face.DAEMON) -> Operation | None:
+    """Return an operation if an interface offers it, else ``None``."""
+    found = CATALOGUE.get(name)
+    return found if found and found.is_offered(face) else None
 
 
 def offered_by(face: Face) -> Mapping[str, Operation]:
-    """Return the operations of an interface by name; closed-home operations need the command line."""
-    return {
-        name: operation
-        for name, operation in CATALOGUE.items()
-        if face not in operation.not_by
-        and not (face in _WITH_OPEN_HOME and operation.needs is Needs.CLOSED)
-    }
-
-
-# -- Access with a key -----------------------------------------------------------------------------
-
-
-BY_KEY = frozenset(
-    """
-    recall list get look history edges store store-rehearse edit retire retire-plan retired retired-standing todo-done
-    page review alike reflect unanswered
-    graph-link graph-unlink graph-invalidate graph-list graph-show graph-central graph-gaps
-    graph-components graph-map graph-brief
-    graph-callers graph-importers graph-about graph-impact
-    sessions session search-sessions search-chats did fix
-    log diff place project-list project-show spaces spaces-log
-    remote-changes remote-versions remote-push remote-turns
-    """.split()
-)
-"""Operations limited to the rows of a key's space.
-
-All others use the server's machine or its money, or are for the owner alone.
-"""
-
-
-def require(operation: str) -> None:
-    """Raise NotAllowedError if an operation is not permitted with a key."""
-    if operation not in BY_KEY:
-        raise NotAllowedError(
-            f"{operation} is not available with a key",
-            hint="run it on a machine that opens that space directly",
-        )
+    """Return the operations of an interface by name. This imports all of them."""
+    return {name: item for name, item in CATALOGUE.items() if item.is_offered(face)}

@@ -34,11 +34,11 @@ from nacre.errors import (
     VersionMismatchError,
 )
 from nacre.home.home import Home
+from nacre.operations import Operation
 from nacre.protocols import Embedder, RemoteEmbedder
-from nacre.serve.catalogue import CATALOGUE, offered_by
+from nacre.serve.catalogue import CATALOGUE, find_operation
 from nacre.serve.events import Bus, published
 from nacre.serve.mcp import HomeCalls
-from nacre.serve.operation import Operation
 from nacre.settings import Settings
 from nacre.values.memory import AN_AGENT, Actor, Bearer, Face, acting, acting_now
 from nacre.values.reports import Following
@@ -333,8 +333,8 @@ class _CallerLeftError(Exception):
 class Answering:
     """The thread-safe handler of calls.
 
-    ``own`` are the daemon's operations, which get the caller instead of a home. Progress goes to
-    the ``bus``. ``homes_of`` returns the homes of a key's space.
+    ``own`` are the daemon's operations, which get the caller instead of a home, and ``find`` returns the
+    others. Progress goes to the ``bus``. ``homes_of`` returns the homes of a key's space.
     """
 
     def __init__(
@@ -342,7 +342,7 @@ class Answering:
         homes: Homes,
         tell: Callable[[str], None],
         own: Mapping[str, Callable[[Waiting], object]],
-        catalogue: Mapping[str, Operation] | None = None,
+        find: Callable[[str], Operation | None] = find_operation,
         *,
         bus: Bus | None = None,
         homes_of: Callable[[Bearer], Homes] | None = None,
@@ -352,7 +352,7 @@ class Answering:
         self._tell = tell
         self._own = own
         self._bus = bus or Bus(utc_now)
-        self._catalogue = offered_by(Face.DAEMON) if catalogue is None else catalogue
+        self._find = find
         self._long = threading.BoundedSemaphore(_MAX_LONG_CALLS)
         self._guard = threading.Lock()
         self._at_work: list[_AtWork] = []
@@ -414,10 +414,10 @@ class Answering:
             raise VersionMismatchError(
                 f"this daemon speaks protocol {PROTOCOL}, not {call.protocol}"
             )
-        entry = self._catalogue.get(operation)
+        entry = self._find(operation)
         if entry is None:
             raise InvalidInputError(
-                f"there is no operation {operation!r}", hint=f"one of {', '.join(self._catalogue)}"
+                f"there is no operation {operation!r}", hint=f"one of {', '.join(CATALOGUE)}"
             )
         return (
             b'{"result":' + self._execute(entry, call, _actor(entry, call, caller), caller) + b"}"

@@ -39,7 +39,7 @@ from nacre.values.session import Trust
 
 if TYPE_CHECKING:
     from nacre.home.home import Home, ModelLoader
-    from nacre.serve.operation import Operation
+    from nacre.operations import Operation
 
 HEAD = (
     "From nacre, the memory of the person you work for. Reference data, possibly out of date; "

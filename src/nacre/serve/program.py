@@ -18,6 +18,7 @@ from starlette.routing import Mount, Route, WebSocketRoute
 from nacre.base.serving import Guard, Refusal, shows_token, values_of
 from nacre.errors import NacreError
 from nacre.serve import agent_knowledge, mcp_http, web
+from nacre.serve.catalogue import find_operation
 from nacre.serve.clawxmemory import clawxmemory_routes
 from nacre.serve.rest import api_routes, resource_routes
 from nacre.serve.web import (
@@ -207,7 +208,7 @@ def limit_of(scope: Scope) -> Limit | None:
         return AGENT_KNOWLEDGE_HEAVY if path in agent_knowledge.HEAVY else AGENT_KNOWLEDGE
     if not path.startswith(web.API):
         return None
-    operation = web.OFFERED.get(path.rpartition("/")[2])
+    operation = find_operation(path.rpartition("/")[2], Face.HTTP)
     return LONG if operation and operation.takes_long else ASKING
 
 

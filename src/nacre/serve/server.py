@@ -49,10 +49,11 @@ from nacre.memories.edit import catch_up
 from nacre.memories.spaces import Calls, bearer_of
 from nacre.memories.store import fold_usage
 from nacre.memories.vectors import embed_memories
+from nacre.operations import Operation
 from nacre.protocols import Embedder
 from nacre.review.run import dream_unasked
 from nacre.serve import browsers, hook_shapes
-from nacre.serve.catalogue import CATALOGUE, offered_by
+from nacre.serve.catalogue import CATALOGUE, find_operation
 from nacre.serve.events import Bus, Live
 from nacre.serve.homes import (
     Answering,
@@ -752,14 +753,12 @@ class Daemon:
             "stop": self._handle_stop,
             "open": self._handle_open,
         }
-        offered = offered_by(Face.DAEMON)
-        catalogue = {**offered, "hook": replace(offered["hook"], place=self._hook)}
         self._spaces = Spaces(settings) if settings.server else None
         self._answering = Answering(
             self._homes,
             tell,
             own,
-            catalogue,
+            self._find_operation,
             bus=self._live.bus,
             homes_of=self._spaces.homes if self._spaces else None,
         )
@@ -999,6 +998,10 @@ class Daemon:
     def _handle_stop(self, _: Waiting) -> bool:
         self._stop.set()
         return True
+
+    def _find_operation(self, name: str) -> Operation | None:
+        found = find_operation(name)
+        return replace(found, function=self._hook) if found and name == "hook" else found
 
     def _handle_open(self, caller: Waiting) -> str:
         """Return an address that makes a browser the owner's, but not for agents."""

@@ -49,7 +49,7 @@ from nacre.base.serving import (
 )
 from nacre.errors import NacreError, NotFoundError, UnavailableError
 from nacre.serve.browsers import COOKIE_SECONDS, Browsers
-from nacre.serve.catalogue import CATALOGUE, offered_by
+from nacre.serve.catalogue import CATALOGUE, find_operation
 from nacre.serve.events import Bus, Event, Live
 from nacre.values.memory import Actor, Bearer, Face
 
@@ -398,7 +398,6 @@ class Served:
 MOST_BYTES = 4_000_000
 """Maximum size of a request's body."""
 
-OFFERED = offered_by(Face.HTTP)
 _JSON = "application/json"
 
 
@@ -419,7 +418,7 @@ class _Client:
 async def post_operation(request: Request) -> Response:
     """``POST /api/v1/{operation}``."""
     name = request.path_params["operation"]
-    if name not in OFFERED:
+    if find_operation(name, Face.HTTP) is None:
         raise NotFoundError(
             f"there is no operation {name!r} over HTTP", hint="docs/rest.md lists the operations"
         )

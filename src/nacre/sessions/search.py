@@ -16,6 +16,7 @@ from nacre.home.location import find_session, project_of_folder
 from nacre.home.views import Resumption, SessionLine, SessionPage, SessionReport, SessionView
 from nacre.learn import discovery
 from nacre.memories import edit
+from nacre.operations import operation
 from nacre.readers import adapter, nacre_chat, registry
 from nacre.readers.conversation import is_own_call
 from nacre.recall import ranking, recall, requests
@@ -165,6 +166,7 @@ def sum_up(home: Home, reference: str | None = None, folder: Path | None = None)
 # -- Operations ---------------------------------------------------------------
 
 
+@operation("sessions", by_key=True)
 def list_sessions_answers(home: Home, request: SessionsRequest) -> SessionPage:
     """Return a page of sessions, the newest first."""
     return list_sessions(
@@ -172,6 +174,7 @@ def list_sessions_answers(home: Home, request: SessionsRequest) -> SessionPage:
     )
 
 
+@operation("session", by_key=True)
 def show(home: Home, request: SessionRequest) -> SessionView:
     """Return a session with its turns, without secrets. Raises NotFoundError, ConflictError."""
     folder = Path(request.folder) if request.folder else None
@@ -191,11 +194,13 @@ def show(home: Home, request: SessionRequest) -> SessionView:
     return cleaned(home, view)
 
 
+@operation("session-summary")
 def summarize(home: Home, request: SessionRequest) -> SessionReport:
     """Summarise a session: requests, actions, outcome and open ends. Raises NotFoundError, ConflictError."""
     return sum_up(home, request.reference, Path(request.folder) if request.folder else None)
 
 
+@operation("match-sessions")
 def match(home: Home, request: MatchRequest) -> Matches:
     """Return turns that match a regular expression, the newest first. Raises InvalidQueryError."""
     return find.match_turns(
@@ -292,6 +297,7 @@ class _Span:
         )
 
 
+@operation("search-chats", by_key=True)
 def search(home: Home, request: ChatSearchRequest) -> Passages:
     """Return passages that answer a question or contain its words.
 
@@ -441,6 +447,7 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _MAX_TRIED = 10
 
 
+@operation("resume")
 def resume(home: Home, request: ResumeRequest) -> Resumption:
     """Return the requested session and the command with which its tool opens it.
 

@@ -13,6 +13,7 @@ from nacre.base.text import excerpt, shorten, words
 from nacre.errors import InvalidQueryError
 from nacre.home.home import Home
 from nacre.home.views import FixResult
+from nacre.operations import operation
 from nacre.readers import conversation
 from nacre.recall import recall as recall_recall
 from nacre.sessions.find import DidQuery, FixQuery
@@ -169,6 +170,7 @@ class _Group:
         return max([*(use.seq for use in self.uses), *(seq for seq, _ in self.commands)])
 
 
+@operation("did", by_key=True)
 def did(home: Home, query: DidQuery) -> FileHistory:
     """Return the agents' actions on a file or in a folder, the newest first."""
     named = find_files(home, query.path)
@@ -367,6 +369,7 @@ class _Failure:
         return self.turn.turn.tool_calls[self.number]
 
 
+@operation("fix", by_key=True)
 def fix(home: Home, query: FixQuery) -> FixResult:
     """Return what followed similar errors. Raises InvalidQueryError for an empty or too long error."""
     if not query.error.strip():

@@ -38,6 +38,7 @@ from nacre.learn.learn import Lessons, learn
 from nacre.memories.edit import catch_up
 from nacre.memories.store import fold_usage, session_name
 from nacre.memories.vectors import embed_pending
+from nacre.operations import operation
 from nacre.recall.recall import feedback
 from nacre.setup import requests
 from nacre.values.reports import OnProgress
@@ -550,9 +551,10 @@ def do_waiting(
     return replace(work.report, left=len(waiting(home.settings.home)))
 
 
-# -- Operations; :mod:`nacre.serve.catalogue` lists them -------------------------------------------
+# -- Operations ----------------------------------------------------------------------------------
 
 
+@operation("chores", writes=True, takes_long=True, http=False)
 def do_waiting_answers(home: Home, request: requests.ChoresRequest) -> ChoresReport:
     """Do what hooks left to be done."""
     return do_waiting(home, seconds=request.seconds)
@@ -562,6 +564,7 @@ def do_waiting_answers(home: Home, request: requests.ChoresRequest) -> ChoresRep
 # Reads and learns from sessions so far, and does pending chores.
 
 
+@operation("flush", writes=True, takes_long=True, http=False)
 def flush(
     home: Home, request: requests.FlushRequest, on_progress: OnProgress | None = None
 ) -> FlushReport:

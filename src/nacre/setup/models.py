@@ -71,6 +71,7 @@ from nacre.llm.credentials import (
 )
 from nacre.llm.failures import absence, key_of_billing, read, schema_of
 from nacre.memories import projects
+from nacre.operations import operation
 from nacre.readers import registry
 from nacre.redact.redactor import Redactor
 from nacre.settings import Settings, Value, load_settings, unwrite_setting, write_setting
@@ -184,6 +185,7 @@ class SigningIn:
     key_file: str
 
 
+@operation("auth", daemon=False)
 def status(settings: Settings, *, clock: Clock = utc_now) -> SigningIn:
     """Search all places for credentials. Raises ModelRefusedError if ``models.providers`` is invalid."""
     why = credentials.why_not()
@@ -229,6 +231,7 @@ def keep(settings: Settings, provider: str, secret: str) -> str:
     return "keyring"
 
 
+@operation("auth-set", writes=True, owners=True, daemon=False, http=False, command="writer keys")
 def replace_key(settings: Settings, request: SetKeyRequest) -> str:
     """Replace a provider's key, and remove one in the config. Return the place.
 
@@ -263,6 +266,14 @@ def _drop_from_config(settings: Settings, provider: str) -> bool:
     return True
 
 
+@operation(
+    "auth-remove",
+    writes=True,
+    owners=True,
+    daemon=False,
+    http=False,
+    command="writer keys --remove",
+)
 def remove(settings: Settings, request: ProviderRequest) -> list[str]:
     """Delete a provider's key from all of nacre's places, and return those.
 
@@ -383,6 +394,7 @@ class WriterStatus:
     kept_here: tuple[str, ...] = ()
 
 
+@operation("writer")
 def status_writer(home: Home) -> WriterStatus:
     """Return the writer and its state. Raises StoreBusyError."""
     home = extract.begun(home)
@@ -479,6 +491,7 @@ def is_without_bound(settings: Settings, request: WriterRequest) -> bool:
     return is_by_subscription(settings, request.writer) and not request.tokens_per_day
 
 
+@operation("writer-set", writes=True, owners=True, daemon=False)
 def set_writer(home: Home, request: WriterRequest) -> WriterStatus:
     """Set the model that writes from sessions that end from now on.
 
@@ -549,16 +562,19 @@ def named(settings: Settings) -> str:
     return name if name != NONE and settings.flag("models.background") else ""
 
 
+@operation("writer-pause", writes=True, owners=True, daemon=False)
 def pause(home: Home) -> WriterStatus:
     """Pause the writer, if there is one. Raises UnavailableError."""
     return _written(home, {"writer.paused": True}) if is_set(home) else status_writer(home)
 
 
+@operation("writer-resume", writes=True, owners=True, daemon=False)
 def resume(home: Home) -> WriterStatus:
     """Resume the writer, also for the sessions that ended meanwhile. Raises UnavailableError."""
     return _written(home, {"writer.paused": False}) if is_set(home) else status_writer(home)
 
 
+@operation("writer-off", writes=True, owners=True, daemon=False, command="writer set")
 def end(home: Home) -> WriterStatus:
     """Remove the writer. Raises UnavailableError."""
     return _written(home, {MODEL: NONE, "writer.paused": False, extract.SINCE: ""})
@@ -636,6 +652,7 @@ def uses(home: Home) -> dict[Task, str]:
     return {task: name_for(home, task) for task in Task if task is not Task.TEST}
 
 
+@operation("models", daemon=False)
 def offers(home: Home) -> list[Offer]:
     """Return the configured models without duplicates, in the order of their tasks."""
     tasks: dict[str, list[Task]] = {}
@@ -648,6 +665,7 @@ def offers(home: Home) -> list[Offer]:
     return [_offer(home.settings, name, tuple(own)) for name, own in tasks.items()]
 
 
+@operation("models-test", takes_long=True)
 def test_model(home: Home, request: TryModelRequest) -> Trial:
     """Ask a model one short question. Raises InvalidInputError, ModelUnavailableError, ModelRefusedError."""
     return try_model(home, request.name)
@@ -1070,22 +1088,26 @@ class SettingView:
     choices: tuple[str, ...] = ()
 
 
+@operation("config")
 def list_settings(settings: Settings) -> list[SettingView]:
     """Return every setting with its value and origin."""
     return [_view(settings, setting.key) for setting in KEYS]
 
 
+@operation("config-get")
 def get_setting(settings: Settings, request: SettingRequest) -> SettingView:
     """Return one setting. Raises InvalidSettingsError."""
     return _view(settings, request.key)
 
 
+@operation("config-set", writes=True, owners=True)
 def set_setting(settings: Settings, request: SetRequest) -> SettingView:
     """Write one setting to the config file. Raises InvalidSettingsError, UnusableStoreError."""
     write(settings, request.key, request.value)
     return _view(load_settings(settings.home, settings.environ), request.key)
 
 
+@operation("config-unset", writes=True, owners=True)
 def unset_setting(settings: Settings, request: SettingRequest) -> SettingView:
     """Remove one setting from the config file, so that its default applies.
 

@@ -38,6 +38,7 @@ from nacre.llm.credentials import (
 from nacre.llm.failures import absence, key_of_billing
 from nacre.llm.providers import describe, proposed, servers_here
 from nacre.memories.vectors import embed_pending
+from nacre.operations import operation
 from nacre.readers.registry import get_adapter
 from nacre.recall.recall import recall
 from nacre.settings import Settings
@@ -514,6 +515,7 @@ class QuickstartResult:
     has_examples: bool = False
 
 
+@operation("quickstart", writes=True, takes_long=True)
 def run_quickstart(
     home: Home,
     on_progress: OnProgress | None = None,

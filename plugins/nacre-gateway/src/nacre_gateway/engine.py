@@ -30,6 +30,7 @@ from nacre.errors import (
 )
 from nacre.home.home import Home
 from nacre.home.spending import name_for
+from nacre.operations import operation
 from nacre.settings import Settings
 from nacre.setup.models import SetRequest, set_setting
 from nacre.store.gateway import DATABASE, FOLDER, PROBLEM, GatewayStore
@@ -926,6 +927,7 @@ class Paired:
     identity: str | None
 
 
+@operation("gateway-status")
 def gateway_status(home: Home) -> GatewayState:
     """Return the state of the gateway."""
     with _open_store(home.settings) as store:
@@ -952,6 +954,7 @@ def gateway_status(home: Home) -> GatewayState:
         )
 
 
+@operation("gateway-sessions")
 def list_chats(home: Home, request: ChatsRequest) -> list[ChatSession]:
     """Return conversations, the most recently used first."""
     with _open_store(home.settings) as store:
@@ -960,6 +963,7 @@ def list_chats(home: Home, request: ChatsRequest) -> list[ChatSession]:
         )
 
 
+@operation("gateway-session")
 def show_chat(home: Home, request: ChatRequest) -> Chat:
     """Return a conversation. Raises NotFoundError, ConflictError."""
     with _open_store(home.settings) as store:
@@ -983,6 +987,7 @@ def show_chat(home: Home, request: ChatRequest) -> Chat:
     )
 
 
+@operation("gateway-end", writes=True, owners=True)
 def end_chat(home: Home, request: EndChatRequest) -> ChatSession:
     """End a conversation. Raises NotFoundError, ConflictError."""
     with _open_store(home.settings) as store:
@@ -991,12 +996,14 @@ def end_chat(home: Home, request: EndChatRequest) -> ChatSession:
         return _find_session(store, session.id)
 
 
+@operation("gateway-pairings", owners=True, command="gateway pair")
 def list_pairings(home: Home) -> list[Pairing]:
     """Return pending and approved senders."""
     with _open_store(home.settings) as store:
         return store.pairings()
 
 
+@operation("gateway-pair", writes=True, owners=True)
 def pair(home: Home, request: PairRequest) -> Paired:
     """Approve a sender. Raises NotFoundError for an unknown or expired code and for an unknown channel."""
     with _open_store(home.settings, creates=True) as store:
@@ -1006,6 +1013,7 @@ def pair(home: Home, request: PairRequest) -> Paired:
     return Paired(paired, _add_owner_identity(home.settings, paired) if request.me else None)
 
 
+@operation("gateway-unpair", writes=True, owners=True)
 def unpair(home: Home, request: UnpairRequest) -> bool:
     """Revoke a sender's approval. Raises NotFoundError."""
     channel, _, sender = request.who.strip().partition(":")

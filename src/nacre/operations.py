@@ -1,0 +1,256 @@
+"""Operations: functions of nacre that its interfaces offer, with the rules for calling them.
+
+Mark a function with :func:`operation`. Its first parameter is the home or the settings, the second
+one the request, if it has any; keyword-only parameters belong to callers in Python.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args, get_type_hints
+
+from nacre.base import json, lazy
+from nacre.base import request as requests
+from nacre.errors import ConflictError, InvalidInputError, NotAllowedError
+from nacre.values.memory import Face
+
+if TYPE_CHECKING:
+    import msgspec
+
+    from nacre.home.home import Home
+    from nacre.settings import Settings
+else:
+    msgspec = lazy.Module("msgspec")  # a hook cannot afford to load it
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A function with the rules of :func:`operation`."""
+
+    name: str
+    function: Callable[..., Any]
+    writes: bool = False
+    takes_long: bool = False
+    closed: bool = False
+    owners: bool | tuple[str, ...] = False
+    by_key: bool = False
+    daemon: bool = True
+    http: bool = True
+    command: str = ""
+
+    @property
+    def in_words(self) -> str:
+        """Return the command line of the operation."""
+        return f"nacre {self.command or self.name.replace('-', ' ')}"
+
+    @property
+    def needs_home(self) -> bool:
+        """True if the function takes the open home, and not the settings."""
+        first = next(iter(inspect.signature(self.function).parameters.values()))
+        return bool(first.annotation != "Settings")
+
+    @property
+    def request(self) -> Any:
+        """Return the type of the request, or ``Nothing``."""
+        return _types(self.function)[0]
+
+    @property
+    def result(self) -> Any:
+        """Return the type of the result."""
+        return _types(self.function)[1]
+
+    def is_offered(self, face: Face) -> bool:
+        """Return True if an interface offers the operation; only the command line closes the home."""
+        excluded = {Face.DAEMON: not self.daemon, Face.HTTP: not self.http}
+        keeps_home_open = face in (Face.DAEMON, Face.MCP, Face.HTTP)
+        return not excluded.get(face) and not (keeps_home_open and self.closed)
+
+    def run(
+        self,
+        target: Home | Settings,
+        request: Any,
+        on_progress: Callable[[Any], object] | None = None,
+    ) -> Any:
+        """Run the operation with the home or the settings, whichever its function takes.
+
+        Raises OwnerOnlyError, NotAllowedError, InvalidInputError for a number or time that is too large, and the
+        operation's own errors.
+        """
+        if target.actor.bearer and not self.by_key:
+            raise NotAllowedError(
+                f"{self.name} is not available with a key",
+                hint="run it on a machine that opens that space directly",
+            )
+        if self.is_owners(request) or (target.actor.face is Face.HTTP and _names_files(request)):
+            fields = "" if isinstance(self.owners, bool) else f" with {' or '.join(self.owners)}"
+            target.actor.require_owner(self.in_words + fields)
+        arguments = () if self.request is requests.Nothing else (request,)
+        reports = on_progress and "on_progress" in inspect.signature(self.function).parameters
+        progress = {"on_progress": on_progress} if reports else {}
+        try:
+            with self.allowed(target, request):
+                return self.function(target, *arguments, **progress)
+        except OverflowError as error:
+            raise InvalidInputError(
+                f"{self.name}: a number or time is too large", hint="use a smaller value"
+            ) from error
+
+    def allowed(self, target: Home | Settings, request: Any = None) -> AbstractContextManager[None]:
+        """Return a context that checks the caller's role and records writes on a server.
+
+        Without a ``request``, the operation does not count as the owner's because of its fields.
+        """
+        if not self.needs_home or not cast("Home", target).database.is_server:
+            return nullcontext()
+        allowed: AbstractContextManager[None] = cast("Home", target).allowed(
+            self.name, writes=self.writes, owners=self.is_owners(request)
+        )
+        return allowed
+
+    def is_owners(self, request: Any) -> bool:
+        """Return True if only the owner may make this request."""
+        if isinstance(self.owners, bool):
+            return self.owners
+        return any(getattr(request, name, False) for name in self.owners)
+
+    def run_in(
+        self, home: Home, request: Any, on_progress: Callable[[Any], object] | None = None
+    ) -> Any:
+        """Run the operation in an open home.
+
+        Raises ConflictError if the operation needs a closed home, and the operation's own errors.
+        """
+        if self.closed:
+            raise ConflictError(
+                f"{self.name} needs exclusive use of the home", hint="close it first"
+            )
+        return self.run(home if self.needs_home else home.settings, request, on_progress)
+
+    def make(self, fields: Mapping[str, Any]) -> Any:
+        """Build a request from fields.
+
+        Raises InvalidInputError if a field is out of bounds, missing or unknown.
+        """
+        try:
+            request = json.from_plain(json.to_plain(fields), self.request)
+            if not isinstance(request, msgspec.Struct):
+                _refuse_unknown(request, fields)
+        except (msgspec.ValidationError, NotImplementedError) as error:
+            raise InvalidInputError(f"{self.name}: {error}") from error
+        return request
+
+    def answer(
+        self,
+        home: Home,
+        data: bytes | msgspec.Raw,
+        on_progress: Callable[[Any], object] | None = None,
+    ) -> bytes:
+        """Run the operation on a JSON request and return the result as JSON.
+
+        Raises InvalidInputError and the operation's own errors.
+        """
+        return json.encode(self.run_in(home, self.decode(data), on_progress))
+
+    def decode(self, data: bytes | msgspec.Raw) -> Any:
+        """Decode a JSON request.
+
+        Raises InvalidInputError if it is malformed, out of bounds or has unknown fields.
+        """
+        try:
+            request = json.decode(data, self.request)
+            if not isinstance(request, msgspec.Struct):
+                _refuse_unknown(request, json.decode(data, dict))
+        except (msgspec.ValidationError, msgspec.DecodeError) as error:
+            raise InvalidInputError(f"{self.name}: {error}") from error
+        return request
+
+    def read(self, data: bytes) -> Any:
+        """Decode a JSON result."""
+        return json.decode(data, self.result)
+
+
+def operation(  # noqa: PLR0913 - each rule by its name
+    name: str,
+    *,
+    writes: bool = False,
+    takes_long: bool = False,
+    closed: bool = False,
+    owners: bool | tuple[str, ...] = False,
+    by_key: bool = False,
+    daemon: bool = True,
+    http: bool = True,
+    command: str = "",
+) -> Callable[[Function], Function]:
+    """Offer a function as an operation.
+
+    ``writes``: it changes more than usage counts and traces. ``takes_long``: it may take minutes; few of these run
+    at once, so that other calls are still answered. ``closed``: it takes the settings and requires that no process
+    has the home open. ``owners``: it changes rules, privacy or the owner's statements, so agents may not call it;
+    either always, or when one of these request fields is set. ``by_key``: it is limited to the rows of a key's space;
+    the others use the server's machine or its money. ``daemon`` and ``http``: these interfaces offer it. ``command``
+    is its command line without ``nacre``, if it differs from the name.
+    """
+
+    def mark(function: Function) -> Function:
+        vars(function)["operation"] = Operation(
+            name, function, writes, takes_long, closed, owners, by_key, daemon, http, command
+        )
+        return function
+
+    return mark
+
+
+def operation_of(function: Callable[..., Any]) -> Operation:
+    """Return the operation of a function. Raises KeyError if it is none."""
+    marked: Operation = vars(function)["operation"]
+    return marked
+
+
+@cache
+def _types(function: Callable[..., Any]) -> tuple[Any, Any]:
+    """Return the types of a function's request and result."""
+    own = inspect.unwrap(getattr(function, "__func__", function))
+    hints = get_type_hints(own, localns=_Names(own.__globals__), include_extras=True)
+    parameters = inspect.signature(function).parameters.values()
+    positional = [item.name for item in parameters if item.kind is item.POSITIONAL_OR_KEYWORD]
+    names = [name for name in positional[1:] if name != "on_progress"]
+    request = hints[names[0]] if names else requests.Nothing
+    optional = [item for item in get_args(request) if item is not type(None)]
+    return optional[0] if optional else request, hints["return"]
+
+
+class _Names(dict[str, Any]):
+    """The names of a module. Those that only type checkers import are ``Any``."""
+
+    def __missing__(self, name: str) -> Any:
+        return vars(builtins).get(name, Any)
+
+
+def _names_files(request: Any) -> bool:
+    """Return True if the request names local files, which a remote caller must not read or write."""
+    values = (getattr(request, name) for name in getattr(request, "__struct_fields__", ()))
+    return any(
+        isinstance(item, Path)
+        for value in values
+        for item in (value if isinstance(value, tuple) else (value,))
+    )
+
+
+def _refuse_unknown(request: Any, fields: Mapping[str, Any]) -> None:
+    """Reject unknown fields in requests that are dataclasses, because hooks load them.
+
+    msgspec rejects them only in its own structs.
+    """
+    field_names = {field.name for field in dataclasses.fields(request)}
+    unknown = next((name for name in fields if name not in field_names), None)
+    if unknown is not None:
+        raise msgspec.ValidationError(f"Object contains unknown field `{unknown}`")
