@@ -409,7 +409,16 @@ def verify(
         except NacreError as error:
             return [hashes, Check("database", FAILURE, error.message, "make another backup")]
         try:
-            return [hashes, *_proofs(home, manifest)]
+            return [
+                hashes,
+                *map(as_check, prove(home, transcripts=False)),
+                _counts(home, manifest),
+                _recall(home),
+                *(
+                    Check("note", WARNING, note, "it is missing in the backup")
+                    for note in manifest.notes
+                ),
+            ]
         finally:
             home.database.close()
     finally:
@@ -422,14 +431,6 @@ def _settings(home: Path, settings: Settings) -> Settings:
     return load_settings(
         home, own | {"NACRE_EMBEDDING_MODEL": "none", "NACRE_RECALL_RERANKER": "none"}
     )
-
-
-def _proofs(home: Home, manifest: data_backup.Manifest) -> Iterator[Check]:
-    yield from [as_check(proof) for proof in prove(home, transcripts=False)]
-    yield _counts(home, manifest)
-    yield _recall(home)
-    for note in manifest.notes:
-        yield Check("note", WARNING, note, "it is missing in the backup")
 
 
 def _counts(home: Home, manifest: data_backup.Manifest) -> Check:

@@ -288,7 +288,12 @@ def writer(home: Home) -> Iterator[Check]:
             f"none: only your explicit statements are stored (nacre writer set){waiting}",
         )
         return
-    finding = f"{state.writer}, {STATES[state.state]}, {_use_today(state)}; sessions waiting: {state.waiting}{waiting}"
+    use = (
+        f"{state.calls_today} calls"
+        if state.limit is None
+        else f"{state.tokens_today:,} of {state.limit:,} tokens"
+    )
+    finding = f"{state.writer}, {STATES[state.state]}, {use} today; sessions waiting: {state.waiting}{waiting}"
     if state.problem:
         finding += f"; {state.problem}"
     if state.state == "ready":
@@ -300,12 +305,6 @@ def writer(home: Home) -> Iterator[Check]:
         finding,
         None if is_well else state.hint or "nacre writer",
     )
-
-
-def _use_today(state: WriterStatus) -> str:
-    if state.limit is None:
-        return f"{state.calls_today} calls today"
-    return f"{state.tokens_today:,} of {state.limit:,} tokens today"
 
 
 def judging(home: Home) -> Iterator[Check]:

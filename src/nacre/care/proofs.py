@@ -389,24 +389,21 @@ def _compare_file(home: Home, stat: FileStat, seen_file: SeenMemoryFile) -> Iter
     except (FileNotFoundError, UnicodeDecodeError, InvalidMemoryError, UnusableVaultError) as error:
         yield Finding(FAILURE, f"{stat.path} cannot be read: {error}", "correct the file")
         return
+    differing = row and [
+        column.name
+        for column in fields(Memory)
+        if _value(written, column.name) != _value(row, column.name)
+    ]
     sentence = ""
     if bytes_hash(data) != seen_file.hash:
         sentence = "changed without a new modification time, so the index has its old text"
     elif row is None:
         sentence = "has no row in the index"
-    elif differing := _differences(written, row):
+    elif differing:
         sentence = f"and its row have different {', '.join(differing)}"
     if sentence:
         mend = partial(_read_file_again, seen_file)
         yield Finding(FAILURE, f"{stat.path} {sentence}", DEEP_REPAIR, mend)
-
-
-def _differences(written: Memory, row: Memory) -> list[str]:
-    return [
-        column.name
-        for column in fields(Memory)
-        if _value(written, column.name) != _value(row, column.name)
-    ]
 
 
 def _value(memory: Memory, name: str) -> object:

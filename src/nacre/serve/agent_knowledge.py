@@ -454,16 +454,12 @@ async def notify(call: Call) -> Any:
         raise IncompleteError(
             "there is nothing to show", hint=f"one of {', '.join(_TEXT_FIELDS)}, a text"
         )
-    notice = shorten(one_line(_redactor().clean(text[:_MAX_NOTICE_INPUT])), _NOTICE_CHARACTERS)
+    notice = shorten(one_line(Redactor().clean(text[:_MAX_NOTICE_INPUT])), _NOTICE_CHARACTERS)
     call.publish("notice", text=notice)
     return {"ok": True, "text": notice}
 
 
 @cache
-def _redactor() -> Redactor:
-    return Redactor()
-
-
 async def write(call: Call) -> Any:
     """``POST /api/knowledge``: store an entry and return the outcome.
 

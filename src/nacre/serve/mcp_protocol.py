@@ -486,7 +486,8 @@ class Session:
             raise ProtocolError(
                 INVALID_PARAMS, f"there is no tool {parameters.name[:80]!r}; there are {names}"
             )
-        desk = self._face.desk(work.tell, sampled(self._face.call, self._asker()))
+        samples = self._client and self._client.get("sampling") is not None
+        desk = self._face.desk(work.tell, sampled(self._face.call, self._ask if samples else None))
         return partial(self._face.answer, offer, parameters.arguments or {}, desk)
 
     def _read(self, work: _Work, parameters: ReadAsked) -> Callable[[], Result]:
@@ -545,10 +546,6 @@ class Session:
     def _result(self, number: int | str, method: str, result: Result) -> dict[str, Any]:
         shaped = enveloped(method, result) if self._with_envelope else result
         return {"jsonrpc": "2.0", "id": number, "result": shaped}
-
-    def _asker(self) -> Asker | None:
-        """Return a function that samples the client's model, if a handshake offered it."""
-        return self._ask if self._client and self._client.get("sampling") is not None else None
 
     def _ask(self, system: str, text: str, most_tokens: int) -> tuple[str, str]:
         number = f"nacre-{next(self._numbers)}"

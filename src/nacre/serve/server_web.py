@@ -200,14 +200,10 @@ class Web:
         """Return an address that makes one browser the owner's, within a minute."""
         base = self.address
         if self._host in EVERYWHERE:
-            base = base.replace(
-                f"[{self._host}]" if ":" in self._host else self._host, self._own_name(), 1
-            )
+            host = f"[{self._host}]" if ":" in self._host else self._host
+            name = socket.gethostname() if self._door.cert else "127.0.0.1"
+            base = base.replace(host, name, 1)
         return f"{base}/open?code={self._site.browsers.make_code()}"
-
-    def _own_name(self) -> str:
-        """Return a name that the certificate may have, if there is one."""
-        return socket.gethostname() if self._door.cert else "127.0.0.1"
 
     @property
     def rested(self) -> float:
