@@ -5,6 +5,7 @@ Standard library only, because hooks pay for every import.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -112,6 +113,7 @@ _CHUNK = 65_536
 MOST_BYTES = 64_000_000
 """Limit for a request or a response."""
 
+_STOP_POLL_SECONDS = 0.02
 _LENGTH = re.compile(rb"^content-length: *(\d{1,9})\r$", re.IGNORECASE | re.MULTILINE)
 
 
@@ -194,6 +196,18 @@ def _remaining(until: float) -> float:
     if seconds <= 0:
         raise TimeoutError
     return seconds
+
+
+def ask_to_stop(home: Path, seconds: float = 5.0) -> bool:
+    """Stop the daemon of a home; return True if it is gone in time."""
+    with contextlib.suppress(DaemonAwayError, DaemonRefusedError):
+        ask(str(home), "stop", {}, seconds=1.0)
+    until = time.monotonic() + seconds
+    while locks.is_held(home / LOCK):
+        if time.monotonic() > until:
+            return False
+        time.sleep(_STOP_POLL_SECONDS)
+    return True
 
 
 # -- Background processes --------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape
 
 from nacre.base import files as private_files
 from nacre.base.environment import server_address
-from nacre.base.link import environment_of, program, start_process
+from nacre.base.link import ask_to_stop, environment_of, program, start_process
 from nacre.errors import NotFoundError, UnavailableError
 from nacre.readers.registry import environment as tool_variables
 from nacre.settings import Settings
@@ -132,6 +132,7 @@ def install(settings: Settings) -> Installation:
     _require(settings, service)
     if service.is_installed:
         _run(settings, service.remove, is_strict=False)
+    ask_to_stop(settings.home)
     private_files.make_folder(service.path.parent)
     private_files.write_file(service.path, service.text.encode(service.encoding))
     _run(settings, service.install)
@@ -146,6 +147,7 @@ def uninstall(settings: Settings) -> Installation:
             "the daemon is not installed", hint="nacre serve stop ends a running one"
         )
     _run(settings, service.remove, is_strict=False)
+    ask_to_stop(settings.home)
     service.path.unlink(missing_ok=True)
     if service.form == "systemd":
         _run(settings, (("systemctl", "--user", "daemon-reload"),), is_strict=False)

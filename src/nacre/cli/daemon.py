@@ -162,7 +162,6 @@ def install(run: Run, dry_run: bool, yes: bool) -> None:
     if run.is_interactive and not yes:
         run.confirm(f"Write {found.path}, and run {shlex.join(found.install[-1])}?")
     _prepare(run)
-    homes.ask_to_stop(run.settings.home)
     autostart.install(run.settings)
     run.answer(
         _installation_record(found, done=True),
@@ -184,7 +183,6 @@ def uninstall(run: Run, dry_run: bool) -> None:
     if not dry_run:
         run.settings.actor.require_owner("nacre serve uninstall")
         autostart.uninstall(run.settings)
-        homes.ask_to_stop(run.settings.home)
     words = "Would remove" if dry_run else "Removed"
     run.answer(
         _installation_record(found, done=not dry_run),
@@ -330,7 +328,7 @@ def stop_daemon(run: Run) -> None:
     config set daemon.enabled false keeps them from it.
     """
     was_there = locks.is_held(run.settings.home / link.LOCK)
-    if was_there and not homes.ask_to_stop(run.settings.home):
+    if was_there and not link.ask_to_stop(run.settings.home):
         raise UnavailableError(
             "the daemon does not end", hint="nacre serve status names its process: end it by kill"
         )

@@ -90,7 +90,7 @@ def end_unneeded(home: Path) -> DaemonMet | None:
     found = homes.greet(home)
     if found is None:
         return None
-    if found.on_demand and homes.ask_to_stop(home):
+    if found.on_demand and link.ask_to_stop(home):
         told = "The daemon ended, and no session is read any more: nacre ingest reads them, when you like."
         return DaemonMet(found.version, "ended", told)
     reads = " and reads your agents' sessions" if found.following else ""
@@ -103,7 +103,7 @@ def end_other_version(home: Path) -> DaemonMet | None:
     found, own = homes.greet(home), __version__
     if found is None or found.version == own:
         return None
-    if found.on_demand and homes.ask_to_stop(home):
+    if found.on_demand and link.ask_to_stop(home):
         told = f"The daemon of nacre {found.version} ended; that of {own} answers the next session."
         return DaemonMet(found.version, "ended", told)
     told = f"The daemon is nacre {found.version}, this is {own}: nacre serve stop, then start it as you did."

@@ -19,8 +19,7 @@ import msgspec
 
 from nacre.base import json
 from nacre.base.ids import utc_now
-from nacre.base.link import LOCK, PROTOCOL, DaemonAwayError, DaemonRefusedError, ask
-from nacre.base.locks import is_held
+from nacre.base.link import PROTOCOL, DaemonAwayError, DaemonRefusedError, ask
 from nacre.base.text import one_line, shorten
 from nacre.data.sync import embed_new_memories, warnings_of
 from nacre.errors import (
@@ -497,9 +496,6 @@ def _refusal(code: str, message: str, hint: str | None) -> bytes:
 # Light, because commands call it before they load anything.
 
 
-_STOP_POLL_SECONDS = 0.02
-
-
 @dataclass(frozen=True, slots=True)
 class Greeting:
     """The status of a daemon.
@@ -531,15 +527,3 @@ def greet(home: Path, seconds: float = 1.0) -> Greeting | None:
         return json.convert(ask(str(home), "hello", {}, seconds=seconds), Greeting)
     except (DaemonAwayError, DaemonRefusedError, msgspec.ValidationError):
         return None
-
-
-def ask_to_stop(home: Path, seconds: float = 5.0) -> bool:
-    """Stop the daemon of a home; return True if it is gone in time."""
-    with suppress(DaemonAwayError, DaemonRefusedError):
-        ask(str(home), "stop", {}, seconds=1.0)
-    until = time.monotonic() + seconds
-    while is_held(home / LOCK):
-        if time.monotonic() > until:
-            return False
-        time.sleep(_STOP_POLL_SECONDS)
-    return True

@@ -29,7 +29,16 @@ from nacre.base import files, plugins
 from nacre.base.environment import agent_of_process, install_hint, is_orphan
 from nacre.base.ids import utc_now
 from nacre.base.lazy import load
-from nacre.base.link import EVENTS, LOCK, MOST_BYTES, PROTOCOL, is_whole, socket_path, start_process
+from nacre.base.link import (
+    EVENTS,
+    LOCK,
+    MOST_BYTES,
+    PROTOCOL,
+    ask_to_stop,
+    is_whole,
+    socket_path,
+    start_process,
+)
 from nacre.base.locks import FileLock
 from nacre.care.follow import Follower
 from nacre.data.sync import keep_history
@@ -59,7 +68,6 @@ from nacre.serve.homes import (
     Answering,
     Greeting,
     Homes,
-    ask_to_stop,
     give_back,
     greet,
     memory_mb,
