@@ -45,13 +45,6 @@ SETTINGS: tuple[Setting, ...] = (
         is_hidden=True,
     ),
     Setting(
-        "embedding.turns_newer_than",
-        int,
-        0,
-        "age in days beyond which turns get no vectors; 0 embeds all",
-        is_hidden=True,
-    ),
-    Setting(
         "storage.url",
         str,
         "",
@@ -80,13 +73,6 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("recall.limit", int, 10, "memories in an answer"),
     Setting("recall.turns", int, 3, "session turns shown with the memories", is_hidden=True),
-    Setting(
-        "recall.deep_seconds",
-        int,
-        60,
-        "maximum time of a model for recall --deep, in seconds",
-        is_hidden=True,
-    ),
     Setting(
         "recall.reranker",
         str,
@@ -421,13 +407,6 @@ SETTINGS: tuple[Setting, ...] = (
         is_hidden=True,
     ),
     Setting(
-        "gateway.answer_seconds",
-        float,
-        300.0,
-        "maximum time for an answer, in seconds",
-        is_hidden=True,
-    ),
-    Setting(
         "gateway.answers_a_minute",
         int,
         10,
@@ -504,11 +483,9 @@ _MAY_HOLD_KEYS = frozenset({"models.providers", "gateway.channels", "storage.url
 """What is wrong with them is told without what they hold."""
 
 _LEAST = {
-    "recall.limit": 1,
-    "recall.deep_seconds": 1,
-    "models.timeout_seconds": 1,
-    "gateway.answer_seconds": 1,
     "gateway.answers_a_minute": 1,
+    "recall.limit": 1,
+    "models.timeout_seconds": 1,
 }
 """Of numbers, where that is more than 0."""
 

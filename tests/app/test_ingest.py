@@ -625,28 +625,3 @@ def test_a_note_teaches_what_it_states_under_its_headings(world: World) -> None:
         memory.ingest(note)
         assert ["every second spring" in item.content for item in memory.list()] == [True]
         assert memory.search_sessions("mill stone").turns
-
-
-def test_old_turns_get_vectors_only_if_enabled(
-    world: World,
-) -> None:
-    world.environ |= {"NACRE_EMBEDDING_MODEL": "minilm", "NACRE_EMBEDDING_TURNS_NEWER_THAN": "30"}
-    old = says(
-        "user",
-        "The old importer was written in Perl.",
-        uuid="o1",
-        session="5e55-0001",
-        at="2026-01-18T09:00:00Z",
-    )
-    new = says("user", "The new importer is written in Go.", uuid="n1", session="5e55-0002")
-    world.transcript("5e55-0002", new)
-    world.transcript("5e55-0001", old)
-    with world.open() as memory:
-        memory.ingest()
-    context = world.context()
-    assert context.vectors.count() == 1
-    assert not sum(context.vectors.missing()), "what is not wanted is not missing"
-    world.environ["NACRE_EMBEDDING_TURNS_NEWER_THAN"] = "0"
-    with world.open() as memory:
-        memory.ingest()
-    assert world.context().vectors.count() == 2

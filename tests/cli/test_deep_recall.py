@@ -46,10 +46,11 @@ def test_a_model_decides_over_the_wire(api: str, shop: Path, nacre: Nacre) -> No
     ],
 )
 def test_failing_provider_costs_an_answer_no_time_or_memories(
-    reply: Reply, shop: Path, nacre: Nacre
+    reply: Reply, shop: Path, nacre: Nacre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("nacre.recall.deep._MODEL_SECONDS", 2)
     with FakeProvider([reply], repeats=True) as provider:
-        shop.write_text(provider.config() + "\n[recall]\ndeep_seconds = 2\n", encoding="utf-8")
+        shop.write_text(provider.config(), encoding="utf-8")
         began = time.monotonic()
         shown = nacre("recall", "--deep", "how is the shop rolled back?").out
         took = time.monotonic() - began

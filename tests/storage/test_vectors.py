@@ -20,7 +20,7 @@ from nacre.store.sqlite import open_database
 from nacre.values.recall import Filter
 from nacre.values.session import Flag, Session, Speaker
 from tests.storage.conftest import Open
-from tests.storage.made import DAY, NOON, an_id, memory, put, retired, said, turn
+from tests.storage.made import an_id, memory, put, retired, said, turn
 
 _SIZE = 64
 _LONG = "Long enough to be embedded: {}"
@@ -74,11 +74,6 @@ def test_turns_worth_a_vector_wait_in_their_order(database: Database) -> None:
     rows = [one.row for one in Sessions(database).turns_of(row)]
     assert [found for found, _ in store.turns_to_embed(9)] == [rows[0], rows[3], rows[5]]
     assert [found for found, _ in store.turns_after(rows[0], 1)] == [rows[3]]
-    assert Vectors(database, NOON + DAY).turns_to_embed(9) == []
-    assert [found for found, _ in Vectors(database, NOON.replace(minute=3)).turns_to_embed(9)] == [
-        rows[3],
-        rows[5],
-    ]
     put(database, memory(1), memory(2, superseded_by=an_id(1)), memory(3, **retired()))
     assert store.missing() == (3, 2)
     assert store.memory_texts() == [("Subject 1", "Content 1."), ("Subject 2", "Content 2.")]
@@ -221,12 +216,6 @@ def test_vectors_of_another_model_name_are_dropped_and_rebuilt(
     _embed_turns(store, [1])
     store.begin("one")
     assert (store.count(), store.setting()) == (1, "minilm")
-    store.reach_back(30)
-    assert store.missing()[0] == 0
-    store.reach_back(60)
-    assert store.missing()[0] == 1
-    store.pass_over()
-    assert store.missing()[0] == 1
     store.begin("two")
     assert (store.count(), store.model(), store.nearest_turns(_vectors(1)[0], limit=1)) == (
         0,

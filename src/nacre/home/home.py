@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
@@ -310,10 +310,7 @@ class Home(Stores):
 
     def _vectors(self, *, other: bool) -> Vectors:
         kind = _load_with_numpy("nacre.store.search:Vectors")
-        days = self.settings.whole("embedding.turns_newer_than")
-        vectors: Vectors = kind(
-            self.database, self.now() - timedelta(days=days) if days else None, other=other
-        )
+        vectors: Vectors = kind(self.database, other=other)
         return vectors
 
     def loaded_embedder(self, name: str) -> Embedder:

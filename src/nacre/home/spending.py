@@ -684,7 +684,7 @@ class TurnTaking:
 
     def complete(self, prompt: Prompt) -> Completion:
         """Answer a prompt. Raises the model's errors."""
-        if prompt.task is not Task.CHAT:  # limited by gateway.answer_seconds
+        if prompt.task is not Task.CHAT:  # limited by the gateway
             is_default = prompt.timeout_seconds == TIMEOUT_SECONDS
             seconds = self._seconds if is_default else min(prompt.timeout_seconds, self._seconds)
             prompt = replace(prompt, timeout_seconds=seconds)

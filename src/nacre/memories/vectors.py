@@ -89,7 +89,7 @@ def embed_pending(
 ) -> Embedded:
     """Compute missing vectors of memories, then of turns. An interruption loses at most one step.
 
-    Turns older than ``embedding.turns_newer_than`` are skipped. It stops after ``limit`` texts or
+    It stops after ``limit`` texts or
     ``seconds``, or if the model does not answer or may not receive texts. ``is_asked`` means that
     the user requested it and agreed to where the texts go.
     """
@@ -237,7 +237,6 @@ class _Work:
     def fill(self, vectors: Vectors, embedder: Embedder, *, settles: bool = True) -> None:
         """Compute the missing vectors of a model. Raises EmbedderUnavailableError."""
         self.looks_at(vectors)
-        vectors.reach_back(self._home.settings.whole("embedding.turns_newer_than"))
         self._total = self.done + sum(vectors.missing())
         if self._total > self.done:
             _look_at_probes(vectors, embedder)

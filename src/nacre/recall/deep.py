@@ -448,6 +448,7 @@ def _fold(text: str) -> str:
 
 
 _PROFILE = "profile.md"
+_MODEL_SECONDS = 60
 _CATCH_UP_SECONDS = 0.2
 _MAX_RANKED = 20
 """Number of best hits that enter the manifest regardless of their age."""
@@ -511,7 +512,7 @@ def deep_recall(
     if result:
         result = replace(result, repeated=True)
     else:
-        with advised(home, home.settings.whole("recall.deep_seconds"), clock) as adviser:
+        with advised(home, _MODEL_SECONDS, clock) as adviser:
             result = _answer(home, query, adviser)
         home.deep_answers.put(key, result)
     if query.update and result.hits:

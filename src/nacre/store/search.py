@@ -8,12 +8,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import apsw
 
-from nacre.base.ids import to_ms
 from nacre.base.lazy import Module, load
 from nacre.base.text import segment
 from nacre.errors import EmbedderUnavailableError, UnusableStoreError
@@ -654,7 +653,7 @@ class Near:
 
 
 class Vectors:
-    """Reads and writes vectors. With ``since``, older turns get no vectors.
+    """Reads and writes vectors.
 
     With ``other``, these are the vectors of another model that will replace the ones in use.
     Searches do not see them.
@@ -664,12 +663,9 @@ class Vectors:
     numbers are never reused, so such a vector belongs to no memory.
     """
 
-    def __init__(
-        self, database: Database, since: datetime | None = None, *, other: bool = False
-    ) -> None:
+    def __init__(self, database: Database, *, other: bool = False) -> None:
         self._in_use = database
         self._db = VectorTables(database, other=other)
-        self._since = to_ms(since)
         self._version: tuple[str | None, str | None] = (None, None)
         self._bits: NDArray[np.uint64] = np.empty((0, 0), np.uint64)
         self._next = 1
@@ -753,19 +749,6 @@ class Vectors:
         self.drop()
         return True
 
-    def reach_back(self, days: int) -> None:
-        """Set the age in days up to which turns get vectors (0: all).
-
-        If it increases, old turns are examined again.
-        """
-        before = self._count_of("days")
-        if days == before:
-            return
-        with self._db.transaction():
-            self._set_value("days", str(days))
-            if before and (not days or days > before):
-                self._set_value("through", "0")
-
     def pass_over(self) -> None:
         """Skip all current turns in later runs if none needs a vector."""
         with self._db.transaction():
@@ -793,7 +776,7 @@ class Vectors:
 
     def turns_after(self, row: int, limit: int) -> list[tuple[int, str]]:
         """Return the turns after a row that get vectors as (row, text)."""
-        rows = self._db.all("list_turns_to_embed", after=row, since=self._since, limit=limit)
+        rows = self._db.all("list_turns_to_embed", after=row, limit=limit)
         return [(turn, text) for turn, text in rows]
 
     def memory_texts(self) -> list[tuple[str, str]]:
@@ -802,9 +785,7 @@ class Vectors:
 
     def missing(self) -> tuple[int, int]:
         """Count the turns and memories without vectors."""
-        turns = self._db.one(
-            "count_turns_to_embed", after=self._count_of("through"), since=self._since
-        ) or (0,)
+        turns = self._db.one("count_turns_to_embed", after=self._count_of("through")) or (0,)
         memories = self._db.one("count_memories_to_embed") or (0,)
         return int(turns[0]), int(memories[0])
 

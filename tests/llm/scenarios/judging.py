@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 from nacre.home.home import Home
+from nacre.home.spending import model_for
 from nacre.llm.failures import REPAIR
 from nacre.memories.decision import StoreRequest
 from nacre.memories.store import get, store
 from nacre.review import contradictions
-from nacre.review.claims import backfill
+from nacre.review.claims import tell_claim
 from nacre.review.contradictions import judge_waiting
 from nacre.setup.models import try_model
-from nacre.values.memory import Kind
+from nacre.values.memory import Claim, Kind
 from nacre.values.models import Prompt
 from nacre.values.session import Task
 from tests.llm.stage import Partly, Stage, scenario
@@ -28,6 +30,20 @@ def put(context: Home, text: str, kind: Kind = Kind.FACT) -> str:
     return store(context, StoreRequest(content=text, kind=kind, project="acme")).memory_id
 
 
+def claims_of(context: Home, *memories: str) -> dict[str, Claim | None]:
+    """The claims of memories, each of which is asked with the entities of those before it."""
+    claims: dict[str, Claim | None] = {}
+    model = model_for(context, Task.CLAIMS, background=False)
+    assert model
+    with closing(model):
+        for memory in memories:
+            known = dict.fromkeys(claim.entity for claim in claims.values() if claim)
+            claims[memory] = tell_claim(
+                context, model, get(context, memory), also_known=tuple(known)
+            )
+    return claims
+
+
 @scenario()
 def memories_say_what_they_claim(stage: Stage) -> None:
     with stage.open(Task.CLAIMS) as context:
@@ -38,9 +54,7 @@ def memories_say_what_they_claim(stage: Stage) -> None:
             "Deployments of the billing service happen on Tuesdays only.",
         ]
         home, ledger, press, day = reversed([put(context, text) for text in reversed(told)])
-        done = backfill(context)
-        claims = {one: get(context, one).claim for one in (home, ledger, press, day)}
-    assert (done.failed, done.left) == (0, 0)
+        claims = claims_of(context, day, press, ledger, home)
     for one, entity, said in (
         (home, "owner", "porto"),
         (ledger, "billing", "postgresql"),
@@ -64,8 +78,7 @@ def an_answer_of_another_shape_is_mended(stage: Stage) -> None:
 
     with stage.open(Task.CLAIMS, model=Partly(stage.model, at_first)) as context:
         home = put(context, "Since spring I live in Porto.")
-        assert backfill(context).claimed == 1
-        claim = get(context, home).claim
+        claim = claims_of(context, home)[home]
     assert claim
     assert claim.entity == "owner"
     assert "Porto" in claim.object

@@ -396,7 +396,8 @@ _WINDOWS = {"claude-cli": 200_000, "codex-cli": 200_000, "gemini-cli": 1_000_000
 """Minimum windows of these commands' default models."""
 _CUT_MARK = " […]"
 """Ends an answer that ran out of tokens."""
-_MODELS_SECONDS, _OWN_SECONDS = "models.timeout_seconds", "gateway.answer_seconds"
+ANSWER_SECONDS = 300.0
+"""Maximum time for an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -493,7 +494,8 @@ class ModelResponder:
         try:
             completion = self._model.complete(prompt)
         except ModelUnavailableError as error:
-            error.hint = (error.hint or "").replace(_MODELS_SECONDS, _OWN_SECONDS)
+            if "models.timeout_seconds" in (error.hint or ""):
+                error.hint = "ask for less at once"
             raise
         if not completion.text.strip():
             raise ModelUnavailableError(

@@ -52,6 +52,7 @@ from nacre.values.gateway import Chat as gateway_Chat
 from nacre.values.session import Task
 from nacre_gateway.channels import Channel, Inbox, ServesHttp, ShowsPieces, open_channel
 from nacre_gateway.conversation import (
+    ANSWER_SECONDS,
     SESSION_HOURS,
     ChannelOptions,
     ChatRequest,
@@ -1078,9 +1079,7 @@ def _is_answering(home: Home, taken: Sequence[Received]) -> bool:
         return False
     if taken[-1].message.chat.channel != NAME:
         return is_running(home.settings)
-    return home.clock() - taken[-1].received < timedelta(
-        seconds=home.settings.number("gateway.answer_seconds")
-    )
+    return home.clock() - taken[-1].received < timedelta(seconds=ANSWER_SECONDS)
 
 
 def _find_session(store: GatewayStore, reference: str) -> ChatSession:

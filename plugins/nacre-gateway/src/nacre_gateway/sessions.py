@@ -54,6 +54,7 @@ from nacre.values.gateway import (
 from nacre.values.recall import Filter, RecallQuery
 from nacre_gateway.channels import Channel
 from nacre_gateway.conversation import (
+    ANSWER_SECONDS,
     ChannelOptions,
     Cleans,
     CleanStream,
@@ -651,7 +652,6 @@ class Answering:
     """Makes answers in threads. Safe to share between them."""
 
     def __init__(self, settings: Settings, lend: Lend, respond: Respond) -> None:
-        self._settings = settings
         self._lend = lend
         self._respond = respond
         self._transcripts = Transcripts(settings.home)
@@ -731,7 +731,7 @@ class Answering:
             responder.close()
 
     def _question(self, home: Home, work: Work) -> Question:
-        settings, options, turn = self._settings, work.options, work.turn
+        options, turn = work.options, work.turn
         budget = _CONTEXT_TOKENS
         sees_all = turn.sees_memories
         passages = passages_for(
@@ -748,7 +748,7 @@ class Answering:
             prompt(turn, memories, passages),
             options.tools,
             options.folder,
-            settings.number("gateway.answer_seconds"),
+            ANSWER_SECONDS,
         )
 
     def _note(self, responder: Responder) -> None:

@@ -1,15 +1,13 @@
 -- list_turns_to_embed --
--- Turns without vectors, by row, so that one number records the progress. Turns that are too old are left out.
+-- Turns without vectors, by row, so that one number records the progress.
 SELECT row, text FROM turns
 WHERE row > :after AND speaker IN ('owner', 'agent') AND flags & 14 = 0 AND length(text) >= 12
-    AND (:since IS NULL OR time >= :since)
 ORDER BY row LIMIT :limit;
 
 -- count_turns_to_embed --
 -- The number left.
 SELECT count(*) FROM turns
-WHERE row > :after AND speaker IN ('owner', 'agent') AND flags & 14 = 0 AND length(text) >= 12
-    AND (:since IS NULL OR time >= :since);
+WHERE row > :after AND speaker IN ('owner', 'agent') AND flags & 14 = 0 AND length(text) >= 12;
 
 -- find_passages --
 -- Texts embedded before.
