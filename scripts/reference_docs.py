@@ -23,7 +23,6 @@ from nacre.serve.mcp import described, offered
 COMMANDS = """# Commands
 
 Every command has `--help` with examples, and `--json`, which prints one object with [stable names](../docs/json.md).
-`nacre admin man` prints all of this as a manual page.
 """
 
 SETTINGS_PAGE = """# Settings

@@ -109,7 +109,7 @@ COMMANDS = {
     "graph-link": "graph link {memory} depends_on {other}",
     "graph-list": "graph list --of {memory}",
     "graph-show": "graph show {memory}",
-    "graph-invalidate": "graph invalidate {memory} related_to {other}",
+    "graph-invalidate": "graph unlink {memory} related_to {other} --at today",
     "graph-unlink": "graph unlink {memory} builds_on {other}",
     "graph-unlink-origin": "graph unlink --origin reflect --yes",
     "graph-central": "graph central",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,6 @@ from typing import Any
 import apsw
 import pytest
 
-from nacre.cli.root import SECTIONS
 from nacre.errors import UnavailableError
 from tests.cli.conftest import Nacre, said, write_transcript
 
@@ -363,29 +361,6 @@ def test_completion_completes_ids_projects_tools_hosts_and_settings(
     assert complete("nacre", "sessions", "list", "--tool", "claude-c") == {"claude-code": ""}
     assert complete("nacre", "init", "--host", "claude-c") == {"claude-code": "Claude Code"}
     assert complete("nacre", "config", "set", "recall.limi").keys() == {"recall.limit"}
-
-
-def test_the_manual_page_holds_every_command_and_option(nacre: Nacre) -> None:
-    page = nacre("admin", "man").out
-    assert page.startswith(".TH NACRE 1 ")
-    assert nacre("admin", "man", "--json").json["page"] == page.rstrip("\n")
-    for told in (
-        ".SS nacre recall",
-        ".SS nacre sessions show",
-        "\\-\\-explain",
-        ".SH EXIT STATUS",
-        "nacre quickstart",
-    ):
-        assert told in page
-    titles = {
-        line.removeprefix(".SS ").replace("\\-", "-")
-        for line in page.splitlines()
-        if line.startswith(".SS nacre ")
-    }
-    assert {f"nacre {name}" for section in SECTIONS.values() for name in section} <= titles
-    known = re.compile(r"\.(TH|SH|SS|TP|PP|B|I|nf|fi|RS|RE)( |$)")
-    assert all(known.match(line) for line in page.splitlines() if line.startswith((".", "'")))
-    assert all(line.isascii() and line.isprintable() for line in page.splitlines())
 
 
 def test_a_home_that_cannot_be_read_completes_nothing_and_says_nothing(

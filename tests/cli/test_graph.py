@@ -93,7 +93,7 @@ def test_links_are_listed_with_how_many_there_are(nacre: Nacre, drawn: dict[str,
         "1 to 2 of 3 links; --offset 2 shows more\n"
     )
     assert "No such link" in nacre("graph", "list", "--origin", "import").out
-    nacre("graph", "invalidate", "Clay", "part_of", "Bowl", "--at", "2026-03-01")
+    nacre("graph", "unlink", "Clay", "part_of", "Bowl", "--at", "2026-03-01")
     assert nacre("graph", "list", "--json").json["total"] == 2
     assert nacre("graph", "list", "--as-of", "2026-02-01", "--json").json["total"] == 3
     assert "ended 2026-03-01" in nacre("graph", "list", "--ended").out
@@ -181,7 +181,7 @@ def test_all_links_between_two_memories_end_and_go_without_a_relation(
     for relation in ("depends_on", "builds_on"):
         nacre("graph", "link", "Glaze", relation, "Kiln")
     nacre("graph", "link", "Bowl", "part_of", "Kiln")
-    assert nacre("graph", "invalidate", "Kiln", "Glaze", "--json").json["changed"] == 2
+    assert nacre("graph", "unlink", "Kiln", "Glaze", "--at", "today", "--json").json["changed"] == 2
     assert nacre("graph", "unlink", "Glaze", "Kiln", "--json").json["removed"] == 2
     assert nacre("graph", "unlink", "Bowl", "Kiln", "--json").json["removed"] == 1
     nacre("graph", "unlink", "Glaze", "Kiln", code=3)

@@ -31,6 +31,8 @@ from nacre.memories.graph import NewLink, Relation
 from nacre.values.codec import plain
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from nacre.code.ask import (
         CodeAnswer,
         CodeLink,
@@ -517,6 +519,7 @@ def link(run: Run, /, file: Path | None, **asked: Any) -> None:
     "unlink",
     examples=[
         "nacre graph unlink 5f0c2a4d depends_on 91d0a4be",
+        "nacre graph unlink 5f0c2a4d depends_on 91d0a4be --at 2026-10-01",
         "nacre graph unlink --origin import --yes",
     ],
 )
@@ -532,17 +535,37 @@ def link(run: Run, /, file: Path | None, **asked: Any) -> None:
 @option(
     "graph-unlink-origin", "project", help="With --origin: only those of memories of this project."
 )
+@option(
+    "graph-invalidate",
+    "at",
+    type=SAID_DAY,
+    help="End the link on this day (2026-10-01, today) and keep it.",
+)
 @click.option("--yes", "-y", is_flag=True, help="With --origin: do not ask.")
 @click.pass_obj
-def unlink(run: Run, /, origin: str | None, project: str | None, yes: bool, **asked: Any) -> None:
+def unlink(
+    run: Run,
+    /,
+    origin: str | None,
+    project: str | None,
+    at: date | None,
+    yes: bool,
+    **asked: Any,
+) -> None:
     """Remove a link, all links between two memories, or all of one origin.
 
-    A memory that A superseded by that link is active again. nacre undo brings the link back.
+    With --at, recall and lists leave the link out from that day on; --as-of with an earlier day shows it. A memory that
+    A superseded by that link is active again. nacre undo brings the link back.
     """
     if (origin is None) == (asked["relation"] is None):
         raise click.UsageError("give A and B, or --origin")
-    if origin is None:
-        done: LinkChange = perform(run, "graph-unlink", **_ends(asked))
+    done: LinkChange
+    if at and origin:
+        raise click.UsageError("--at needs A and B")
+    if at:
+        done = perform(run, "graph-invalidate", **_ends(asked), at=at)
+    elif origin is None:
+        done = perform(run, "graph-unlink", **_ends(asked))
     else:
         project = find_project(run, project)
         found: LinkPage = ask(
@@ -551,27 +574,6 @@ def unlink(run: Run, /, origin: str | None, project: str | None, yes: bool, **as
         question = f"Remove {count(found.total, 'link')} of origin {origin}?"
         run.confirm(question, yes=yes, refusal="not interactive: pass --yes")
         done = perform(run, "graph-unlink-origin", origin=origin, project=project)
-    run.answer(done, lambda paper: _render_change(paper, done))
-
-
-@graph.command(
-    "invalidate",
-    examples=[
-        "nacre graph invalidate 5f0c2a4d depends_on 91d0a4be",
-        "nacre graph invalidate 5f0c2a4d depends_on 91d0a4be --at 2026-10-01",
-    ],
-)
-@argument("graph-invalidate", "source", metavar="A")
-@argument("graph-invalidate", "relation", metavar="[REL]", required=True)
-@argument("graph-invalidate", "target", metavar="B", required=False)
-@option("graph-invalidate", "at", type=SAID_DAY)
-@click.pass_obj
-def invalidate(run: Run, /, **asked: Any) -> None:
-    """End a link, or all links between two memories, and keep them.
-
-    Recall and lists leave it out from that day on; --as-of with an earlier day shows it.
-    """
-    done: LinkChange = perform(run, "graph-invalidate", **_ends(asked))
     run.answer(done, lambda paper: _render_change(paper, done))
 
 

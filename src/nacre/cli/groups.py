@@ -34,7 +34,6 @@ admin = Group(
         "doctor": "status:doctor",
         "eval": "measures:evaluate",
         "events": "events:events",
-        "man": "completion:manual",
         "redact": "history:redact",
         "scrub": "history:scrub",
         "usefulness": "measures:usefulness",
