@@ -289,11 +289,13 @@ def writer(home: Home) -> Iterator[Check]:
         )
         return
     use = (
-        f"{state.calls_today} calls"
+        f"{state.calls_today} calls today"
         if state.limit is None
-        else f"{state.tokens_today:,} of {state.limit:,} tokens"
+        else f"{state.tokens_today:,} of {state.limit:,} tokens today"
     )
-    finding = f"{state.writer}, {STATES[state.state]}, {use} today; sessions waiting: {state.waiting}{waiting}"
+    finding = (
+        f"{state.writer}, {STATES[state.state]}, {use}; sessions waiting: {state.waiting}{waiting}"
+    )
     if state.problem:
         finding += f"; {state.problem}"
     if state.state == "ready":
