@@ -264,13 +264,6 @@ SETTINGS: tuple[Setting, ...] = (
         is_hidden=True,
     ),
     Setting(
-        "models.cache_days",
-        int,
-        7,
-        "days that a model's answers are reused; 0 asks each time",
-        is_hidden=True,
-    ),
-    Setting(
         "traces.keep_days",
         int,
         30,

@@ -446,8 +446,8 @@ def test_what_still_holds_on_a_second_look_is_not_ended(world: World) -> None:
     assert len(active(world)) == 2
 
 
-def test_an_edit_makes_no_memory_a_later_one(world: World) -> None:
-    world.environ["NACRE_MODELS_CACHE_DAYS"] = "0"
+def test_an_edit_makes_no_memory_a_later_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nacre.home.spending.ANSWERS_KEPT", timedelta(days=-1))
     old = kept(world, "Honey is sold in jars of 500 g at the yard.", days=90)
     new = kept(world, "At the yard honey is sold in jars of 250 g now.", days=2)
     with world.open() as memory:

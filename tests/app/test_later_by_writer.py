@@ -52,11 +52,11 @@ class Writer(ScriptedModel):
 
 
 @pytest.fixture
-def world(world: World) -> World:
+def world(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setattr("nacre.home.spending.ANSWERS_KEPT", timedelta(days=-1))
     world.environ |= {
         "NACRE_MODELS_EXTRACTION": "scripted:1",
         "NACRE_MODELS_BACKGROUND": "true",
-        "NACRE_MODELS_CACHE_DAYS": "0",
     }
     return world
 

@@ -178,6 +178,8 @@ def _config_version(settings: Settings) -> tuple[int, ...]:
 
 SPOOL = "notes"
 MOST_TRACES, MOST_QUESTIONS = 500, 2_000
+ANSWERS_KEPT = timedelta(days=7)
+"""Age up to which a model's answers are reused."""
 CALLS_KEPT = timedelta(days=400)
 _MAX_SPOOL_BYTES = 20_000_000
 """Spool size in bytes beyond which traces and answers are dropped."""
@@ -221,14 +223,13 @@ def fold_notes(home: Home) -> None:
         return
     now = home.now()
     traces_since = now - timedelta(days=home.settings.whole("traces.keep_days"))
-    answers_since = now - timedelta(days=home.settings.whole("models.cache_days"))
     with home.database.transaction():
         for path in spools:
             with contextlib.suppress(FileNotFoundError):  # another process folded it
                 for line in lines(path):
                     _fold(home, line)
         home.traces.prune(traces_since, MOST_TRACES, MOST_QUESTIONS)
-        home.spending.prune(day_of(now - CALLS_KEPT), answers_since)
+        home.spending.prune(day_of(now - CALLS_KEPT), now - ANSWERS_KEPT)
     for path in spools:
         path.unlink(missing_ok=True)
 
@@ -515,12 +516,11 @@ class HomeAnswers:
         self._home = home
         self._connection = connection
         self._background = background
-        self._days = timedelta(days=home.settings.whole("models.cache_days"))
 
     def find(self, key: str) -> str | None:
         """Return the stored answer, if any."""
         with contextlib.suppress(NacreError), self._connection.reading() as spending:
-            return spending.answer(key, self._home.now() - self._days)
+            return spending.answer(key, self._home.now() - ANSWERS_KEPT)
         return None
 
     def keep(self, key: str, model: str, answer: str) -> None:
@@ -664,8 +664,7 @@ def wrapped(home: Home, model: LanguageModel, *, background: bool) -> LanguageMo
     """Return a model with ledger, answer cache, traces and the owner's limits."""
     connection = OwnConnection(home)
     model = Metered(model, HomeBooks(home, connection, background=background))
-    if home.settings.whole("models.cache_days"):
-        model = Cached(model, HomeAnswers(home, connection, background=background))
+    model = Cached(model, HomeAnswers(home, connection, background=background))
     return TurnTaking(model, home.turn, home.settings.number("models.timeout_seconds"))
 
 
