@@ -45,6 +45,7 @@ _IN_SDIST = (
     "conftest.py",
     "docs/quickstart.md",
     "host-plugins/src/index.ts",
+    "plugins/nacre-code/pyproject.toml",
     "plugins/nacre-gateway/pyproject.toml",
     "web/package.json",
     "web/src/main.tsx",
@@ -63,7 +64,7 @@ class Installation:
 
 
 SMALL = Installation("", 60, 20, has_vectors=False)
-FULL = Installation("[full]", 195, 32, has_vectors=True)
+FULL = Installation("[full,gateway]", 210, 42, has_vectors=True)
 
 
 def build(folder: Path) -> tuple[Path, Path]:
@@ -116,16 +117,21 @@ def environment(folder: Path) -> Path:
 
 
 def install(python: Path, wheel: Path, installation: Installation, *, offline: bool) -> None:
-    """Install the wheel. Offline, use this environment's libraries."""
+    """Install the wheel and its plugins. Offline, use this environment's libraries."""
     pip = [*_PIP, "--python", str(python), "install"]
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     if offline:
-        subprocess.run([*pip, "--no-index", "--no-deps", str(wheel)], env=environ, check=True)
+        wheels = map(str, wheel.parent.glob("*.whl"))
+        subprocess.run([*pip, "--no-index", "--no-deps", *wheels], env=environ, check=True)
         needs = sysconfig.get_path("purelib")
         (packages_of(python) / "needs.pth").write_text(f"{needs}\n", encoding="utf-8")
         return
     what = f"nacre-memory{installation.extra} @ {wheel.absolute().as_uri()}"
-    subprocess.run([*pip, "-c", str(_ROOT / "constraints.txt"), what], env=environ, check=True)
+    subprocess.run(
+        [*pip, "-c", str(_ROOT / "constraints.txt"), "-f", str(wheel.parent), what],
+        env=environ,
+        check=True,
+    )
 
 
 def packages_of(python: Path) -> Path:
@@ -181,15 +187,13 @@ def try_it(python: Path, installation: Installation, *, offline: bool) -> None:
         )
 
 
-def try_plugins(python: Path, folder: Path) -> None:
-    """Install the wheels of the plugins and show the help of a command."""
-    wheels = map(str, folder.glob("nacre_gateway-*.whl"))
-    pip = [*_PIP, "--python", str(python), "install", "--no-index", "--no-deps"]
-    subprocess.run([*pip, *wheels], check=True)
+def try_plugins(python: Path) -> None:
+    """Show the help of commands of the plugins."""
     nacre = python.with_name("nacre")
-    subprocess.run(
-        [nacre, "gateway", "--help"], cwd=python.parent, check=True, stdout=subprocess.DEVNULL
-    )
+    for command in (["gateway"], ["graph", "callers"]):
+        subprocess.run(
+            [nacre, *command, "--help"], cwd=python.parent, check=True, stdout=subprocess.DEVNULL
+        )
 
 
 def weigh(python: Path, installation: Installation) -> str:
@@ -230,7 +234,7 @@ def main() -> None:
             install(python, wheel, installation, offline=options.offline)
             try_it(python, installation, offline=options.offline)
             if installation is FULL:
-                try_plugins(python, options.folder)
+                try_plugins(python)
             print("tried" if options.offline else weigh(python, installation))
     print(f"{wheel} and {source.name} are ready; nothing was uploaded")
 

@@ -11,7 +11,12 @@ from pathlib import Path
 
 from benchmarks.figures import Spread, spread
 from benchmarks.load.code_material import write_repository
-from nacre.code.ask import (
+from nacre.home.home import Home, open_home
+from nacre.memories.edit import catch_up
+from nacre.settings import load_settings
+from nacre.values.reports import OnProgress
+from nacre.vault.watch import VaultWatch
+from nacre_code.ask import (
     CallersRequest,
     CodeAnswer,
     CodeReport,
@@ -23,12 +28,8 @@ from nacre.code.ask import (
     impact,
     importers,
 )
-from nacre.code.ingest import ingest_code
-from nacre.home.home import Home, open_home
-from nacre.memories.edit import catch_up
-from nacre.settings import load_settings
-from nacre.values.reports import OnProgress
-from nacre.vault.watch import VaultWatch
+from nacre_code.ingest import ingest_code
+from nacre_code.store import CodeGraph
 
 PROJECT = "made"
 _ASKED = 100
@@ -111,8 +112,9 @@ def _write_memories(home: Home, count: int) -> None:
 
 def _names(home: Home, count: int) -> list[str]:
     """Return qualified names of symbols, spread over the files."""
-    rows = sorted(row for (_, name), row in home.code.symbol_rows(1).items() if name)
-    symbols = home.code.of_rows(rows[:: max(1, len(rows) // max(1, count))])
+    store = CodeGraph(home.database)
+    rows = sorted(row for (_, name), row in store.symbol_rows(1).items() if name)
+    symbols = store.of_rows(rows[:: max(1, len(rows) // max(1, count))])
     return [f"{symbol.path}#{symbol.qualified}" for symbol in symbols.values()]
 
 

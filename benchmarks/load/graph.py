@@ -11,8 +11,6 @@ from statistics import median
 from typing import Any
 
 from benchmarks.load.code_material import write_repository
-from nacre.code.ask import IngestCodeRequest
-from nacre.code.ingest import ingest_code
 from nacre.home.home import Home, open_home
 from nacre.memories.edit import catch_up, scan
 from nacre.memories.graph import (
@@ -34,6 +32,8 @@ from nacre.memories.graph import (
 from nacre.settings import load_settings
 from nacre.values.reports import OnProgress, Progress
 from nacre.vault.watch import VaultWatch
+from nacre_code.ask import IngestCodeRequest
+from nacre_code.ingest import ingest_code
 
 _PROJECT_SIZE = 100
 _SYMBOLS = 40

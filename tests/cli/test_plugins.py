@@ -10,6 +10,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 from nacre import __version__
 from tests.cli.conftest import SOURCE, Nacre
 
@@ -17,16 +19,17 @@ PAGE = SOURCE.parent / "docs" / "extending.md"
 WITHOUT_PLUGINS = """
 import importlib.metadata, sys
 importlib.metadata.entry_points = lambda **_: importlib.metadata.EntryPoints(())
-sys.modules["nacre_gateway"] = None
+sys.modules["nacre_code"] = sys.modules["nacre_gateway"] = None
 sys.argv[0] = "nacre"
 from nacre.__main__ import main
 main()
 """
 
 
-def run_without_plugins(*arguments: str) -> subprocess.CompletedProcess[str]:
+def run_without_plugins(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", WITHOUT_PLUGINS, *arguments],
+        input=stdin,
         capture_output=True,
         text=True,
         check=False,
@@ -41,9 +44,31 @@ def test_the_core_works_without_plugins(nacre: Nacre) -> None:
 
 
 def test_a_command_of_a_missing_plugin_names_its_extra() -> None:
-    refused = run_without_plugins("gateway", "run")
-    assert refused.returncode == 2
-    assert "nacre gateway is not installed: pip install 'nacre-memory[gateway]'" in refused.stderr
+    for name, *command in (("gateway", "gateway", "run"), ("code", "graph", "callers", "pay")):
+        refused = run_without_plugins(*command)
+        assert refused.returncode == 2
+        hint = f"nacre {name} is not installed: pip install 'nacre-memory[{name}]'"
+        assert hint in refused.stderr
+
+
+def test_a_tool_of_a_missing_plugin_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
+    about = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    client = {"clientInfo": {"name": "test", "version": "1"}}
+    calls = [("initialize", about | client)]
+    calls += [
+        ("tools/call", {"name": name, "arguments": arguments})
+        for name, arguments in (
+            ("memory_graph", {"action": "callers", "name": "pay"}),
+            ("memory_analyze", {"about": "stale"}),
+        )
+    ]
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+        for number, (method, params) in enumerate(calls)
+    ]
+    answered = run_without_plugins("mcp", "--tools", "all", stdin="\n".join([*lines, ""])).stdout
+    assert answered.count("pip install 'nacre-memory[code]'") == 2
 
 
 def test_the_doctor_reports_channels_without_the_plugin(user_home: Path) -> None:
@@ -80,7 +105,7 @@ BROKEN = """
 import importlib.metadata, sys
 broken = [
     importlib.metadata.EntryPoint("tides", "nowhere:tides", f"nacre.{group}")
-    for group in ("commands", "operations", "resources", "daemon", "checks")
+    for group in ("commands", "operations", "resources", "daemon", "checks", "tools", "stale")
 ]
 importlib.metadata.entry_points = lambda group: [p for p in broken if p.group == group]
 sys.argv[0] = "nacre"
@@ -111,9 +136,10 @@ def test_the_python_api_loads_no_plugin() -> None:
     assert found.stdout == "False\n"
 
 
-def test_the_plugin_has_the_version_of_nacre_and_requires_it() -> None:
+@pytest.mark.parametrize("name", ["code", "gateway"])
+def test_a_plugin_has_the_version_of_nacre_and_requires_it(name: str) -> None:
     facts = tomllib.loads(
-        (SOURCE.parent / "plugins/nacre-gateway/pyproject.toml").read_text(encoding="utf-8")
+        (SOURCE.parent / f"plugins/nacre-{name}/pyproject.toml").read_text(encoding="utf-8")
     )["project"]
     assert facts["version"] == __version__
-    assert facts["dependencies"] == [f"nacre-memory=={__version__}"]
+    assert facts["dependencies"][0] == f"nacre-memory=={__version__}"

@@ -49,7 +49,7 @@ def test_a_browser_is_the_owners_by_what_nacre_open_tells(site: Serve) -> None:
         "version": me["version"],
         "home": str(home()),
         "embedding": "none",
-        "plugins": ["gateway"],
+        "plugins": ["code", "gateway"],
     }
     assert (
         here.ask("config-set", {"key": "recall.limit", "value": "7"}, **browser).json()["value"]

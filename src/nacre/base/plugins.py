@@ -21,19 +21,21 @@ OPERATIONS = "nacre.operations"
 RESOURCES = "nacre.resources"
 DAEMON = "nacre.daemon"
 CHECKS = "nacre.checks"
-GROUPS = (COMMANDS, OPERATIONS, RESOURCES, DAEMON, CHECKS)
+TOOLS = "nacre.tools"
+STALE = "nacre.stale"
+GROUPS = (COMMANDS, OPERATIONS, RESOURCES, DAEMON, CHECKS, TOOLS, STALE)
 
 
 @cache
 def find_plugins(group: str) -> Mapping[str, EntryPoint]:
-    """Return the entry points of a group by name, without loading them.
+    """Return the entry points of a group by name, in order, without loading them.
 
     If two distributions use one name, the second is listed under its name and its value.
     """
     from importlib.metadata import entry_points  # noqa: PLC0415 - slow, and most commands need none
 
     found: dict[str, EntryPoint] = {}
-    for point in entry_points(group=group):
+    for point in sorted(entry_points(group=group)):
         found[point.name if point.name not in found else f"{point.name} ({point.value})"] = point
     return found
 

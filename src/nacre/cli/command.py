@@ -18,13 +18,17 @@ import click
 
 from nacre import settings
 from nacre.base import json as json_values
+from nacre.base import plugins
 from nacre.base import text as passages
+from nacre.base.environment import install_hint
 from nacre.data import sync
 from nacre.errors import NacreError, UnavailableError
 from nacre.home import home
 from nacre.values.memory import Face
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from nacre.home.home import Home
     from nacre.settings import Settings
 
@@ -83,7 +87,7 @@ class Group(_WithJson, click.Group):
     """A group with ``--json`` and examples. Without a command it shows its help.
 
     ``places`` maps names to commands that are loaded when used; see :func:`load_command`. ``guesses`` maps names that
-    users try first to the command that runs.
+    users try first to the command that runs. ``extras`` maps commands of plugins to the extra that installs them.
     """
 
     command_class = Command
@@ -94,6 +98,7 @@ class Group(_WithJson, click.Group):
         examples: Sequence[str] = (),
         places: Mapping[str, str] | None = None,
         guesses: Mapping[str, str] | None = None,
+        extras: Mapping[str, str] | None = None,
         **kwargs: Any,
     ) -> None:
         kwargs.setdefault(
@@ -105,6 +110,7 @@ class Group(_WithJson, click.Group):
         self.examples = tuple(examples)
         self._places = dict(places or {})
         self._guesses = dict(guesses or {})
+        self._extras = dict(extras or {})
         if not self.has_default:
             self.callback = show_help
 
@@ -113,12 +119,24 @@ class Group(_WithJson, click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return all names, sorted."""
-        return sorted([*super().list_commands(ctx), *self._places])
+        return sorted({*super().list_commands(ctx), *self._places, *self._find_plugins()})
+
+    def _find_plugins(self) -> Mapping[str, EntryPoint]:
+        return plugins.find_plugins(f"{plugins.COMMANDS}.{self.name}")
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command, loading its module if that was deferred."""
-        place = self._places.get(cmd_name)
-        return load_command(place) if place else super().get_command(ctx, cmd_name)
+        """Return a command, loading its module if that was deferred.
+
+        Raises UsageError if its extra is not installed.
+        """
+        if place := self._places.get(cmd_name):
+            return load_command(place)
+        found = super().get_command(ctx, cmd_name)
+        if found is None and (point := self._find_plugins().get(cmd_name)):
+            return plugins.load_plugin(point, click.Command)
+        if found is None and (extra := self._extras.get(cmd_name)):
+            raise click.UsageError(f"nacre {extra} is not installed: {install_hint(extra)}")
+        return found
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -46,7 +46,6 @@ from nacre.values import recall, review
 from nacre.values import session as values_session
 
 if TYPE_CHECKING:
-    from nacre.code.ask import Staleness
     from nacre.home.home import Home
     from nacre.home.views import CompanionView, LinkView, MemoryView, Step
     from nacre.memories.retire import BroughtBack, Chosen
@@ -359,9 +358,8 @@ def show(run: Run, reference: str, session: str | None, update: bool, with_histo
 
     view = ask(run, "look", reference=reference, update=update, session=session)
     vault = run.settings.shown_vault
-    stale: Staleness = ask(run, "graph-stale", memory=view.memory.id, folder=str(Path.cwd()))
     shown = replace(view, path=str(vault / view.path)) if view.path else view
-    run.answer(shown, lambda paper: render_memory(paper, view, vault, stale))
+    run.answer(shown, lambda paper: render_memory(paper, view, vault))
 
 
 def _show_history(run: Run, reference: str) -> None:
@@ -389,7 +387,7 @@ def _render_history(paper: Paper, steps: Sequence[Step]) -> None:
         paper.line(dim("It superseded nothing, and nothing superseded it."), indent=2)
 
 
-def render_memory(paper: Paper, view: MemoryView, vault: Path, stale: Staleness) -> None:
+def render_memory(paper: Paper, view: MemoryView, vault: Path) -> None:
     """One memory in full."""
     memory = view.memory
     if memory.retired:
@@ -398,10 +396,7 @@ def render_memory(paper: Paper, view: MemoryView, vault: Path, stale: Staleness)
     elif memory.superseded_by:
         since = f" since {memory.valid.until}" if memory.valid.until else ""
         paper.line(Span(f"Superseded by {memory.superseded_by[-8:]}{since}", "yellow"))
-    for entry in stale.memories:
-        told = f"May be out of date ({entry.confidence:.2f}): {entry.why}"
-        paper.line(Span(told, "yellow"), hang=2)
-    if view.doubt and not stale.memories:
+    if view.doubt:
         paper.line(Span(f"May be out of date: {view.doubt}", "yellow"), hang=2)
     if memory.trust is values_session.Trust.UNTRUSTED:
         paper.framed(f"{memory.subject}\n{memory.content}", hits.origin_of(memory))

@@ -122,9 +122,6 @@ _GUESSES = {
 
 _ENTRIES = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 
-_EXTRAS = ("gateway",)
-"""Commands that are installed with the extra of the same name."""
-
 
 def plugin_commands() -> list[str]:
     """Return the names of the commands of plugins. They cannot replace nacre's own."""
@@ -140,17 +137,14 @@ class Root(Program):
         """Return the command names in the order of the sections, followed by those of plugins."""
         return [*_ENTRIES, *plugin_commands()]
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load and return a command. Raises UsageError if this installation does not include it."""
         entry = _ENTRIES.get(cmd_name) or HIDDEN.get(cmd_name)
         if entry is None:
             if cmd_name in plugin_commands():
                 point = plugins.find_plugins(plugins.COMMANDS)[cmd_name]
                 return plugins.load_plugin(point, click.Command)
-            if cmd_name in _EXTRAS:
-                hint = environment.install_hint(cmd_name)
-                raise click.UsageError(f"nacre {cmd_name} is not installed: {hint}")
-            return None
+            return super().get_command(ctx, cmd_name)
         try:
             return load_command(entry.place)
         except ModuleNotFoundError as error:
@@ -205,6 +199,7 @@ cli = Root(
     params=[_VERSION],
     callback=_begin,
     guesses=_GUESSES,
+    extras={"gateway": "gateway"},
     help="Long-term memory for AI agents: local Markdown files, searched in milliseconds.",
     examples=[
         "nacre quickstart",

@@ -13,7 +13,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -582,14 +581,11 @@ class Picker:
             view = operations.ask(
                 self._run, "look", reference=self._view.chosen.id, update=True, session=None
             )
-            stale = operations.ask(
-                self._run, "graph-stale", memory=view.memory.id, folder=str(Path.cwd())
-            )
         except NacreError as error:
             self._view.message = joined((error.message, error.hint), "; ")
             return
         vault = self._run.settings.shown_vault
-        self._view.whole = self._screen.page(lambda paper: render_memory(paper, view, vault, stale))
+        self._view.whole = self._screen.page(lambda paper: render_memory(paper, view, vault))
 
     def _act(self, key: str) -> None:
         """Open the file of the selected memory, or copy its text."""

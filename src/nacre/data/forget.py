@@ -598,7 +598,7 @@ def forget(home: Home, deletion: Deletion) -> ForgetReport:
             home.tombstones.set("erase", "1")
     apply_tombstones(home)
     if planned.project:
-        home.code.forget(planned.project)
+        home.database.run("delete_code_project", project=planned.project)
     write_listings(home)
     run = change.operation_id
     is_done = not home.files.has_intents() and run not in home.tombstones.due()

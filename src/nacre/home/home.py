@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from nacre.home.change import Change, Run
     from nacre.home.projects import FurtherSpaces, Handoffs
     from nacre.redact.redactor import Redactor
-    from nacre.store.code import CodeGraph, CodeMentions
     from nacre.store.journal import Journal, Spending, Tombstones, Traces, VaultIndex
     from nacre.store.maintenance import Erasing
     from nacre.store.memories import CoRecall, Links, Memories, SessionUses, UsageLog
@@ -129,10 +128,6 @@ class Stores:
     """Memories used per session."""
     co_recall: Lazy[CoRecall] = Lazy("nacre.store.memories:CoRecall")
     """Memories used together."""
-    code: Lazy[CodeGraph] = Lazy("nacre.store.code:CodeGraph")
-    """Symbols of repositories with their calls, imports and inheritance."""
-    code_mentions: Lazy[CodeMentions] = Lazy("nacre.store.code:CodeMentions")
-    """Files and symbols named by memories."""
     reviews: Lazy[Reviews] = Lazy("nacre.store.review:Reviews")
     """Memories in review."""
     tombstones: Lazy[Tombstones] = Lazy("nacre.store.journal:Tombstones")

@@ -10,6 +10,7 @@ from datetime import date
 from fnmatch import fnmatchcase
 
 from nacre.base.ids import bytes_hash, to_ms
+from nacre.base.plugins import STALE, load_usable_plugins
 from nacre.base.times import day_of
 from nacre.errors import ConflictError, NacreError
 from nacre.home import change, operations
@@ -296,6 +297,15 @@ def _pages(home: Home) -> Mapping[str, str]:
     projects = {name: len(listed) for name, listed in entries.items() if name}
     pages = {f"projects/{name}/{LISTING}": project_page(name, entries[name]) for name in projects}
     return {LISTING: global_page(entries.get(None, []), projects), **pages}
+
+
+# -- Memories that may be out of date ------------------------------------------
+
+
+def note_stale(home: Home) -> None:
+    """Let plugins mark memories that may be out of date, for contexts and the review queue."""
+    for note in load_usable_plugins(STALE).values():
+        note(home)
 
 
 # -- Viewing a memory ----------------------------------------------------------

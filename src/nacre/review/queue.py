@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from nacre.base.ids import at_ms, to_ms
 from nacre.base.text import STOP_WORDS, identifiers, is_unspaced, shorten, stem, title_of, words
-from nacre.code.ask import note_stale
 from nacre.data import undo as data_undo
 from nacre.errors import ConflictError, EmbedderUnavailableError, InvalidInputError, NotFoundError
 from nacre.home.change import Change, known_or_named
@@ -31,7 +30,7 @@ from nacre.memories.edit import catch_up, scan
 from nacre.memories.judge import CONTRADICTS, SUPERSEDES, ended, without_doubt
 from nacre.memories.placement import await_models, place
 from nacre.memories.store import fold_usage, get, new_memory, queue_reviews
-from nacre.memories.usage import KEPT_QUALITY
+from nacre.memories.usage import KEPT_QUALITY, note_stale
 from nacre.operations import operation
 from nacre.recall import question as recall_question
 from nacre.recall import recall as recall_recall

@@ -22,13 +22,15 @@ import msgspec
 from nacre import settings
 from nacre.base import json as json_values
 from nacre.base import times
+from nacre.base.environment import install_hint
 from nacre.base.ids import utc_now
 from nacre.base.link import DaemonAwayError, DaemonRefusedError, ask_whole
+from nacre.base.plugins import TOOLS, load_usable_plugins
 from nacre.base.text import count_tokens, harmless, one_line, shorten
 from nacre.base.times import shown_day
 from nacre.context.categories import CLOSING, OPENING
 from nacre.data import sync
-from nacre.errors import InvalidInputError, NacreError, NotFoundError
+from nacre.errors import InvalidInputError, NacreError, NotFoundError, UnavailableError
 from nacre.home import home, views
 from nacre.home.change import PlaceRequest
 from nacre.serve import catalogue, mcp_arguments
@@ -464,8 +466,8 @@ class HomeCalls:
 def load_operations(*, everything: bool) -> None:
     """Load the types of the tools' operations in advance."""
     for offer in offered(everything=everything):
-        for name in offer.operations:
-            _ = catalogue.CATALOGUE[name].request, catalogue.CATALOGUE[name].result
+        for operation in filter(None, map(catalogue.CATALOGUE.get, offer.operations)):
+            _ = operation.request, operation.result
 
 
 def _run(home: Home, entry: Operation, request: Any) -> Any:
@@ -674,6 +676,14 @@ def _failed(failure: dict[str, Any], *, structured: bool) -> dict[str, Any]:
     if structured:
         result["structuredContent"] = {"text": in_json(failure), "error": failure["error"]}
     return result
+
+
+def plugin_tool(action: str) -> Callable[[Desk, Any], str]:
+    """Return a plugin's function for an action of a tool. Raises UnavailableError if it is not installed."""
+    function: Callable[[Desk, Any], str] | None = load_usable_plugins(TOOLS).get(action)
+    if function is None:
+        raise UnavailableError("nacre-code is not installed", hint=install_hint("code"))
+    return function
 
 
 def _function(offer: Offer) -> Callable[[Desk, Any], str]:

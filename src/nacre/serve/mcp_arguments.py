@@ -13,7 +13,6 @@ import msgspec
 from msgspec import Meta
 
 from nacre.base.bounds import bounds_of
-from nacre.code.ask import CodeRequest
 from nacre.learn import requests
 from nacre.memories.decision import ListRequest, RetireRequest, StoreRequest
 from nacre.memories.graph import (
@@ -349,7 +348,17 @@ class Graph(_Arguments):
         ]
         | None
     ) = None
-    name: Annotated[str, bounds_of(CodeRequest, "name")] | None = None
+    name: (
+        Annotated[
+            str,
+            Meta(
+                description="A symbol (pay, Order.pay, src/orders.py#Order.pay) or a file.",
+                min_length=1,
+                max_length=500,
+            ),
+        ]
+        | None
+    ) = None
     symbol: (
         Annotated[str, Meta(description="For impact: a symbol of the file.", max_length=500)] | None
     ) = None

@@ -32,12 +32,12 @@ from nacre.serve.mcp import (
     indented,
     origin_of,
     page_of,
+    plugin_tool,
     said_in,
     short_id,
     short_session,
     title_of,
 )
-from nacre.serve.mcp_tools import ask_code
 from nacre.sessions.find import ChatSearchRequest
 from nacre.values import context as contexts
 from nacre.values.memory import USUAL_STRENGTH
@@ -71,7 +71,7 @@ def graph(desk: Desk, arguments: mcp_arguments.Graph) -> str:
         "bulk_link": _bulk_link,
     }
     if arguments.action not in actions:
-        return ask_code(desk, arguments)
+        return plugin_tool(arguments.action)(desk, arguments)
     with desk.naming(_ID_HINT):
         return actions[arguments.action](desk, arguments)
 

@@ -1,4 +1,4 @@
-"""The MCP tools for administration, code, analysis, extraction, storing and retiring."""
+"""The MCP tools for administration, analysis, extraction, storing and retiring."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from nacre.base.request import Nothing
 from nacre.base.text import count, harmless, one_line, shorten
 from nacre.base.times import shown_day
-from nacre.code.ask import CallersRequest, CodeRequest, ImpactRequest, StaleRequest
 from nacre.errors import InvalidInputError, NacreError
 from nacre.home import location
 from nacre.home.views import PendingKind
@@ -25,6 +24,7 @@ from nacre.serve.mcp import (
     framed,
     indented,
     noted,
+    plugin_tool,
     short_id,
     short_session,
     title_of,
@@ -36,7 +36,6 @@ from nacre.values.session import FileChange, FileHistory, Repair, Speaker, Troub
 
 if TYPE_CHECKING:
     from nacre.care.database import Vacuumed
-    from nacre.code.ask import CodeAnswer, CodeLink, CodeMemory, StaleMemory, Staleness
     from nacre.home.views import Extracted, FixResult, Overview, PendingPage
     from nacre.memories.graph import Brief, Central, Components, Gaps
     from nacre.review.consolidate import DreamPlan
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
 
 _MAX_PROJECTS = 40
 _MAX_STEPS = 20
+_MAX_CHARACTERS = 300
 
 
 def administer(desk: Desk, arguments: mcp_arguments.Admin) -> str:
@@ -143,83 +143,6 @@ def _dream_plan(desk: Desk) -> str:
     )
 
 
-# -- Questions about code in ``memory_graph`` ------------------------------------------------------
-
-
-_MAX_NODES = 40
-_MAX_CHARACTERS = 300
-
-
-def ask_code(desk: Desk, arguments: mcp_arguments.Graph) -> str:
-    """Answer one of four questions about the code of repositories."""
-    if not (arguments.name or "").strip():
-        raise InvalidInputError(
-            f"{arguments.action} needs a name", hint="the name of a symbol, or the path of a file"
-        )
-    fields: dict[str, Any] = {
-        "name": arguments.name,
-        "near": desk.place(None).project,
-        "limit": _MAX_NODES,
-    }
-    if arguments.action == "callers":
-        request: CodeRequest = CallersRequest(**fields, depth=arguments.depth)
-    elif arguments.action == "impact":
-        request = ImpactRequest(**fields, symbol=arguments.symbol, depth=max(2, arguments.depth))
-    else:
-        request = CodeRequest(**fields)
-    answer: CodeAnswer = desk.call(f"graph-{arguments.action}", request)
-    return _answer(answer, arguments.budget)
-
-
-def _answer(answer: CodeAnswer, budget: int) -> str:
-    if answer.choices:
-        lines = [
-            f"- {harmless(node.path)}#{harmless(node.name)} ({node.kind})"
-            for node in answer.choices
-        ]
-        shown = fitting(lines, budget)
-        return framed("The name is ambiguous; use one of these:", "\n".join(lines[:shown]))
-    head = ", ".join(f"{node.path}#{node.name}".rstrip("#") for node in answer.nodes)
-    blocks = [*map(_memory, answer.memories), *map(_link, answer.links)]
-    shown = fitting(blocks, budget)
-    more = "There is more." if answer.more or shown < len(blocks) else ""
-    return framed(harmless(head), "\n".join(blocks[:shown]) or "Nothing was found.", more)
-
-
-def _link(link: CodeLink) -> str:
-    name = f"#{link.node.name}" if link.node.name else ""
-    via = f" {link.via.partition('/')[2]}" if link.via else ""
-    return harmless(
-        f"- {link.node.path}{name}, line {link.line}: {link.rel}{via}{f' {link.note}' * bool(link.note)}"
-    )
-
-
-def _memory(item: CodeMemory) -> str:
-    mark = " (UNTRUSTED)" if item.memory.trust.value == "untrusted" else ""
-    text = indented(shorten(one_line(item.memory.content), _MAX_CHARACTERS))
-    return f"- memory [{short_id(item.memory.id)}] {title_of(item.memory)}{mark}\n{text}"
-
-
-def stale(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
-    """List memories whose files have changed since, the most certain first."""
-    staleness: Staleness = desk.call(
-        "graph-stale", StaleRequest(limit=arguments.limit, folder=desk.folder)
-    )
-    blocks = [_out_of_date(item) for item in staleness.memories]
-    shown = fitting(blocks, arguments.budget)
-    more = (
-        f"{staleness.total - shown} more: a higher limit or budget shows them."
-        if shown < staleness.total
-        else ""
-    )
-    text = "\n".join(blocks[:shown]) or "No session has changed a file that a memory names since."
-    return framed(text, more)
-
-
-def _out_of_date(item: StaleMemory) -> str:
-    return f"- {item.confidence:.2f} [{short_id(item.memory.id)}] {title_of(item.memory)}\n  {harmless(item.why)}"
-
-
 # -- ``memory_analyze`` ----------------------------------------------------------------------------
 
 
@@ -239,9 +162,9 @@ def analyze(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
         "reflect": _questions,
         "alike": _alike,
         "unanswered": _unanswered,
-        "stale": stale,
     }
-    return answers[arguments.about](desk, arguments)
+    answer = answers.get(arguments.about) or plugin_tool(arguments.about)
+    return answer(desk, arguments)
 
 
 def _pending(desk: Desk) -> PendingPage:

@@ -108,7 +108,6 @@ _RESOURCES = (
     _get("/graph/gaps", "graph-gaps", "found"),
     _get("/graph/components", "graph-components", "found"),
     _get("/graph/brief", "graph-brief"),
-    _get("/graph/stale", "graph-stale", "memories"),
     _get("/review", "review", "items"),
     _get("/unanswered", "unanswered", "questions"),
     _get("/log", "log", ""),

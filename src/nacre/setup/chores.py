@@ -18,7 +18,6 @@ from nacre.base import files, json
 from nacre.base.ids import to_ms
 from nacre.base.link import CHORES_LOCK, chores_folder
 from nacre.base.locks import FileLock
-from nacre.code.ask import note_stale
 from nacre.context import delivery
 from nacre.context.handoff import hand_over, hand_over_late, improve, put_away
 from nacre.context.hooks import note_share, prune_states
@@ -37,6 +36,7 @@ from nacre.learn.ingest import find_session, read_beside, read_recent, read_sess
 from nacre.learn.learn import Lessons, learn
 from nacre.memories.edit import catch_up
 from nacre.memories.store import fold_usage, session_name
+from nacre.memories.usage import note_stale
 from nacre.memories.vectors import embed_pending
 from nacre.operations import operation
 from nacre.recall.recall import feedback

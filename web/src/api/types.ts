@@ -3252,13 +3252,6 @@ export interface Operations {
   "eval-remove": [RemoveQueryRequest, SavedQuery];
   "eval": [EvaluateRequest, Array<Answer>];
   "eval-list": [QueriesRequest, Array<SavedQuery>];
-  "graph-callers": [CallersRequest, CodeAnswer];
-  "graph-importers": [CodeRequest, CodeAnswer];
-  "graph-about": [CodeRequest, CodeAnswer];
-  "graph-impact": [ImpactRequest, CodeAnswer];
-  "graph-stale": [StaleRequest, Staleness];
-  "graph-ingest-code": [IngestCodeRequest, CodeReport];
-  "graph-forget-code": [ForgetCodeRequest, ForgottenCode];
   "context": [ContextRequest, ContextBlock];
   "page-own": [OwnPageRequest, OwnPage];
   "page-write": [WritePageRequest, OwnPage];
@@ -3388,6 +3381,11 @@ export interface Operations {
   "config-set": [SetRequest, SettingView];
   "config-unset": [SettingRequest, SettingView];
   "quickstart": [Record<string, never>, QuickstartResult];
+  "graph-callers": [CallersRequest, CodeAnswer];
+  "graph-importers": [CodeRequest, CodeAnswer];
+  "graph-about": [CodeRequest, CodeAnswer];
+  "graph-impact": [ImpactRequest, CodeAnswer];
+  "graph-stale": [StaleRequest, Staleness];
   "gateway-status": [Record<string, never>, GatewayState];
   "gateway-sessions": [ChatsRequest, Array<ChatSession>];
   "gateway-session": [ChatRequest, NacreGatewayEngineChat];
@@ -3395,4 +3393,6 @@ export interface Operations {
   "gateway-pairings": [Record<string, never>, Array<Pairing>];
   "gateway-pair": [PairRequest, Paired];
   "gateway-unpair": [UnpairRequest, boolean];
+  "graph-ingest-code": [IngestCodeRequest, CodeReport];
+  "graph-forget-code": [ForgetCodeRequest, ForgottenCode];
 }

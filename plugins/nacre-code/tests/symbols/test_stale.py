@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nacre.code.ask import confidence_of
+from nacre_code.ask import confidence_of
 from tests.cli.conftest import Nacre, said, write_transcript
 
 MEMORY = """---

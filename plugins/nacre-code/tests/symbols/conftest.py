@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from tests.cli.conftest import nacre, process
+from tests.storage.conftest import database
 
-__all__ = ["nacre", "process"]
+__all__ = ["database", "nacre", "process"]

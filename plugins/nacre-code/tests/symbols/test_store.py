@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from nacre.store.code import CodeGraph, CodeMentions, Mention, NewFile, NewSymbol, Symbol
 from nacre.store.schema import Database
 from nacre.store.sessions import DeedIndex
 from nacre.values.session import Action, ToolCall
+from nacre_code.store import CodeGraph, CodeMentions, Mention, NewFile, NewSymbol, Symbol
 from tests.storage.made import DAY, NOON, an_id, memory, numbers, put, retired, said, turn
 
 

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nacre.code.ask import (
+from nacre.hosts import files
+from nacre_code.ask import (
     CLASS_KINDS,
     INNER_KINDS,
     LANGUAGES,
@@ -25,7 +26,6 @@ from nacre.code.ask import (
     Facts,
     Import,
 )
-from nacre.hosts import files
 
 _MAX_DEPTH = 8
 _CONFIG_NAMES = ("tsconfig.json", "jsconfig.json")

@@ -25,7 +25,13 @@ import msgspec
 
 from nacre.base import json
 from nacre.base.lazy import Module, load
-from nacre.code.ask import (
+from nacre.errors import InvalidInputError, NotFoundError
+from nacre.home.change import known_or_named, project_called
+from nacre.home.home import Home
+from nacre.home.location import projects
+from nacre.operations import operation
+from nacre.values.reports import OnProgress, Progress
+from nacre_code.ask import (
     CLASS_KINDS,
     INNER_KINDS,
     LANGUAGES,
@@ -48,7 +54,7 @@ from nacre.code.ask import (
     require_parsers,
     toplevel,
 )
-from nacre.code.languages import (
+from nacre_code.languages import (
     NAME_CHARACTERS,
     CFamily,
     Ecma,
@@ -61,14 +67,8 @@ from nacre.code.languages import (
     line_of,
     text_of,
 )
-from nacre.code.resolution import Edge, Resolution
-from nacre.errors import InvalidInputError, NotFoundError
-from nacre.home.change import known_or_named, project_called
-from nacre.home.home import Home
-from nacre.home.location import projects
-from nacre.operations import operation
-from nacre.store.code import CodeProject, NewFile, NewSymbol
-from nacre.values.reports import OnProgress, Progress
+from nacre_code.resolution import Edge, Resolution
+from nacre_code.store import CodeGraph, CodeProject, NewFile, NewSymbol
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -422,7 +422,7 @@ def _hand_over(done: queue.Queue[Read | None], over: threading.Event, result: Re
 
 
 def _start_worker(root: Path) -> Popen[bytes]:
-    script = f"import sys; sys.path[:] = {sys.path!a}; from nacre.code.ingest import main; main()"
+    script = f"import sys; sys.path[:] = {sys.path!a}; from nacre_code.ingest import main; main()"
     # In its own group, because Ctrl-C is for the parent, which then ends this process.
     process = Popen(
         [sys.executable, "-P", "-c", script],
@@ -485,8 +485,8 @@ def ingest_code(
         raise NotFoundError(f"{folder} is not a folder", hint="give the folder of a repository")
     root = toplevel(folder, home.settings.environ)
     project = _project_name(home, request.project, root)
-    former = home.code.find(project)
-    opened = home.code.begin(project, str(root), home.now())
+    former = CodeGraph(home.database).find(project)
+    opened = CodeGraph(home.database).begin(project, str(root), home.now())
     listing = list_code(root, home.settings.environ, request.max_files)
     tally = _Tally(files=len(listing.code), left_out=listing.left_out)
     changed = _find_changed(home, opened, root, listing, tally, is_forced=request.force)
@@ -501,8 +501,10 @@ def ingest_code(
     )
     if changed or tally.removed or not is_whole:
         _resolve_edges(home, opened, root, listing, on_progress)
-    symbols, edges = home.code.counts(opened.row)
-    languages = Counter(language_of(path) or "" for path in home.code.hashes(opened.row))
+    symbols, edges = CodeGraph(home.database).counts(opened.row)
+    languages = Counter(
+        language_of(path) or "" for path in CodeGraph(home.database).hashes(opened.row)
+    )
     return CodeReport(
         project,
         str(root),
@@ -524,8 +526,8 @@ def ingest_code(
 @operation("graph-forget-code", writes=True, owners=True, command="graph forget-code")
 def forget_code(home: Home, request: ForgetCodeRequest) -> ForgottenCode:
     """Forget the code of a project. Its files are not changed."""
-    known = home.code.find(request.project)
-    home.code.forget(request.project)
+    known = CodeGraph(home.database).find(request.project)
+    CodeGraph(home.database).forget(request.project)
     return ForgottenCode(request.project, known is not None)
 
 
@@ -544,7 +546,7 @@ def _find_changed(
     home: Home, opened: CodeProject, root: Path, listing: Listing, tally: _Tally, *, is_forced: bool
 ) -> list[tuple[str, bytes]]:
     """Return new and changed files with their hashes. Delete missing files from the index."""
-    known = home.code.hashes(opened.row)
+    known = CodeGraph(home.database).hashes(opened.row)
     changed: list[tuple[str, bytes]] = []
     gone = known.keys() - set(listing.code)
     for path in listing.code:
@@ -559,7 +561,7 @@ def _find_changed(
         else:
             changed.append((path, digest))
     if gone:
-        home.code.drop(opened.row, [known[path][0] for path in sorted(gone)])
+        CodeGraph(home.database).drop(opened.row, [known[path][0] for path in sorted(gone)])
         tally.removed = len(gone)
     return changed
 
@@ -594,12 +596,12 @@ def _read_files(
 
 
 def _store_files(home: Home, opened: CodeProject, waiting: list[NewFile], tally: _Tally) -> None:
-    known = home.code.hashes(opened.row)
+    known = CodeGraph(home.database).hashes(opened.row)
     former = [known[file.path][0] for file in waiting if file.path in known]
     with home.database.transaction():
         if former:
-            home.code.drop(opened.row, former)
-        home.code.put(opened.row, waiting)
+            CodeGraph(home.database).drop(opened.row, former)
+        CodeGraph(home.database).put(opened.row, waiting)
     tally.read += len(waiting)
     waiting.clear()
 
@@ -644,7 +646,7 @@ def _resolve_edges(
     home: Home, opened: CodeProject, root: Path, listing: Listing, on_progress: OnProgress | None
 ) -> None:
     """Resolve all edges of a project again, because a new or removed definition affects names in other files."""
-    files = home.code.facts(opened.row)
+    files = CodeGraph(home.database).facts(opened.row)
     manifests = {
         path: (read_file(root, path) or b"").decode("utf-8", "replace")
         for path in listing.manifests
@@ -656,7 +658,7 @@ def _resolve_edges(
     ]
     resolution = Resolution(without_calls, manifests)
     rows = [row for row, _, _ in files]
-    symbols = home.code.symbol_rows(opened.row)
+    symbols = CodeGraph(home.database).symbol_rows(opened.row)
 
     def row_of(node: tuple[int, int]) -> int:
         number, place = node
@@ -675,7 +677,7 @@ def _resolve_edges(
                     edges.append((row_of(edge.target), edge.rel, row_of(edge.source), edge.line))
                 else:
                     outside.append((edge.module, rows[number], edge.line))
-        home.code.link([rows[number] for number in numbers], edges, outside)
+        CodeGraph(home.database).link([rows[number] for number in numbers], edges, outside)
         if on_progress:
             on_progress(Progress("linking", numbers.stop, len(rows)))
-    home.code.mark_linked(opened.row)
+    CodeGraph(home.database).mark_linked(opened.row)

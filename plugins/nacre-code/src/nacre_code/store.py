@@ -55,7 +55,7 @@ class NewSymbol:
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
-    """A file to store. ``facts`` are packed by :mod:`nacre.code.ask`."""
+    """A file to store. ``facts`` are packed by :mod:`nacre_code.ask`."""
 
     path: str
     language: str

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from nacre.code.ingest import read_code
-from tests.cli.conftest import Nacre
-from tests.symbols.repositories import SAMPLES
+from nacre_code.ingest import read_code
+from symbols.repositories import SAMPLES
+from tests.cli.conftest import SOURCE, Nacre
 
 RELATIONS = ("calls", "imports", "inherits")
 EDGES = """
@@ -22,7 +22,6 @@ SELECT e.rel, sf.path || iif(s.qualified = '', '', '#' || s.qualified) || ' -> '
 FROM code_edges e JOIN code_symbols s ON s.row = e.source JOIN code_files sf ON sf.row = s.file
     JOIN code_symbols t ON t.row = e.target JOIN code_files tf ON tf.row = t.file
 """
-SOURCE = Path(__file__).parents[2] / "src" / "nacre"
 
 
 def stored_edges() -> dict[str, set[str]]:
@@ -66,7 +65,7 @@ def calls_by_ast(source: str) -> set[tuple[str, str]]:
 def test_calls_of_python_are_those_that_its_own_parser_finds() -> None:
     expected: set[tuple[str, str, str]] = set()
     found: set[tuple[str, str, str]] = set()
-    for path in sorted(SOURCE.glob("recall/*.py")):
+    for path in sorted(SOURCE.glob("nacre/recall/*.py")):
         source = path.read_text(encoding="utf-8")
         facts = read_code("python", source.encode())
         names = [one.qualified for one in facts.definitions]

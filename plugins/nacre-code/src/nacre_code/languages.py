@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from nacre.code.ask import Import
+from nacre_code.ask import Import
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from symbols.repositories import ALIASES, PYTHON
 from tests.cli.conftest import Nacre
-from tests.symbols.repositories import ALIASES, PYTHON
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 

@@ -28,10 +28,10 @@ from nacre.home import home, location
 from nacre.memories import edit, store
 from nacre.memories.graph import CODE, Limit
 from nacre.operations import operation
-from nacre.store import code
 from nacre.values import review
 from nacre.values.memory import Memory
 from nacre.vault import git
+from nacre_code import store as code
 
 if TYPE_CHECKING:
     from tree_sitter import Parser, Query
@@ -163,8 +163,8 @@ def catch_up_mentions(home: home.Home) -> None:
     if home.database.unwritable:
         return
     with suppress(UnavailableError):  # another process writes, or the disk is full
-        while memories := home.code_mentions.unread(_MEMORIES_PER_BATCH):
-            home.code_mentions.put(
+        while memories := code.CodeMentions(home.database).unread(_MEMORIES_PER_BATCH):
+            code.CodeMentions(home.database).put(
                 (memory, list(mentions(f"{subject}\n{content}")))
                 for memory, subject, content in memories
             )
@@ -455,14 +455,18 @@ def matching_symbols(symbols: Sequence[code.Symbol], written: str) -> list[code.
 
 def _symbols(home: home.Home, name: str, project: str | None) -> list[code.Symbol]:
     parts = symbol_parts(name.split("(")[0])
-    return matching_symbols(home.code.named(parts[-1], project), ".".join(parts)) if parts else []
+    return (
+        matching_symbols(code.CodeGraph(home.database).named(parts[-1], project), ".".join(parts))
+        if parts
+        else []
+    )
 
 
 def _files(home: home.Home, path: str, project: str | None) -> list[code.Symbol]:
     plain = path.replace("\\", "/").removeprefix("./")
     matches = [
         file
-        for file in home.code.files_named(plain.rsplit("/", 1)[-1], project)
+        for file in code.CodeGraph(home.database).files_named(plain.rsplit("/", 1)[-1], project)
         if have_same_ending(file.path, plain)
     ]
     exact = [file for file in matches if file.path == plain]
@@ -476,7 +480,7 @@ def _name_parts(symbol: code.Symbol) -> list[str]:
 
 
 def _hint(home: home.Home) -> str:
-    projects = [project for project, *_ in home.code.projects()]
+    projects = [project for project, *_ in code.CodeGraph(home.database).projects()]
     if not projects:
         return "run nacre graph ingest-code to read this folder's repository"
     return f"projects with code: {', '.join(projects[:5])}; nacre graph ingest-code reads new code"
@@ -593,7 +597,7 @@ def callers(home: home.Home, request: CallersRequest) -> CodeAnswer:
 def importers(home: home.Home, request: CodeRequest) -> CodeAnswer:
     """Return the files that import a file, a module or a library. Raises NotFoundError."""
     name = request.name.strip()
-    outside = home.code.importers(name, request.project, request.limit + 1)
+    outside = code.CodeGraph(home.database).importers(name, request.project, request.limit + 1)
     outside = [item for item in outside if item[0].project == request.near] or outside
     symbols = find_files(home, name, request.project, request.near)
     if outside and not is_path(name):  # a library is not a file whose path ends with its name
@@ -639,7 +643,7 @@ def impact(home: home.Home, request: ImpactRequest) -> CodeAnswer:
     if len(symbols) > 1:
         return _ambiguous(name, symbols)
     start = (
-        home.code.beside(symbols[0])
+        code.CodeGraph(home.database).beside(symbols[0])
         if symbols[0].kind == code.FILE
         else _with_members(home, symbols[0])
     )
@@ -674,9 +678,9 @@ def _ambiguous(name: str, symbols: Sequence[code.Symbol]) -> CodeAnswer:
 
 def _with_members(home: home.Home, symbol: code.Symbol) -> list[code.Symbol]:
     return (
-        [symbol, *home.code.beside(symbol)]
+        [symbol, *code.CodeGraph(home.database).beside(symbol)]
         if symbol.kind != code.FILE
-        else home.code.beside(symbol)
+        else code.CodeGraph(home.database).beside(symbol)
     )
 
 
@@ -690,14 +694,14 @@ def _walk(
     ring = list(reached)
     steps: list[tuple[int, str, int, int, int]] = []
     for distance in range(1, depth + 1):
-        edges = home.code.edges(ring, rels)
+        edges = code.CodeGraph(home.database).edges(ring, rels)
         fresh = [
             (target, rel, source, line, distance)
             for target, rel, source, line in edges
             if source not in reached
         ]
         ring = list(dict.fromkeys(source for _, _, source, _, _ in fresh))[:_MAX_NODES]
-        reached |= home.code.of_rows(ring)
+        reached |= code.CodeGraph(home.database).of_rows(ring)
         steps += [step for step in fresh if step[2] in reached]
         if not ring or len(reached) >= _MAX_NODES:
             break
@@ -726,7 +730,7 @@ def _memories_of(home: home.Home, symbols: Sequence[code.Symbol]) -> list[CodeMe
         by_key[key_of(symbol.path if symbol.kind == code.FILE else symbol.qualified)].append(symbol)
     named: dict[str, dict[str, code.Symbol]] = defaultdict(dict)
     project = symbols[0].project if symbols else ""
-    for mention, memory in home.code_mentions.ending(
+    for mention, memory in code.CodeMentions(home.database).ending(
         list(by_key)[:_MAX_KEYS], project, _MAX_MENTIONS
     ):
         for symbol in by_key[mention.key]:
@@ -754,10 +758,13 @@ def _refers_to(home: home.Home, written: str, symbol: code.Symbol) -> bool:
     if symbol.kind == code.FILE:
         if not have_same_ending(symbol.path, written):
             return False
-        candidates = home.code.files_named(written.rsplit("/", 1)[-1], symbol.project)
+        candidates = code.CodeGraph(home.database).files_named(
+            written.rsplit("/", 1)[-1], symbol.project
+        )
         return sum(have_same_ending(candidate.path, written) for candidate in candidates) == 1
     candidates = matching_symbols(
-        home.code.named(symbol.qualified.rsplit(".", 1)[-1], symbol.project), written
+        code.CodeGraph(home.database).named(symbol.qualified.rsplit(".", 1)[-1], symbol.project),
+        written,
     )
     return [candidate.row for candidate in candidates] == [symbol.row]
 
@@ -996,9 +1003,9 @@ def stale(home: home.Home, request: StaleRequest) -> Staleness:
     if request.memory:
         memories = [store.get(home, request.memory)]
     else:
-        ids = home.code_mentions.with_paths(request.project, MAX_MEMORIES)
+        ids = code.CodeMentions(home.database).with_paths(request.project, MAX_MEMORIES)
         memories = list(home.memories.rows_of(ids).values())
-    mentions_by_memory = home.code_mentions.within([memory.id for memory in memories])
+    mentions_by_memory = code.CodeMentions(home.database).within([memory.id for memory in memories])
     confirmed = home.reviews.stale_kept()
     assessed = (
         _assess(home, memory, mentions_by_memory[memory.id], request, confirmed.get(memory.id))
@@ -1009,14 +1016,13 @@ def stale(home: home.Home, request: StaleRequest) -> Staleness:
     return Staleness(tuple(outdated[: request.limit]), len(memories), len(outdated))
 
 
-def note_stale(home: home.Home) -> int:
-    """Mark memories that may be out of date, for contexts and the review queue, and return their
-    number.
+def note_stale(home: home.Home) -> None:
+    """Mark memories that may be out of date, for contexts and the review queue.
 
     Nothing is marked if nothing can be written.
     """
     if home.database.unwritable:
-        return 0
+        return
     memories = stale(home, StaleRequest(limit=MAX_MEMORIES)).memories
     marked = [
         (item.memory.id, item.confidence, item.why)
@@ -1029,7 +1035,6 @@ def note_stale(home: home.Home) -> int:
         for memory, confidence, why in marked:
             if confidence >= review.LEAST_REVIEWED:
                 home.reviews.add(memory, review.Reason.STALE, why, at, once=True)
-    return len(marked)
 
 
 def confidence_of(sessions: int, lag_days: float, symbols: int, missing: int) -> float:
@@ -1092,7 +1097,9 @@ def _changes_since(
             if have_same_ending(touched, path):
                 rows[row] = path
     changes: dict[str, list[tuple[int, datetime, int]]] = defaultdict(list)
-    for row, session, began, last, count in home.code.edits(list(rows), since, memory.project):
+    for row, session, began, last, count in code.CodeGraph(home.database).edits(
+        list(rows), since, memory.project
+    ):
         if began is None or began > stated:
             changes[rows[row]].append((session, last, count))
     return changes
@@ -1146,7 +1153,7 @@ def _working_tree(home: home.Home, memory: Memory, folder: str | None) -> Path |
     """
     if memory.project is None:
         return None
-    project = home.code.find(memory.project)
+    project = code.CodeGraph(home.database).find(memory.project)
     if project and os.path.isdir(project.root):
         return Path(project.root)
     if (

@@ -1,0 +1,279 @@
+"""The commands of ``nacre graph`` on the code of repositories and the memories that mention it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nacre.base import text
+from nacre.cli import output
+from nacre.cli.command import Paper, Run, bold, command, dim, joined
+from nacre.cli.operations import ask, perform, place_of
+from nacre.cli.options import (
+    Decorator,
+    Function,
+    argument,
+    count,
+    find_project,
+    kind_span,
+    option,
+    options,
+    short_id,
+)
+from nacre.errors import NotFoundError
+from nacre.values.codec import plain
+
+if TYPE_CHECKING:
+    from nacre_code.ask import (
+        CodeAnswer,
+        CodeLink,
+        CodeMemory,
+        CodeNode,
+        CodeReport,
+        ForgottenCode,
+        Staleness,
+    )
+
+_WORDS = 160
+
+
+def _narrowed(operation: str, *names: str) -> Decorator:
+    """Options of some fields, ``--project`` and ``--limit``."""
+
+    def decorate(function: Function) -> Function:
+        function = option(operation, "limit", "--limit", "-n")(function)
+        function = option(
+            operation, "project", help="Only this project; . is the one of this folder."
+        )(function)
+        return options(operation, *names)(function)
+
+    return decorate
+
+
+@command(
+    "ingest-code",
+    examples=["nacre graph ingest-code", "nacre graph ingest-code ~/code/shop --project shop"],
+)
+@click.argument("path", default=".", type=click.Path(exists=True, file_okay=False))
+@options("graph-ingest-code", "project", "force", "max_files", "seconds")
+@click.pass_obj
+def ingest_code(run: Run, /, path: str, **asked: Any) -> None:
+    """Read a repository's symbols, calls, imports and base classes.
+
+    Reads the whole repository that contains PATH, except what git ignores; later only files that changed. It stores
+    names, paths and line numbers, but no contents, and runs none of the code. Languages: Python, JavaScript,
+    TypeScript, Go, Rust, Java, C, C++.
+    """
+    with output.shown(run) as notify:
+        report: CodeReport = perform(
+            run, "graph-ingest-code", notify, folder=str(Path(path).resolve()), **asked
+        )
+    if report.failed:
+        run.warnings.append(
+            f"{count(len(report.failed), 'file')} could not be parsed: {', '.join(report.failed[:3])}"
+        )
+    if report.left_out:
+        run.warnings.append(
+            f"{count(report.left_out, 'file')} left out: --max-files or --seconds reads more"
+        )
+    run.answer(plain(report), lambda paper: _render_report(paper, report))
+
+
+@command(
+    "forget-code", examples=["nacre graph forget-code shop", "nacre graph forget-code . --json"]
+)
+@argument("graph-forget-code", "project")
+@click.pass_obj
+def forget_code(run: Run, project: str) -> None:
+    """Remove a project's code index; its files are kept."""
+    name = find_project(run, project)
+    done: ForgottenCode = perform(run, "graph-forget-code", project=name)
+    told = "Forgot the code of" if done.was_there else "No code was known of"
+    run.answer(plain(done), lambda paper: paper.line(f"{told} {done.project}."))
+
+
+@command(
+    "callers",
+    examples=[
+        "nacre graph callers Order.pay",
+        "nacre graph callers src/shop/orders.py#place --depth 3",
+    ],
+)
+@argument("graph-callers", "name")
+@_narrowed("graph-callers", "depth")
+@click.pass_obj
+def callers(run: Run, /, name: str, **asked: Any) -> None:
+    """List the callers of a symbol.
+
+    NAME is as you write it: place, Order.pay, shop.orders.place, src/shop/orders.py#place. Where several symbols match,
+    they are listed instead. For a class, calls of its methods and its subclasses are listed, too.
+    """
+    _show(run, "graph-callers", "No code that was read calls it.", name=name, **asked)
+
+
+@command(
+    "importers",
+    examples=["nacre graph importers src/shop/stock.py", "nacre graph importers requests"],
+)
+@argument("graph-importers", "name", metavar="FILE|MODULE")
+@_narrowed("graph-importers")
+@click.pass_obj
+def importers(run: Run, /, name: str, **asked: Any) -> None:
+    """List the files that import a file, a module or a library."""
+    _show(run, "graph-importers", "No code that was read imports it.", name=name, **asked)
+
+
+@command(
+    "about", examples=["nacre graph about Order.pay", "nacre graph about src/shop/orders.py --json"]
+)
+@argument("graph-about", "name", metavar="NAME|FILE")
+@_narrowed("graph-about")
+@click.pass_obj
+def about(run: Run, /, name: str, **asked: Any) -> None:
+    """List the memories that mention a symbol or a file."""
+    _show(run, "graph-about", "No memory names it.", name=name, **asked)
+
+
+@command(
+    "impact",
+    examples=[
+        "nacre graph impact src/shop/orders.py",
+        "nacre graph impact src/shop/orders.py Order.pay --depth 5",
+    ],
+)
+@argument("graph-impact", "name", metavar="FILE")
+@argument("graph-impact", "symbol", required=False)
+@_narrowed("graph-impact", "depth")
+@click.pass_obj
+def impact(run: Run, /, name: str, **asked: Any) -> None:
+    """Show what a change to a file affects, in code and in memories.
+
+    Lists the symbols that call or inherit from those in FILE, the files that import it, their callers in turn, and the
+    memories that mention any of them. With SYMBOL, only the callers of that symbol.
+    """
+    _show(run, "graph-impact", "No code that was read depends on it.", name=name, **asked)
+
+
+@command("stale", examples=["nacre graph stale", "nacre graph stale --project . --days 90 --json"])
+@_narrowed("graph-stale", "days")
+@click.pass_obj
+def stale(run: Run, /, project: str | None, **asked: Any) -> None:
+    """List memories that may be out of date, since files they name changed.
+
+    Counts sessions that changed the files and began after a memory was last stated. Where the files still contain the
+    names of code in the memory, the probability is lower; they are looked up in the folder whose code was read, else
+    in this one.
+    """
+    found: Staleness = ask(
+        run, "graph-stale", project=find_project(run, project), folder=str(Path.cwd()), **asked
+    )
+    run.answer(found, lambda paper: _render_stale(paper, found, asked["days"]))
+
+
+def _render_stale(paper: Paper, found: Staleness, days: int) -> None:
+    if not found.memories:
+        looked = count(found.looked_at, "memory names a file", "memories name files")
+        paper.line(
+            f"Nothing seems out of date: {looked}, and in the last {count(days, 'day')} no session changed one of them."
+        )
+        return
+    for memory in found.memories:
+        paper.line(
+            f"{memory.confidence:.2f}  ", text.shorten(memory.memory.content, _WORDS), hang=6
+        )
+        paper.line(dim(joined((short_id(memory.memory), memory.why))), indent=6)
+    if found.total > len(found.memories):
+        paper.line(dim(f"{found.total - len(found.memories):,} more: --limit shows them"))
+
+
+def _show(run: Run, operation: str, nothing: str, project: str | None, **asked: Any) -> None:
+    near = None
+    with suppress(NotFoundError):
+        near = place_of(run, ".").project
+    found: CodeAnswer = ask(run, operation, project=find_project(run, project), near=near, **asked)
+    run.answer(found, lambda paper: _render(paper, found, nothing))
+
+
+def _render(paper: Paper, found: CodeAnswer, nothing: str) -> None:
+    if found.choices:
+        paper.line(bold(f"{found.asked} matches several symbols:"))
+        several = len({node.project for node in found.choices}) > 1
+        for node in found.choices:
+            facts = joined((node.kind, node.project if several else ""))
+            paper.line(_place(node), "  ", dim(facts), indent=2, hang=2)
+        paper.line(
+            dim(
+                "repeat the command with one of these names"
+                + ("; there are more" if found.more else "")
+            )
+        )
+        return
+    for node in found.nodes:
+        paper.line(
+            bold(_place(node)),
+            "  ",
+            dim(joined((node.kind, f"line {node.line}" if node.name else ""))),
+        )
+    if not found.links and not found.memories:
+        paper.line(nothing)
+    for link in found.links:
+        _render_link(paper, link, found.nodes)
+    if found.memories:
+        paper.heading("Memories that mention it")
+        for memory in found.memories:
+            _render_memory(paper, memory)
+    if found.more:
+        paper.line(dim("more: --limit shows them"))
+
+
+def _render_link(paper: Paper, link: CodeLink, asked: Sequence[CodeNode]) -> None:
+    is_asked = not link.via or link.via in {node.id for node in asked}
+    via = (
+        ""
+        if is_asked or not link.via
+        else link.via.partition("#")[2] or link.via.rpartition("/")[2]
+    )
+    where = f"{link.node.path}:{link.line}"
+    name = f"  {link.node.name}" if link.node.name else ""
+    told = joined((f"{link.rel} {via}".strip(), link.note))
+    paper.line(where, name, "  ", dim(told), indent=2 * link.depth, hang=2)
+
+
+def _render_memory(paper: Paper, memory: CodeMemory) -> None:
+    facts = joined(
+        (
+            kind_span(memory.memory.kind).text,
+            short_id(memory.memory),
+            f"names {', '.join(memory.names[:3])}",
+        )
+    )
+    if memory.memory.trust.value == "untrusted":
+        paper.framed(text.shorten(memory.memory.content, _WORDS), "from outside", indent=2)
+    else:
+        paper.line(text.shorten(memory.memory.content, _WORDS), indent=2, hang=2)
+    paper.line(dim(facts), indent=4)
+
+
+def _place(node: CodeNode) -> str:
+    return f"{node.path}#{node.name}" if node.name else node.path
+
+
+def _render_report(paper: Paper, report: CodeReport) -> None:
+    paper.line(bold(report.project), "  ", dim(report.root))
+    languages = ", ".join(f"{name} {number:,}" for name, number in report.languages.items())
+    known = f"{count(report.symbols, 'symbol')} and {count(report.edges, 'edge')}"
+    paper.line(
+        f"{known} in {count(sum(report.languages.values()), 'file')}{f' ({languages})' * bool(languages)}"
+    )
+    told = (
+        f"{report.read:,} read",
+        f"{report.unchanged:,} unchanged" if report.unchanged else "",
+        f"{report.removed:,} gone" if report.removed else "",
+        f"{report.skipped:,} skipped" if report.skipped else "",
+        f"{report.seconds:.1f} s",
+    )
+    paper.line(dim(joined(told)))

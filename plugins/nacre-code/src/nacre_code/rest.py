@@ -1,0 +1,7 @@
+"""The REST resource of the operations on code."""
+
+from __future__ import annotations
+
+from nacre.serve.rest import Resource
+
+RESOURCES = (Resource("GET", "/graph/stale", "graph-stale", rows="memories"),)

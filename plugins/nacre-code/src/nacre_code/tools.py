@@ -1,0 +1,87 @@
+"""The actions of MCP tools on code: four of ``memory_graph``, and one of ``memory_analyze``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nacre.base.text import harmless, one_line, shorten
+from nacre.errors import InvalidInputError
+from nacre.serve.mcp import Desk, fitting, framed, indented, short_id, title_of
+from nacre_code.ask import CallersRequest, CodeRequest, ImpactRequest, StaleRequest
+
+if TYPE_CHECKING:
+    from nacre.serve import mcp_arguments
+    from nacre_code.ask import CodeAnswer, CodeLink, CodeMemory, StaleMemory, Staleness
+
+_MAX_NODES = 40
+_MAX_CHARACTERS = 300
+
+
+def ask_code(desk: Desk, arguments: mcp_arguments.Graph) -> str:
+    """Answer one of four questions about the code of repositories."""
+    if not (arguments.name or "").strip():
+        raise InvalidInputError(
+            f"{arguments.action} needs a name", hint="the name of a symbol, or the path of a file"
+        )
+    fields: dict[str, Any] = {
+        "name": arguments.name,
+        "near": desk.place(None).project,
+        "limit": _MAX_NODES,
+    }
+    if arguments.action == "callers":
+        request: CodeRequest = CallersRequest(**fields, depth=arguments.depth)
+    elif arguments.action == "impact":
+        request = ImpactRequest(**fields, symbol=arguments.symbol, depth=max(2, arguments.depth))
+    else:
+        request = CodeRequest(**fields)
+    answer: CodeAnswer = desk.call(f"graph-{arguments.action}", request)
+    return _answer(answer, arguments.budget)
+
+
+def _answer(answer: CodeAnswer, budget: int) -> str:
+    if answer.choices:
+        lines = [
+            f"- {harmless(node.path)}#{harmless(node.name)} ({node.kind})"
+            for node in answer.choices
+        ]
+        shown = fitting(lines, budget)
+        return framed("The name is ambiguous; use one of these:", "\n".join(lines[:shown]))
+    head = ", ".join(f"{node.path}#{node.name}".rstrip("#") for node in answer.nodes)
+    blocks = [*map(_memory, answer.memories), *map(_link, answer.links)]
+    shown = fitting(blocks, budget)
+    more = "There is more." if answer.more or shown < len(blocks) else ""
+    return framed(harmless(head), "\n".join(blocks[:shown]) or "Nothing was found.", more)
+
+
+def _link(link: CodeLink) -> str:
+    name = f"#{link.node.name}" if link.node.name else ""
+    via = f" {link.via.partition('/')[2]}" if link.via else ""
+    return harmless(
+        f"- {link.node.path}{name}, line {link.line}: {link.rel}{via}{f' {link.note}' * bool(link.note)}"
+    )
+
+
+def _memory(item: CodeMemory) -> str:
+    mark = " (UNTRUSTED)" if item.memory.trust.value == "untrusted" else ""
+    text = indented(shorten(one_line(item.memory.content), _MAX_CHARACTERS))
+    return f"- memory [{short_id(item.memory.id)}] {title_of(item.memory)}{mark}\n{text}"
+
+
+def stale(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
+    """List memories whose files have changed since, the most certain first."""
+    staleness: Staleness = desk.call(
+        "graph-stale", StaleRequest(limit=arguments.limit, folder=desk.folder)
+    )
+    blocks = [_out_of_date(item) for item in staleness.memories]
+    shown = fitting(blocks, arguments.budget)
+    more = (
+        f"{staleness.total - shown} more: a higher limit or budget shows them."
+        if shown < staleness.total
+        else ""
+    )
+    text = "\n".join(blocks[:shown]) or "No session has changed a file that a memory names since."
+    return framed(text, more)
+
+
+def _out_of_date(item: StaleMemory) -> str:
+    return f"- {item.confidence:.2f} [{short_id(item.memory.id)}] {title_of(item.memory)}\n  {harmless(item.why)}"
