@@ -112,9 +112,7 @@ COMMANDS = {
     "graph-invalidate": "graph unlink {memory} related_to {other} --at today",
     "graph-unlink": "graph unlink {memory} builds_on {other}",
     "graph-unlink-origin": "graph unlink --origin reflect --yes",
-    "graph-central": "graph central",
     "graph-gaps": "graph gaps",
-    "graph-components": "graph components",
     "graph-brief": "graph brief",
     "reflect": "review reflect",
     "reflect-answer": "review reflect {memory}+{memory} --skip",
@@ -208,6 +206,7 @@ def _no_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
 WITHOUT_COMMAND = {
     *("get", "page", "extract", "overview"),  # other commands show more
     *("hook", "context-given", "flush"),  # for hooks
+    *("graph-central", "graph-components"),  # for agents and the dashboard
     *("graph-map", "today", "activity", "hosts", "hosts-preview"),  # for the dashboard
     *("remote-changes", "remote-versions", "remote-push", "remote-turns"),  # for other homes
 }

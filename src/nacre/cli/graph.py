@@ -1,4 +1,4 @@
-"""``nacre graph central | gaps | components | brief``: what the links of all memories say."""
+"""``nacre graph``: links between memories, and their analyses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nacre.cli.command import Group, Paper, Run, Span, bold, cells, command, cut, dim, joined
+from nacre.cli.command import Group, Paper, Run, Span, bold, cells, cut, dim, joined
 from nacre.cli.hits import link_facts
 from nacre.cli.operations import SAID_DAY, ask, perform
 from nacre.cli.options import (
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
     from nacre.memories.graph import (
         Brief,
-        Central,
-        Component,
-        Components,
         Gaps,
         Hop,
         LinkChange,
@@ -41,19 +38,27 @@ if TYPE_CHECKING:
     )
 
 
-@command(
-    "central",
-    examples=["nacre graph central", "nacre graph central --project acme-billing --limit 20"],
+@click.group(
+    "graph",
+    cls=Group,
+    places={"edges": "review:edges"},
+    extras=dict.fromkeys(
+        ("about", "callers", "forget-code", "impact", "importers", "ingest-code", "stale"), "code"
+    ),
+    examples=[
+        "nacre graph show 5f0c2a4d",
+        "nacre graph link 5f0c2a4d depends_on 91d0a4be",
+        "nacre graph gaps",
+    ],
 )
-@options("graph-central", "limit", "project")
-@click.pass_obj
-def central(run: Run, /, **asked: Any) -> None:
-    """List the memories with the most links."""
-    found: Central = _ask(run, "graph-central", asked)
-    run.answer(found, lambda paper: _render_central(paper, found))
+def graph() -> None:
+    """Link memories, follow the links, and analyse them.
+
+    A link is stored in the front matter of the memory that it starts from, so that it survives a rebuild and a sync.
+    """
 
 
-@command(
+@graph.command(
     "gaps", examples=["nacre graph gaps", "nacre graph gaps --project acme-billing --limit 30"]
 )
 @options("graph-gaps", "limit", "project")
@@ -67,62 +72,17 @@ def gaps(run: Run, /, **asked: Any) -> None:
     run.answer(found, lambda paper: _render_gaps(paper, found))
 
 
-@command(
-    "components", examples=["nacre graph components", "nacre graph components --limit 3 --json"]
-)
-@options("graph-components", "limit", "project")
-@click.pass_obj
-def components(run: Run, /, **asked: Any) -> None:
-    """List the groups of linked memories, the largest first."""
-    found: Components = _ask(run, "graph-components", asked)
-    run.answer(found, lambda paper: _render_components(paper, found))
-
-
-@command("brief", examples=["nacre graph brief", "nacre graph brief --project acme-billing"])
+@graph.command("brief", examples=["nacre graph brief", "nacre graph brief --project acme-billing"])
 @options("graph-brief", "project")
 @click.pass_obj
 def brief(run: Run, /, **asked: Any) -> None:
     """Summarise what is remembered and how it is linked."""
     found: Brief = _ask(run, "graph-brief", asked)
-    record = {
-        "text": found.text,
-        "memories": found.memories,
-        "links": found.links,
-        "alike": found.alike,
-        "projects": found.projects,
-        "components": found.components,
-        "gaps": found.gaps,
-        "unlinked": found.unlinked,
-        "todos": found.todos,
-        "stale": found.stale,
-        "central": [item.memory.id for item in found.central],
-        "active_projects": list(found.active_projects),
-        "decisions": [decision.id for decision in found.decisions],
-    }
-    run.answer(record, lambda paper: paper.body(found.text))
+    run.answer(found, lambda paper: paper.body(found.text))
 
 
 def _ask(run: Run, operation: str, asked: dict[str, Any]) -> Any:
     return ask(run, operation, **{**asked, "project": find_project(run, asked["project"])})
-
-
-def _render_central(paper: Paper, found: Central) -> None:
-    if not found.found:
-        paper.line("No memories are linked yet; nacre graph link draws a link.")
-        return
-    rows = [
-        (
-            f"{item.degree:,}",
-            dim(short_id(item.memory)),
-            item.memory.project or "",
-            item.memory.subject,
-        )
-        for item in found.found
-    ]
-    paper.table(rows, header=("links", "id", "project", "memory"), drop=(2,))
-    paper.line(
-        dim(f"{count(found.links, 'link')} between {count(found.memories, 'memory', 'memories')}")
-    )
 
 
 def _render_gaps(paper: Paper, found: Gaps) -> None:
@@ -148,30 +108,6 @@ def _render_gaps(paper: Paper, found: Gaps) -> None:
     )
 
 
-def _render_components(paper: Paper, found: Components) -> None:
-    if not found.found:
-        paper.line("No memories are linked yet; nacre graph link draws a link.")
-        return
-    for item in found.found:
-        _component(paper, item)
-    left = found.total - len(found.found)
-    more = f"{count(left, 'more group')}; " if left else ""
-    paper.line(dim(f"{more}{count(found.alone, 'memory', 'memories')} without a link"))
-
-
-def _component(paper: Paper, component: Component) -> None:
-    paper.line(
-        bold(count(component.size, "memory", "memories")),
-        dim(f"  {count(component.links, 'link')}"),
-    )
-    for memory in component.central:
-        paper.line(dim(f"{short_id(memory)}  "), memory.subject, indent=2, hang=10)
-
-
-# ----------------------------------------------------------------------------
-# ``nacre graph``: links between memories; code and analyses have files of their own.
-
-
 _LEAST_TITLE = 24
 _KEYS = {
     "from": "source",
@@ -182,29 +118,6 @@ _KEYS = {
     "valid_to": "until",
 }
 """Other names of the fields of a link in a file: nacre's front matter, and agent-knowledge's."""
-
-
-@click.group(
-    "graph",
-    cls=Group,
-    places={
-        **{name: f"graph:{name}" for name in ("central", "gaps", "components", "brief")},
-        "edges": "review:edges",
-    },
-    extras=dict.fromkeys(
-        ("about", "callers", "forget-code", "impact", "importers", "ingest-code", "stale"), "code"
-    ),
-    examples=[
-        "nacre graph show 5f0c2a4d",
-        "nacre graph link 5f0c2a4d depends_on 91d0a4be",
-        "nacre graph gaps",
-    ],
-)
-def graph() -> None:
-    """Link memories, follow the links, and analyse them.
-
-    A link is stored in the front matter of the memory that it starts from, so that it survives a rebuild and a sync.
-    """
 
 
 @graph.command(
