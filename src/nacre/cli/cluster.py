@@ -29,6 +29,7 @@ from nacre.cli.root import answer_measured
 from nacre.cluster import cluster as cluster_api
 from nacre.cluster import queue
 from nacre.cluster import worker as cluster_worker
+from nacre.memories import spaces as memories_spaces
 from nacre.serve import server_web as daemon_web
 from nacre.values.memory import Quota
 
@@ -614,7 +615,7 @@ def keys(context: click.Context, space: str | None) -> None:
     """
     if context.invoked_subcommand is None:
         run: Run = context.obj
-        found: list[Key] = perform(run, "keys", space=space)
+        found = perform(run, memories_spaces.list_keys, space=space)
         run.answer({"keys": found}, lambda paper: _render_keys(paper, found))
 
 
@@ -633,7 +634,7 @@ def create(run: Run, /, **asked: Any) -> None:
     A client that sends it to nacre serve as Authorization: Bearer works in that space as an agent, with the role of the
     account or of the key, whichever allows less.
     """
-    made: NewKey = perform(run, "keys-create", **asked)
+    made = perform(run, memories_spaces.create_key, **asked)
     run.answer(made, lambda paper: _render_new(paper, made))
 
 
@@ -643,7 +644,7 @@ def create(run: Run, /, **asked: Any) -> None:
 @click.pass_obj
 def revoke(run: Run, /, **asked: Any) -> None:
     """Revoke a key."""
-    ended: Key = perform(run, "keys-revoke", **asked)
+    ended = perform(run, memories_spaces.revoke_key, **asked)
     run.answer(
         ended,
         lambda paper: paper.line("Ended: the key ", bold(ended.id), f" of {ended.account}."),
@@ -704,7 +705,7 @@ def share(run: Run, /, **asked: Any) -> None:
     The space's rule determines who may do this. Your memory stays; sharing it again updates the copy. A private memory
     is shared only with --as. The audit logs of both spaces record it.
     """
-    done: Shared = perform(run, "share", **asked)
+    done = perform(run, memories_spaces.share, **asked)
     run.answer(done, lambda paper: _render_share(paper, done))
 
 
@@ -755,7 +756,7 @@ def create_spaces(run: Run, /, **asked: Any) -> None:
 
     A person's space belongs to the account of the same name. This needs the login that owns the database.
     """
-    made: Space = perform(run, "spaces-create", **asked)
+    made = perform(run, memories_spaces.create_space, **asked)
     run.answer(
         made,
         lambda paper: paper.line("Made: the space ", bold(made.name), f" of a {made.kind}."),
@@ -789,11 +790,11 @@ def members(run: Run, space: str | None, add: str | None, role: str, remove: str
         raise click.UsageError("name the space", click.get_current_context())
     found: list[Member]
     if add:
-        found = perform(run, "spaces-add", space=space, account=add, role=role)
+        found = perform(run, memories_spaces.add_member, space=space, account=add, role=role)
     elif remove:
-        found = perform(run, "spaces-remove", space=space, account=remove)
+        found = perform(run, memories_spaces.remove_member, space=space, account=remove)
     else:
-        found = perform(run, "spaces-members", space=space)
+        found = perform(run, memories_spaces.list_members, space=space)
     rows = [(bold(member.account), member.role, dim(day(member.since))) for member in found]
     record = {"members": found}
     run.answer(record, lambda paper: paper.table(rows, header=("account", "role", "since")))
@@ -806,12 +807,12 @@ def members(run: Run, space: str | None, add: str | None, role: str, remove: str
 @click.pass_obj
 def log(run: Run, limit: int) -> None:
     """List the operations in your space, newest first, without texts."""
-    found: list[Note] = perform(run, "spaces-log", limit=limit)
+    found = perform(run, memories_spaces.list_log, limit=limit)
     run.answer({"log": found}, lambda paper: _render_log(paper, found))
 
 
 def _list_spaces(run: Run) -> None:
-    found: list[Space] = perform(run, "spaces")
+    found = perform(run, memories_spaces.list_spaces)
     run.answer({"spaces": found}, lambda paper: _render_spaces(paper, found))
 
 

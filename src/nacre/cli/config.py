@@ -11,7 +11,6 @@ import click
 
 from nacre import known_settings
 from nacre import settings as nacre_settings
-from nacre.cli import operations
 from nacre.cli.command import (
     Group,
     Paper,
@@ -19,6 +18,7 @@ from nacre.cli.command import (
     bold,
     dim,
 )
+from nacre.cli.operations import perform
 from nacre.cli.options import (
     argument,
 )
@@ -28,7 +28,7 @@ from nacre.setup import models as writers
 from nacre.values.memory import Face
 
 if TYPE_CHECKING:
-    from nacre.setup.models import SettingView
+    pass
 
 # ----------------------------------------------------------------------------
 # ``nacre config``.
@@ -60,7 +60,7 @@ def show(run: Run, key: str | None) -> None:
     With --json it also shows unset ones for rare cases. Only the last four characters of a key are shown.
     """
     if key:
-        found: SettingView = operations.perform(run, "config-get", key=key)
+        found = perform(run, writers.get_setting, key=key)
         run.answer(found, lambda paper: paper.verbatim(_told(found.value)))
         return
     settings = run.settings

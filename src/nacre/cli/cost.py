@@ -12,6 +12,8 @@ from nacre.base import text
 from nacre.cli.command import Cell, Paper, Run, Span, bold, command, dim, joined
 from nacre.cli.operations import ask
 from nacre.cli.options import SHORT_ID, amount, argument, limit_option, minute, option, seconds
+from nacre.home import views
+from nacre.values import models
 from nacre.values.models import dollars
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ def cost(run: Run) -> None:
     The caps limit background work, answers in chats, and vectors from a provider. Your own requests are included in
     the table, but never stopped. Calls by subscription cost nothing here.
     """
-    report = ask(run, "cost")
+    report = ask(run, views.CostReport, "cost")
     run.answer(report, lambda paper: _render_costs(paper, report))
 
 
@@ -98,10 +100,10 @@ def traces(
     after traces.keep_days.
     """
     if reference:
-        trace: Trace = ask(run, "trace", reference=reference)
+        trace = ask(run, models.Trace, "trace", reference=reference)
         run.answer(trace, lambda paper: _render_trace(paper, trace))
         return
-    entries = ask(run, "traces", task=task, since=since, limit=limit)
+    entries = ask(run, list[models.Trace], "traces", task=task, since=since, limit=limit)
     run.answer({"traces": entries, "limit": limit}, lambda paper: _render_traces(paper, entries))
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nacre.care import health
 from nacre.cli import output
 from nacre.cli.command import Group, Paper, Run, Span, bold, command, dim
 from nacre.cli.learn import render_ingest
@@ -28,14 +29,13 @@ from nacre.cli.status import answer_checks, checks_record
 from nacre.data import backup as backups
 from nacre.data import export as exporting
 from nacre.data import imports
+from nacre.home import archive as home_archive
 
 if TYPE_CHECKING:
-    from nacre.data.backup import BackupReport, RestoreReport
     from nacre.data.export import ExportReport
     from nacre.data.importers import Skipped
     from nacre.data.imports import ImportPlan, ImportReport
     from nacre.home.archive import ArchivedTool, ArchiveStatus
-    from nacre.values.reports import Check
 
 
 @command("archive", examples=["nacre data archive", "nacre data archive --json"])
@@ -47,7 +47,7 @@ def archive(run: Run) -> None:
     nacre admin db rebuild reads them, and nacre sessions restore writes them back. nacre admin doctor --deep compares
     every checksum. The settings archive.keep_days and archive.budget_mb limit the archive.
     """
-    contents: ArchiveStatus = perform(run, "archive-status")
+    contents = perform(run, home_archive.status)
     run.answer(contents, lambda paper: _render_status(paper, contents))
 
 
@@ -119,9 +119,7 @@ def create(run: Run, target: Path | None, overwrite: bool) -> None:
     """
     target = target or Path(f"nacre-{datetime.now().astimezone():%Y%m%d-%H%M%S}.zip")
     with output.shown(run) as notify:
-        report: BackupReport = perform(
-            run, "backup-create", notify, target=target, overwrite=overwrite
-        )
+        report = perform(run, imports.back_up, notify, target=target, overwrite=overwrite)
 
     def render(paper: Paper) -> None:
         paper.line(bold("Wrote"), f" {report.path} ", dim(f"({size(report.bytes)})"))
@@ -150,7 +148,7 @@ def verify_backup(run: Run, backup: Path) -> None:
     Exits with 1 if a check fails.
     """
     with output.shown(run) as notify:
-        checks: list[Check] = perform(run, "backup-verify", notify, backup=backup)
+        checks = perform(run, health.verify_backup, notify, backup=backup)
     answer_checks(run, checks, {"path": str(backup), **checks_record(checks)})
 
 
@@ -188,9 +186,7 @@ def restore(run: Run, backup: Path, target: Path | None, replace: bool) -> None:
         )
         replace = True
     with output.shown(run) as notify:
-        report: RestoreReport = perform(
-            run, "backup-restore", notify, backup=backup, target=home, replace=replace
-        )
+        report = perform(run, imports.restore, notify, backup=backup, target=home, replace=replace)
 
     def render(paper: Paper) -> None:
         paper.line(bold("Restored"), f" {report.home} from the backup of {report.manifest.created}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -30,6 +30,8 @@ from nacre.cli.options import (
 )
 from nacre.learn import learn, requests
 from nacre.review import consolidate as dreams
+from nacre.review import dream as review_dream
+from nacre.review import run as review_run
 from nacre.values import memory, models
 from nacre.values import session as values_session
 
@@ -97,13 +99,17 @@ def dream(
     """
     request["project"] = find_project(run, request["project"])
     if estimate:
-        forecast: DreamEstimate = ask(
-            run, "dream-estimate", project=request["project"], tier=request["tier"]
+        forecast = ask(
+            run,
+            dreams.DreamEstimate,
+            "dream-estimate",
+            project=request["project"],
+            tier=request["tier"],
         )
         run.answer(forecast, lambda paper: _render_estimate(paper, forecast))
         return
     if alike:
-        groups: Alike = ask(run, "alike", project=request["project"])
+        groups = ask(run, review_dream.Alike, "alike", project=request["project"])
         run.answer(groups, lambda paper: _render_alike(paper, groups))
         return
     if not dry_run:
@@ -127,7 +133,7 @@ def dream(
             run.confirm("Apply this plan?")
         request["steps"] = tuple(step.key for step in plan.steps)
     with progress.shown(run) as notify:
-        report: DreamReport = perform(run, "dream", notify, **request, first=asks)
+        report = perform(run, review_run.dream, notify, **request, first=asks)
     run.answer(report, lambda paper: _render(paper, report, is_seen=asks))
 
 
@@ -152,14 +158,14 @@ def _render_alike(paper: Paper, alike: Alike) -> None:
 
 def _plan(run: Run, **request: Any) -> DreamPlan:
     if request["tier"] == 1:  # instant
-        return cast("DreamPlan", ask(run, "dream-plan", **request))
+        return ask(run, dreams.DreamPlan, "dream-plan", **request)
     with progress.shown(run) as notify:
-        return cast("DreamPlan", perform(run, "dream-plan", notify, **request))
+        return perform(run, review_run.plan, notify, **request)
 
 
 def _confirm_writer(run: Run, project: str | None, tier: int) -> bool:
     """Return True if there is work for the writer and the user agrees to it."""
-    estimate: DreamEstimate = ask(run, "dream-estimate", project=project, tier=tier)
+    estimate = ask(run, dreams.DreamEstimate, "dream-estimate", project=project, tier=tier)
     run.show(lambda paper: _render_estimate(paper, estimate))
     return bool(estimate.calls) and click.confirm("Ask it?", err=True)
 

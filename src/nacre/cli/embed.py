@@ -12,6 +12,7 @@ from nacre.cli import output
 from nacre.cli.command import Cell, Paper, Run, Span, bold, command, dim
 from nacre.cli.operations import perform
 from nacre.cli.options import argument, count, size
+from nacre.memories import vectors
 from nacre.values import models
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def embed(run: Run, /, name: str | None, resume: bool, estimate: bool, yes: bool
             "--estimate and --yes need a model or --resume", click.get_current_context()
         )
     else:
-        standing: Standing = perform(run, "embed")
+        standing = perform(run, vectors.status)
         run.answer(
             {**to_plain(standing), "held_by": standing.held and standing.held.reason},
             lambda paper: _render_standing(paper, standing),
@@ -68,28 +69,28 @@ def embed(run: Run, /, name: str | None, resume: bool, estimate: bool, yes: bool
 
 
 def _switch(run: Run, name: str, *, estimate: bool, yes: bool) -> None:
-    planned = perform(run, "embed-plan", name=name)
+    planned = perform(run, vectors.plan_answers, name=name)
     if estimate:
         _answer_plan(run, planned)
         return
-    trial: Trial = perform(run, "embed-try", name=name)
+    trial = perform(run, vectors.try_one_answers, name=name)
     if planned.texts or planned.wants_yes:
         _ask(run, planned, trial, yes=yes)
     with output.shown(run) as notify:
-        switched: Embedded = perform(run, "embed-switch", notify, name=name)
+        switched = perform(run, vectors.switch_answers, notify, name=name)
     _answer(run, planned.setting, switched)
 
 
 def _resume(run: Run, *, estimate: bool, yes: bool) -> None:
     if run.settings.text("embedding.model") != "none":
-        planned: Plan = perform(run, "embed-plan", name=run.settings.text("embedding.model"))
+        planned = perform(run, vectors.plan_answers, name=run.settings.text("embedding.model"))
         if estimate:
             _answer_plan(run, planned)
             return
         if planned.wants_yes:
             _ask(run, planned, yes=yes)
     with output.shown(run) as notify:
-        made: Embedded = perform(run, "embed-resume", notify)
+        made = perform(run, vectors.resume_answers, notify)
     _answer(run, run.settings.text("embedding.model"), made)
 
 

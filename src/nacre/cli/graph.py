@@ -11,7 +11,7 @@ import click
 
 from nacre.cli.command import Group, Paper, Run, Span, bold, cells, cut, dim, joined
 from nacre.cli.hits import link_facts
-from nacre.cli.operations import SAID_DAY, ask, perform
+from nacre.cli.operations import SAID_DAY, Result, ask, perform
 from nacre.cli.options import (
     argument,
     count,
@@ -21,13 +21,13 @@ from nacre.cli.options import (
     short_id,
 )
 from nacre.errors import InvalidInputError
+from nacre.memories import graph as memories_graph
 from nacre.memories.graph import NewLink, Relation
 
 if TYPE_CHECKING:
     from datetime import date
 
     from nacre.memories.graph import (
-        Brief,
         Gaps,
         Hop,
         LinkChange,
@@ -68,7 +68,7 @@ def gaps(run: Run, /, **asked: Any) -> None:
 
     nacre graph link draws a link; nacre review reflect asks about memories that seem to belong together.
     """
-    found: Gaps = _ask(run, "graph-gaps", asked)
+    found = _ask(run, memories_graph.Gaps, "graph-gaps", asked)
     run.answer(found, lambda paper: _render_gaps(paper, found))
 
 
@@ -77,12 +77,12 @@ def gaps(run: Run, /, **asked: Any) -> None:
 @click.pass_obj
 def brief(run: Run, /, **asked: Any) -> None:
     """Summarise what is remembered and how it is linked."""
-    found: Brief = _ask(run, "graph-brief", asked)
+    found = _ask(run, memories_graph.Brief, "graph-brief", asked)
     run.answer(found, lambda paper: paper.body(found.text))
 
 
-def _ask(run: Run, operation: str, asked: dict[str, Any]) -> Any:
-    return ask(run, operation, **{**asked, "project": find_project(run, asked["project"])})
+def _ask(run: Run, result: type[Result], operation: str, asked: dict[str, Any]) -> Result:
+    return ask(run, result, operation, **{**asked, "project": find_project(run, asked["project"])})
 
 
 def _render_gaps(paper: Paper, found: Gaps) -> None:
@@ -154,7 +154,7 @@ def link(run: Run, /, file: Path | None, **asked: Any) -> None:
     if file is None and not {"source", "relation", "target"} <= given.keys():
         raise click.UsageError("a link needs A, REL and B")
     links = _read_links(file) if file else [given]
-    done: LinkChange = perform(run, "graph-link", links=links)
+    done = perform(run, memories_graph.link, links=links)
     run.answer(done, lambda paper: _render_change(paper, done))
 
 
@@ -206,17 +206,23 @@ def unlink(
     if at and origin:
         raise click.UsageError("--at needs A and B")
     if at:
-        done = perform(run, "graph-invalidate", **_ends(asked), at=at)
+        done = perform(run, memories_graph.invalidate, **_ends(asked), at=at)
     elif origin is None:
-        done = perform(run, "graph-unlink", **_ends(asked))
+        done = perform(run, memories_graph.unlink, **_ends(asked))
     else:
         project = find_project(run, project)
-        found: LinkPage = ask(
-            run, "graph-list", origins=[origin], ended=True, project=project, limit=1
+        found = ask(
+            run,
+            memories_graph.LinkPage,
+            "graph-list",
+            origins=[origin],
+            ended=True,
+            project=project,
+            limit=1,
         )
         question = f"Remove {count(found.total, 'link')} of origin {origin}?"
         run.confirm(question, yes=yes, refusal="not interactive: pass --yes")
-        done = perform(run, "graph-unlink-origin", origin=origin, project=project)
+        done = perform(run, memories_graph.unlink_origin, origin=origin, project=project)
     run.answer(done, lambda paper: _render_change(paper, done))
 
 
@@ -240,7 +246,7 @@ def list_links(run: Run, /, **asked: Any) -> None:
     Without --of, those between active memories. Computed similarity is not a link: --origin auto lists it.
     """
     asked["project"] = find_project(run, asked["project"])
-    found: LinkPage = ask(run, "graph-list", **asked)
+    found = ask(run, memories_graph.LinkPage, "graph-list", **asked)
     run.answer(found, lambda paper: _render_list(paper, found, asked["offset"]))
 
 
@@ -263,7 +269,7 @@ def show(run: Run, /, **asked: Any) -> None:
 
     An arrow shows the direction of a link. A memory that is reached a second time is marked ↑, and not followed again.
     """
-    found: Traversal = ask(run, "graph-show", **asked)
+    found = ask(run, memories_graph.Traversal, "graph-show", **asked)
     run.answer(found, lambda paper: _render_tree(paper, found))
 
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nacre.base.json import to_plain
-from nacre.cli import hits, operations, output
+from nacre.cli import hits, output
 from nacre.cli.command import TEXT, Cell, Paper, Run, Span, bold, command, dim, joined
+from nacre.cli.operations import ask, perform
 from nacre.cli.options import (
     EVERYTHING,
     SHORT_ID,
@@ -31,9 +32,13 @@ from nacre.cli.options import (
 )
 from nacre.data import forget as forgetting
 from nacre.data import history as committing
+from nacre.data import scrub as data_scrub
+from nacre.data import undo as data_undo
 from nacre.errors import InvalidInputError, NotFoundError
+from nacre.home import views
 from nacre.operations import operation_of
 from nacre.redact import redactor as nacre_redact
+from nacre.review import queue
 from nacre.setup import examples as example_sessions
 
 if TYPE_CHECKING:
@@ -122,8 +127,15 @@ def log(
     slug, max_entries = find_project(run, project), None if everything else limit
 
     def page(size: int, at: int) -> tuple[Sequence[Listed], bool]:
-        entries = operations.ask(
-            run, "log", reference=reference, project=slug, action=action, limit=size, offset=at
+        entries = ask(
+            run,
+            list[views.Listed],
+            "log",
+            reference=reference,
+            project=slug,
+            action=action,
+            limit=size,
+            offset=at,
         )
         return entries, len(entries) == size
 
@@ -138,7 +150,7 @@ def log(
 
 
 def _answer_diff(run: Run, reference: str | None) -> None:
-    answer = operations.ask(run, "diff", reference=reference)
+    answer = ask(run, views.OperationDiff, "diff", reference=reference)
     operation, differences = answer.operation, answer.differences
     run.answer(
         {"operation": operation, "changes": differences},
@@ -169,7 +181,7 @@ def undo(run: Run, operation: str | None, dry_run: bool, force: bool, yes: bool)
         if operation is None or dry_run:
             raise
         try:
-            memory: Memory = operations.perform(run, "review-undo", reference=operation)
+            memory = perform(run, queue.reopen, reference=operation)
         except NotFoundError:
             raise absent from None
         run.answer(memory, lambda paper: hits.render_outcomes(paper, "Pending again", [memory]))
@@ -178,7 +190,7 @@ def undo(run: Run, operation: str | None, dry_run: bool, force: bool, yes: bool)
 def _undo(run: Run, operation: str | None, *, dry_run: bool, force: bool, yes: bool) -> None:
     is_seen = run.is_interactive and not yes
     if dry_run or is_seen or not (yes or operation):
-        plan: Undoing = operations.perform(run, "undo-plan", operation=operation, force=force)
+        plan = perform(run, data_undo.plan_undo_answers, operation=operation, force=force)
         if dry_run:
             run.answer(plan, lambda paper: _render_undo(paper, plan))
             return
@@ -188,7 +200,7 @@ def _undo(run: Run, operation: str | None, *, dry_run: bool, force: bool, yes: b
         if not plan.conflicts and (plan.steps or plan.waiting):
             run.confirm("Undo?")
         operation = plan.operation.id  # by now another operation may be the last
-    result: Undoing = operations.perform(run, "undo", operation=operation, force=force)
+    result = perform(run, data_undo.undo_answers, operation=operation, force=force)
     run.answer(result, lambda paper: _render_undo(paper, result, is_seen=is_seen))
 
 
@@ -218,7 +230,7 @@ def commit(run: Run, quiet: bool) -> None:
     if quiet:
         committing.commit_quietly(run.home)
         return
-    result: Committed = operations.perform(run, "commit")
+    result = perform(run, data_undo.commit)
     run.answer(result, lambda paper: _render_committed(paper, result))
 
 
@@ -460,12 +472,12 @@ def _ask(run: Run, planned: ForgetPlan, *, yes: bool) -> None:
 
 
 def _list(run: Run) -> None:
-    runs: list[Forgotten] = operations.perform(run, "forgotten")
+    runs = perform(run, forgetting.forgotten)
     run.answer({"forgotten": runs}, lambda paper: _render_forgotten_list(paper, runs))
 
 
 def _allow(run: Run, reference: str) -> None:
-    allowed: Forgotten = operations.perform(run, "forget-allow-again", reference=reference)
+    allowed = perform(run, forgetting.allow_again, reference=reference)
 
     def render(paper: Paper) -> None:
         paper.line(bold("Allowed again"), f": {reference}")
@@ -680,7 +692,7 @@ def scrub(
         "vectors": vectors,
     }
     with output.shown(run) as notify:
-        report: ScrubReport = operations.perform(run, "scrub", notify, **request)
+        report = perform(run, data_scrub.scrub, notify, **request)
     run.answer(
         {**to_plain(report), "total": report.total}, lambda paper: _render_scrub(paper, report)
     )

@@ -270,7 +270,7 @@ def quickstart(run: Run) -> None:
     Without transcripts, it uses six example sessions. A second run adds no duplicates.
     """
     with output.shown(run) as notify:
-        result: QuickstartResult = perform(run, "quickstart", notify)
+        result = perform(run, setup.run_quickstart, notify)
     vault = run.settings.where_documents
     run.answer(result, lambda paper: render_quickstart(paper, result, vault))
     if is_short_of_vectors(result):
@@ -598,7 +598,7 @@ def init(  # noqa: PLR0913 - one a question
         run, wishes, plan if asks else None, uninstall=uninstall, trusts=trust_hooks, asks=asks
     )
     if writer:
-        status = perform(run, "writer-set", writer=writer, tokens_per_day=tokens_per_day)
+        status = perform(run, writers.set_writer, writer=writer, tokens_per_day=tokens_per_day)
         run.warnings += [status.problem] if status.problem else []
     if uninstall and (name := writers.named(run.settings)):
         run.warnings.append(
@@ -637,7 +637,7 @@ def _run_dialog(
         forget_examples(run)
     is_short = proposal.reading is not None and read_first(run, proposal.reading, agreed.reads)
     if proposal.writer and (agreed.writes or proposal.is_named):
-        perform(run, "writer-set", **cli_writer.request_of(proposal.writer))
+        perform(run, writers.set_writer, **cli_writer.request_of(proposal.writer))
     show_reach(run)
     if is_short:
         run.flush()

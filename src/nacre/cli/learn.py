@@ -347,12 +347,12 @@ def ingest(  # noqa: PLR0913 - one parameter an option
     if yes and not older:
         raise click.UsageError("--yes is only for --older, which asks", click.get_current_context())
     if dry_run:
-        plan: IngestPlan = perform(run, "ingest-plan", **request)
+        plan = perform(run, ingestion.plan, **request)
         run.exit_code = 1 if plan.problems else 0
         run.answer(plan, lambda paper: render_plan(paper, plan))
         return
     if estimate:
-        estimated: Estimate = perform(run, "ingest-estimate", **request)
+        estimated = perform(run, ingestion.estimate, **request)
         run.exit_code = 1 if estimated.problems else 0
         record = {**to_plain(estimated), "now": estimated.now}
         run.answer(record, lambda paper: render_estimate(paper, estimated))
@@ -360,7 +360,7 @@ def ingest(  # noqa: PLR0913 - one parameter an option
     if older:
         _agree(run, request, yes=yes)
     with output.shown(run) as notify:
-        report: IngestReport = perform(run, "ingest", notify, **request)
+        report = perform(run, ingestion.ingest, notify, **request)
     if report.problems and not background:
         run.exit_code = 1
     run.warnings += [report.foreseen] if report.foreseen else []
@@ -390,7 +390,7 @@ def _give_way() -> None:
 def _agree(run: Run, request: Mapping[str, Any], *, yes: bool) -> None:
     """Show the cost of older sessions and ask the owner for consent. Raises UsageError, InvalidInputError, Abort."""
     ingestion.check_older(run.home, ingestion.IngestOptions(extract=request["extract"], older=True))
-    estimated: Estimate = perform(run, "ingest-estimate", **request)
+    estimated = perform(run, ingestion.estimate, **request)
     paper = run.paper(stderr=True)
     render_estimate(paper, estimated)
     click.echo(paper.text(), nl=False, err=True)

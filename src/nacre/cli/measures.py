@@ -91,7 +91,7 @@ def usefulness(run: Run) -> None:
     With usefulness.hold_out, a random share of sessions gets no context on its own. The difference between these and
     the others is the effect of memory. With too few such sessions no result is shown.
     """
-    found: Usefulness = ask(run, "usefulness")
+    found = ask(run, evaluating.Usefulness, "usefulness")
     run.answer(found, lambda paper: _render(paper, found))
 
 
@@ -232,7 +232,7 @@ def evaluate(
 def list_queries(run: Run, queries: Path | None) -> None:
     """List the saved queries."""
     file = _file(run, queries)
-    saved: list[SavedQuery] = perform(run, "eval-list", queries=queries)
+    saved = perform(run, evaluating.list_queries, queries=queries)
 
     def render(paper: Paper) -> None:
         rows = [(bold(query.id), query.query, dim(_expecting(query))) for query in saved]
@@ -270,8 +270,13 @@ def add(
 ) -> None:
     """Save a query."""
     words = " ".join(question)
-    added: SavedQuery = perform(
-        run, "eval-add", queries=queries, question=words, query_id=query_id, expects=expects
+    added = perform(
+        run,
+        evaluating.add_query,
+        queries=queries,
+        question=words,
+        query_id=query_id,
+        expects=expects,
     )
     run.answer(
         {"added": added},
@@ -291,7 +296,7 @@ def add(
 @click.pass_obj
 def remove(run: Run, query_id: str, queries: Path | None) -> None:
     """Remove a saved query."""
-    removed: SavedQuery = perform(run, "eval-remove", queries=queries, query_id=query_id)
+    removed = perform(run, evaluating.remove_query, queries=queries, query_id=query_id)
     run.answer(
         {"removed": removed},
         lambda paper: paper.line("Removed: ", bold(removed.id), "  ", removed.query),

@@ -38,6 +38,7 @@ from nacre.cli.options import (
 )
 from nacre.errors import InvalidMemoryError, UnavailableError
 from nacre.home import change, views
+from nacre.learn import ingest
 from nacre.memories import decision, judge, usage
 from nacre.memories import retire as retiring
 from nacre.memories import store as remembering
@@ -101,10 +102,10 @@ def store(run: Run, /, content: str, project: str | None, dry_run: bool, **value
     values |= {"content": read_content(content), "project": slug, "folder": folder}
     rehearsal: Rehearsal | None = None
     if dry_run:
-        rehearsal = found = perform(run, "store-rehearse", **values)
+        rehearsal = found = perform(run, ingest.rehearse, **values)
         outcome, memory = found.outcome, found.memory
     else:
-        outcome = perform(run, "store", **values)
+        outcome = perform(run, ingest.store, **values)
         memory = remembering.get(run.home, outcome.memory_id)
     if outcome.note:
         run.warnings.append(f"{outcome.note}; the rules decided")
@@ -167,7 +168,7 @@ def edit(run: Run, /, reference: str, **options: Any) -> None:
     """Change a memory, with options or in your editor."""
     changes = _changes(run, options)
     edited = (
-        perform(run, "edit", reference=reference, **changes)
+        perform(run, retiring.edit, reference=reference, **changes)
         if changes
         else _edit_file(run, reference)
     )
@@ -306,7 +307,9 @@ def list_memories(
 
     def page(size: int, at: int) -> tuple[Sequence[Memory], bool]:
         nonlocal last
-        last = ask(run, "list", filter=wanted, words=" ".join(words), limit=size, offset=at)
+        last = ask(
+            run, views.Listing, "list", filter=wanted, words=" ".join(words), limit=size, offset=at
+        )
         return last.memories, at + size < last.total
 
     memories = tuple(pages(page, most, offset))
@@ -356,14 +359,14 @@ def show(run: Run, reference: str, session: str | None, update: bool, with_histo
         _show_history(run, reference)
         return
 
-    view = ask(run, "look", reference=reference, update=update, session=session)
+    view = ask(run, views.MemoryView, "look", reference=reference, update=update, session=session)
     vault = run.settings.shown_vault
     shown = replace(view, path=str(vault / view.path)) if view.path else view
     run.answer(shown, lambda paper: render_memory(paper, view, vault))
 
 
 def _show_history(run: Run, reference: str) -> None:
-    steps = ask(run, "history", reference=reference)
+    steps = ask(run, list[views.Step], "history", reference=reference)
     run.answer({"history": steps}, lambda paper: _render_history(paper, steps))
 
 
@@ -578,9 +581,9 @@ def retire(  # noqa: PLR0913 - one parameter an option
             "say which memories: ids, subjects, patterns, --contains or --like",
             click.get_current_context(),
         )
-    chosen: Chosen = perform(
+    chosen = perform(
         run,
-        "retire-plan",
+        retiring.choose,
         references=references,
         contains=contains,
         subjects=subjects,
@@ -609,13 +612,13 @@ def _restore(run: Run, references: tuple[str, ...]) -> None:
 
     A memory that superseded one of them is kept: both then hold.
     """
-    back: BroughtBack = perform(run, "unretire", references=references)
+    back = perform(run, retiring.unretire, references=references)
     run.answer(back, lambda paper: _render_unretired(paper, back))
 
 
 def _list(run: Run) -> None:
-    found: list[Memory] = perform(run, "retired")
-    rules: list[StandingRetirement] = perform(run, "retired-standing")
+    found = perform(run, retiring.list_retired)
+    rules = perform(run, retiring.list_standing)
     run.answer(
         {"retired": found, "standing": rules},
         lambda paper: _render_retired_list(paper, found, rules),
@@ -726,7 +729,7 @@ def _list_todos(run: Run, project: str | None, limit: int) -> None:
     wanted = recall.Filter(
         kinds=(values_memory.Kind.TODO,), projects=() if slug is None else (slug,), strict=True
     )
-    found = ask(run, "list", filter=wanted, limit=limit, offset=0)
+    found = ask(run, views.Listing, "list", filter=wanted, limit=limit, offset=0)
     memories, total = found.memories, found.total
 
     def render(paper: Paper) -> None:
@@ -755,9 +758,9 @@ def add(
 ) -> None:
     """Add a todo."""
     slug = project_slug(run.home, project) if project else None
-    outcome: StoreOutcome = perform(
+    outcome = perform(
         run,
-        "store",
+        ingest.store,
         content=" ".join(content),
         kind="todo",
         importance=importance,
@@ -784,7 +787,7 @@ def answer_todo(run: Run, outcome: StoreOutcome) -> None:
 @click.pass_obj
 def done(run: Run, references: tuple[str, ...]) -> None:
     """Finish todos."""
-    finished: list[Memory] = perform(run, "todo-done", references=references)
+    finished = perform(run, retiring.finish_todos, references=references)
 
     def render(paper: Paper) -> None:
         for memory in finished:

@@ -6,49 +6,56 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 import msgspec
 
-from nacre.base import ids, lazy, link, times
+from nacre.base import ids, link, times
 from nacre.base import json as json_values
 from nacre.errors import InvalidQueryError
+from nacre.home import location
+from nacre.operations import operation_of
 from nacre.serve import catalogue
 from nacre.values.memory import Validity
 
 if TYPE_CHECKING:
     from nacre.home.views import Place
-    from nacre.operations import Operation
 from nacre.cli.command import Run
+from nacre.home import views
 
-# ----------------------------------------------------------------------------
-# Operations are loaded at first use, so that help and options load none.
+Result = TypeVar("Result")
 
 
-def ask(run: Run, operation: str, /, **fields: Any) -> Any:
+def ask(run: Run, result: type[Result], operation: str, /, **fields: Any) -> Result:
     """Run an operation with these request fields in the daemon if one is running, else here. Return its result.
 
-    Raises InvalidInputError if a field is out of bounds, and the errors of the operation.
+    The operation is named, since its function would load its module also where the daemon answers. Raises
+    InvalidInputError if a field is out of bounds, and the errors of the operation.
     """
-    entry = catalogue.CATALOGUE[operation]
-    request = entry.make(fields)
-    result = lazy.load("nacre.cli.operations:ask_daemon")(run, entry, request)
-    return entry.run(run.home, request) if result is None else result
+    answer = ask_daemon(run, operation, fields, result)
+    if answer is None:
+        entry = catalogue.CATALOGUE[operation]
+        answer = entry.run(run.home, entry.make(fields))
+    return cast("Result", answer)
 
 
 def perform(
-    run: Run, operation: str, /, on_progress: Callable[[Any], object] | None = None, **fields: Any
-) -> Any:
-    """Run an operation with these request fields in this process. Return its result.
+    run: Run,
+    function: Callable[..., Result],
+    /,
+    on_progress: Callable[[Any], object] | None = None,
+    **fields: Any,
+) -> Result:
+    """Run the operation of a function with these request fields in this process. Return its result.
 
     Raises InvalidInputError if a field is out of bounds, and the errors of the operation.
     """
-    entry = catalogue.CATALOGUE[operation]
+    entry = operation_of(function)
     opened = run.home if entry.needs_home else run.settings
     goes_on = entry.takes_long and entry.writes and entry.needs_home
     with resumable(run) if goes_on else nullcontext():
-        return entry.run(opened, entry.make(fields), on_progress)
+        return cast("Result", entry.run(opened, entry.make(fields), on_progress))
 
 
 @contextmanager
@@ -64,15 +71,13 @@ def resumable(run: Run) -> Iterator[None]:
 def place_of(run: Run, name: str | None) -> Place:
     """Return the project for a name, an alias or ``.`` (current folder); see the operation ``place``."""
     with suppress(FileNotFoundError):  # the folder was deleted
-        return cast("Place", ask(run, "place", name=name, folder=os.getcwd()))
-    return cast("Place", ask(run, "place", name=name))
+        return ask(run, views.Place, "place", name=name, folder=os.getcwd())
+    return ask(run, views.Place, "place", name=name)
 
 
 def is_empty(run: Run) -> bool:
     """Return True if there is nothing to recall. The daemon answers if there are memories."""
-    return not ask(run, "list", limit=0).total and bool(
-        lazy.load("nacre.home.location:is_empty")(run.home)
-    )
+    return not ask(run, views.Listing, "list", limit=0).total and location.is_empty(run.home)
 
 
 # ----------------------------------------------------------------------------
@@ -88,7 +93,7 @@ class _Notes(msgspec.Struct, frozen=True):
     problems: list[str] = []
 
 
-def ask_daemon(run: Run, operation: Operation, request: object) -> Any:
+def ask_daemon(run: Run, operation: str, request: object, result: Any) -> Any:
     """Return the daemon's result of an operation, or ``None`` if this process has to run it.
 
     That is so if no daemon runs, if it does not answer in time, has other settings, or fails: running the operation
@@ -100,13 +105,13 @@ def ask_daemon(run: Run, operation: Operation, request: object) -> Any:
     try:
         answer = link.ask_whole(
             str(settings.home),
-            operation.name,
+            operation,
             json_values.to_plain(request),
             seconds=_SECONDS,
             settings=settings.mark,
             notes=True,
         )
-        result = json_values.from_plain(answer.get("result"), operation.result)
+        found = json_values.from_plain(answer.get("result"), result)
         notes = json_values.convert(answer.get("notes", {}), _Notes)
     except link.DaemonAwayError:
         run.by_itself = True
@@ -115,7 +120,7 @@ def ask_daemon(run: Run, operation: Operation, request: object) -> Any:
         return None
     run.warnings += notes.warnings
     run.problems += notes.problems
-    return result
+    return found
 
 
 # ----------------------------------------------------------------------------

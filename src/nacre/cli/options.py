@@ -25,12 +25,13 @@ from nacre.base.bounds import annotations_of, bounds_of
 from nacre.base.lazy import load
 from nacre.base.text import one_line, shorten
 from nacre.base.times import day_of, shown_day, shown_minute
+from nacre.care import usefulness
 from nacre.cli.command import TEXT, Run, Span
 from nacre.cli.operations import MOMENT, PERIOD, ask, place_of
 from nacre.errors import NacreError, NotFoundError
-from nacre.home import change, location
+from nacre.home import change, location, views
 from nacre.serve.catalogue import CATALOGUE
-from nacre.values import codec, memory, recall
+from nacre.values import codec, memory, models, recall
 from nacre.values.memory import Validity
 from nacre.values.recall import Filter
 
@@ -232,7 +233,7 @@ def completer(find: Callable[[Run], Found]) -> Completer:
 
 def sessions(run: Run) -> Found:
     """Yield the sessions, newest first."""
-    for line in ask(run, "sessions", limit=_MOST).lines:
+    for line in ask(run, views.SessionPage, "sessions", limit=_MOST).lines:
         session = line.session.session
         yield short_session(session.native_id), session.title or line.opening or ""
 
@@ -243,20 +244,22 @@ def hosts(_: Run) -> Found:
 
 
 def _memories(run: Run) -> Found:
-    return _labelled(ask(run, "list", limit=_MOST).memories)
+    return _labelled(ask(run, views.Listing, "list", limit=_MOST).memories)
 
 
 def _todos(run: Run) -> Found:
     todo = load("nacre.values.recall:Filter")(kinds=(load("nacre.values.memory:Kind").TODO,))
-    return _labelled(ask(run, "list", filter=todo, limit=_MOST).memories)
+    return _labelled(ask(run, views.Listing, "list", filter=todo, limit=_MOST).memories)
 
 
 def _retired(run: Run) -> Found:
-    return _labelled(ask(run, "retired"))
+    return _labelled(ask(run, list[memory.Memory], "retired"))
 
 
 def _pending(run: Run) -> Found:
-    return _labelled(item.memory for item in ask(run, "review", limit=_MOST).items)
+    return _labelled(
+        item.memory for item in ask(run, views.PendingPage, "review", limit=_MOST).items
+    )
 
 
 def _labelled(memories: Iterable[Any]) -> Iterator[tuple[str, str]]:
@@ -264,7 +267,7 @@ def _labelled(memories: Iterable[Any]) -> Iterator[tuple[str, str]]:
 
 
 def _operations(run: Run) -> Found:
-    for entry in ask(run, "log", limit=_MOST):
+    for entry in ask(run, list[views.Listed], "log", limit=_MOST):
         yield (
             entry.operation.id[-8:],
             f"{entry.operation.action} {entry.operation.subject or ''}".strip(),
@@ -272,7 +275,10 @@ def _operations(run: Run) -> Found:
 
 
 def _traces(run: Run) -> Found:
-    return ((trace.id[-8:], f"{trace.task.value} {trace.model}") for trace in ask(run, "traces"))
+    return (
+        (trace.id[-8:], f"{trace.task.value} {trace.model}")
+        for trace in ask(run, list[models.Trace], "traces")
+    )
 
 
 def _projects(run: Run) -> Found:
@@ -290,7 +296,7 @@ def _settings(_: Run) -> Found:
 
 
 def _queries(run: Run) -> Found:
-    return ((query.id, query.query) for query in ask(run, "eval-list"))
+    return ((query.id, query.query) for query in ask(run, list[usefulness.SavedQuery], "eval-list"))
 
 
 _REFERENCES = ("reference", "references", "operation")

@@ -18,6 +18,7 @@ from nacre.cli.options import (
     option,
     read_content,
 )
+from nacre.context import build
 
 if TYPE_CHECKING:
     from nacre.context.build import OwnPage
@@ -54,7 +55,7 @@ def page(
         raise click.UsageError(
             "the text is empty; use --remove to delete the page", click.get_current_context()
         )
-    before: OwnPage = perform(run, "page-own", name=name, project=project)
+    before = perform(run, build.own_page_answers, name=name, project=project)
     if edit:
         text = _edited(run, before)
     elif text is not None:
@@ -64,7 +65,7 @@ def page(
         if text is None and not remove
         else perform(
             run,
-            "page-write",
+            build.write_own_page_answers,
             name=name,
             project=project,
             text=text or "",

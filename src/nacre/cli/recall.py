@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,9 @@ import click
 from nacre.base import text
 from nacre.base.lazy import load
 from nacre.base.times import shown_minute
-from nacre.cli import hits, operations
+from nacre.cli import hits
 from nacre.cli.command import TEXT, Paper, Run, Span, bold, command, dim
+from nacre.cli.operations import ask, is_empty, perform
 from nacre.cli.options import (
     LANES,
     NO_DAEMON,
@@ -29,9 +31,11 @@ from nacre.cli.options import (
     with_memory_filter,
 )
 from nacre.context import categories, hooks
-from nacre.home import location
+from nacre.context import handoff as context_handoff
+from nacre.home import location, views
 from nacre.home.home import territory
 from nacre.recall import deep
+from nacre.recall import recall as recalling
 from nacre.setup import chores as queue
 from nacre.values import context as values_context
 from nacre.values import recall as deep_recall
@@ -40,7 +44,7 @@ from nacre.values.memory import Actor, Face, acting
 if TYPE_CHECKING:
     from nacre.values.context import ContextBlock, LeftOut
     from nacre.values.recall import DeepResult, Filter, RecallResult
-    from nacre.values.session import ChoresReport, HandoffView
+    from nacre.values.session import HandoffView
 
 _RANKING = ("topic", "prefer_kinds", "threshold", "fuzzy", "word_share", "mmr_lambda")
 """Ranking options that ``--deep`` does not accept."""
@@ -132,10 +136,12 @@ def recall(  # noqa: PLR0913 - one parameter an option
     ranking.pop("no_daemon")
     rerank = rerank or settings.text("recall.reranker") == "model"
     # A model can be slow, so its progress is shown.
-    request = operations.perform if expand or rerank else operations.ask
-    result: RecallResult = request(
-        run,
-        "recall",
+    find = (
+        partial(perform, run, recalling.recall)
+        if expand or rerank
+        else partial(ask, run, deep_recall.RecallResult, "recall")
+    )
+    result = find(
         text=" ".join(text),
         filter=wanted,
         limit=limit or settings.whole("recall.limit"),
@@ -153,7 +159,7 @@ def recall(  # noqa: PLR0913 - one parameter an option
     )
     message = None
     if not (result.hits or result.turns):
-        message = hits.EMPTY if operations.is_empty(run) else hits.NOTHING
+        message = hits.EMPTY if is_empty(run) else hits.NOTHING
     run.answer(
         result,
         lambda paper: _render_recall(paper, result, message=message, explain=explain),
@@ -173,9 +179,9 @@ def _recall_deep(
     here = None
     with contextlib.suppress(FileNotFoundError):  # the folder was deleted
         here = location.project_of_folder(run.home, Path.cwd())
-    result: DeepResult = operations.perform(
+    result = perform(
         run,
-        "deep-recall",
+        deep.deep_recall,
         text=question,
         filter=wanted,
         recent=recent,
@@ -358,8 +364,9 @@ def context(  # noqa: PLR0913 - one parameter an option
         raise click.UsageError("--store needs --handoff", click.get_current_context())
     text = sys.stdin.read() if prompt_option == "-" else prompt_option or " ".join(prompt)
     run.by_itself = no_daemon
-    block: ContextBlock = operations.ask(
+    block = ask(
         run,
+        values_context.ContextBlock,
         "context",
         moment=moment or ("prompt" if text.strip() else "start"),
         prompt=text,
@@ -415,11 +422,11 @@ def _explain_empty(run: Run, why: str, hint: str) -> None:
 
 def _reason_for_empty(run: Run, project: str | None, folder: str) -> tuple[str, str]:
     """Return why a context is empty, and a hint."""
-    if operations.is_empty(run):
+    if is_empty(run):
         return "there are no memories yet", "nacre quickstart"
     if project:
         return f"no memory of {project} fits", "--explain shows what was left out"
-    namesake = operations.ask(run, "place", folder=folder).namesake
+    namesake = ask(run, views.Place, "place", folder=folder).namesake
     hint = tie_hint(namesake) if namesake else "nacre project list shows the projects"
     return f"{folder} belongs to no known project, and no global memory fits", hint
 
@@ -476,8 +483,13 @@ def _answer_handoff(
 ) -> None:
     if words and not store:
         raise click.UsageError("to store a text, add --store", click.get_current_context())
-    view: HandoffView = operations.perform(
-        run, "handoff", folder=str(folder), store=store, session=session, words=words or None
+    view = perform(
+        run,
+        context_handoff.handoff,
+        folder=str(folder),
+        store=store,
+        session=session,
+        words=words or None,
     )
     run.answer(view, lambda paper: _render_handoff(paper, view))
 
@@ -514,7 +526,7 @@ def chores(run: Run, only_list: bool, seconds: float) -> None:
         run.answer({"waiting": pending, "given_up": abandoned}, render_list)
         return
     with acting(Actor(Face.DAEMON)):  # started by a hook that an agent ran
-        report: ChoresReport = operations.perform(run, "chores", seconds=seconds)
+        report = perform(run, queue.do_waiting_answers, seconds=seconds)
     counts = ", ".join(
         f"{count} {name.replace('_', ' ')}" for name, count in asdict(report).items() if count
     )

@@ -11,9 +11,10 @@ import click
 from click.core import ParameterSource
 
 from nacre.base import text
-from nacre.cli import hits, operations, output, terminal
+from nacre.cli import hits, output, terminal
 from nacre.cli.command import TEXT, DefaultGroup, Paper, Run, Span, bold, command, dim, joined
 from nacre.cli.memories import answer_todo
+from nacre.cli.operations import ask, perform
 from nacre.cli.options import (
     SESSION,
     SHORT_ID,
@@ -31,11 +32,13 @@ from nacre.cli.options import (
 from nacre.errors import DepartedError
 from nacre.home import views
 from nacre.memories import store
+from nacre.recall import recall
+from nacre.review import queue
 from nacre.values import review as reviews
 from nacre.values import session
 
 if TYPE_CHECKING:
-    from nacre.home.views import Pair, Pending, PendingPage, UsedTogether
+    from nacre.home.views import Pending, PendingPage, UsedTogether
     from nacre.review.contradictions import JudgeReport
     from nacre.values.memory import Memory
     from nacre.values.review import (
@@ -86,9 +89,9 @@ def review(context: click.Context, /, **wanted: Any) -> None:
         context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in wanted
     )
     if not is_narrowed and terminal.can_be_drawn(run):
-        terminal.go_through(run, operations.ask(run, "review", limit=0).items)
+        terminal.go_through(run, ask(run, views.PendingPage, "review", limit=0).items)
         return
-    page: PendingPage = operations.ask(run, "review", **wanted)
+    page = ask(run, views.PendingPage, "review", **wanted)
     run.answer(page, lambda paper: _render(paper, page))
 
 
@@ -105,14 +108,12 @@ def keep(run: Run, /, references: tuple[str, ...], **fields: Any) -> None:
     memory that seemed to say otherwise holds beside it.
     """
     try:
-        kept: list[Memory] = operations.perform(run, "review-keep", references=references, **fields)
+        kept = perform(run, queue.keep_items, references=references, **fields)
     except DepartedError as error:
         if not run.is_interactive:
             raise
         run.confirm(f"{error.message[:1].upper()}{error.message[1:]}. Keep it anyway?")
-        kept = operations.perform(
-            run, "review-keep", references=references, **{**fields, "anyway": True}
-        )
+        kept = perform(run, queue.keep_items, references=references, **{**fields, "anyway": True})
     run.answer({"kept": kept}, lambda paper: hits.render_outcomes(paper, "Kept", kept))
 
 
@@ -138,9 +139,7 @@ def drop(run: Run, references: tuple[str, ...], reason: str | None, yes: bool) -
         if memories:
             run.show(lambda paper: hits.render_table(paper, memories))
             run.confirm("Retire?")
-    gone: list[Memory] = operations.perform(
-        run, "review-drop", references=references, reason=reason
-    )
+    gone = perform(run, queue.drop, references=references, reason=reason)
     run.answer({"dropped": gone}, lambda paper: hits.render_outcomes(paper, "Dropped", gone))
 
 
@@ -161,9 +160,7 @@ def resolve(run: Run, reference: str, choice: str, reason: str | None) -> None:
     With keep-new the newer memory takes the older one's place; with keep-old the newer one is retired; with keep-both
     neither is doubted again. nacre undo takes it back.
     """
-    settled: Pair = operations.perform(
-        run, "review-resolve", reference=reference, choice=choice, reason=reason
-    )
+    settled = perform(run, queue.resolve, reference=reference, choice=choice, reason=reason)
     told = f"  {settled.older.subject}: {_DONE[choice]}"
     run.answer(settled, lambda paper: paper.line(bold("Settled"), told, hang=2))
 
@@ -179,7 +176,7 @@ def judge(run: Run, background: bool) -> None:
     New memories wait in a queue, and are judged in the background where models.background is on.
     """
     with output.shown(run) as notify:
-        report: JudgeReport = operations.perform(run, "review-judge", notify, background=background)
+        report = perform(run, queue.judge, notify, background=background)
     if not background:
         run.answer(report, lambda paper: _render_judged(paper, report))
 
@@ -315,7 +312,7 @@ def reflect(
     to both; --keep settles a contradiction. nacre undo takes it back.
     """
     if reference:
-        done: Reflected = operations.perform(run, "reflect-answer", reference=reference, **answer)
+        done = perform(run, queue.answer, reference=reference, **answer)
         run.answer(done, lambda paper: _render_answers(paper, [done]))
     elif any(answer.values()):
         raise click.UsageError("an answer needs an ID", click.get_current_context())
@@ -326,13 +323,13 @@ def reflect(
 
 
 def _list_reflect(run: Run, *, limit: int, project: str | None) -> None:
-    found: Reflection = operations.ask(run, "reflect", limit=limit, project=project)
+    found = ask(run, reviews.Reflection, "reflect", limit=limit, project=project)
     run.answer(found, lambda paper: _render_questions(paper, found))
 
 
 def _ask(run: Run) -> None:
     """Show one question after another, and do as the person says."""
-    found: Reflection = operations.ask(run, "reflect")
+    found = ask(run, reviews.Reflection, "reflect")
     done: list[Reflected] = []
     for number, question in enumerate(found.questions, 1):
         run.show(
@@ -344,7 +341,7 @@ def _ask(run: Run) -> None:
         if given is None:
             break
         if given:
-            done.append(operations.perform(run, "reflect-answer", **given))
+            done.append(perform(run, queue.answer, **given))
     run.answer({}, lambda paper: _render_answers(paper, done, asked=len(found.questions)))
 
 
@@ -488,8 +485,13 @@ def feedback(
     """
     if good is None:
         words = _reply(run, reply)
-        report = operations.perform(
-            run, "feedback", reply=words, references=references, session=session, stored=stored
+        report = perform(
+            run,
+            recall.judge_by_reply,
+            reply=words,
+            references=references,
+            session=session,
+            stored=stored,
         )
     else:
         report = _verdict(run, references, good=good, is_mixed=bool(reply or stored or session))
@@ -503,10 +505,7 @@ def _verdict(
         raise click.UsageError(
             "--good and --bad take memories, and nothing else", click.get_current_context()
         )
-    report: FeedbackReport = operations.perform(
-        run, "feedback-judge", references=references, good=good
-    )
-    return report
+    return perform(run, recall.judge_answers, references=references, good=good)
 
 
 def _reply(run: Run, path: str | None) -> str:
@@ -582,9 +581,9 @@ def gaps(
     question that has an answer by now is closed.
     """
     if todo:
-        answer_todo(run, operations.perform(run, "unanswered-todo", reference=todo))
+        answer_todo(run, perform(run, queue.add_todo, reference=todo))
     elif dismiss:
-        gap: UnansweredQuestion = operations.perform(run, "unanswered-dismiss", reference=dismiss)
+        gap = perform(run, queue.dismiss, reference=dismiss)
         run.answer(gap, lambda paper: paper.line("Dismissed: ", bold(gap.question), hang=2))
     else:
         slug = find_project(run, project)
@@ -592,8 +591,14 @@ def gaps(
 
 
 def _list_gaps(run: Run, *, days: int, project: str | None, min_times: int, limit: int) -> None:
-    found: Unanswered = operations.ask(
-        run, "unanswered", days=days, project=project, min_times=min_times, limit=limit
+    found = ask(
+        run,
+        reviews.Unanswered,
+        "unanswered",
+        days=days,
+        project=project,
+        min_times=min_times,
+        limit=limit,
     )
     has_log = run.settings.whole("traces.keep_days") > 0
     is_narrowed = project is not None or min_times > 1
@@ -674,7 +679,7 @@ def edges(run: Run, reference: str | None, limit: int) -> None:
     A pair gains .1 for each session in which both were used, 1 at most, and loses a twentieth a day. Recall ranks
     memories higher that are often used with its best hits. With ID, only pairs of that memory.
     """
-    found: list[UsedTogether] = operations.ask(run, "edges", reference=reference, limit=limit)
+    found = ask(run, list[views.UsedTogether], "edges", reference=reference, limit=limit)
     run.answer({"edges": found}, lambda paper: _render_edges(paper, found))
 
 

@@ -9,16 +9,18 @@ import click
 
 from nacre.base.json import to_plain
 from nacre.base.lazy import load
+from nacre.care import move as care_move
 from nacre.care import remote as connection
 from nacre.cli import output
 from nacre.cli.command import Command, DefaultGroup, Paper, Run, bold, dim
 from nacre.cli.operations import ask, perform
 from nacre.cli.options import argument, count, option, size
 from nacre.cli.writer import MAX_KEY_CHARACTERS, check_key
+from nacre.home import views
 
 if TYPE_CHECKING:
     from nacre.care.move import MoveReport
-    from nacre.care.remote import Exchanged, RemoteStanding
+    from nacre.care.remote import Exchanged
 
 _MOST = 10
 
@@ -74,7 +76,7 @@ def add(run: Run, url: str, private: bool, yes: bool) -> None:
         refusal="memories leave this machine: --yes says so",
     )
     with output.shown(run) as notify:
-        done: Exchanged = perform(run, "remote-add", notify, url=url, key=key, private=private)
+        done = perform(run, connection.add_remote, notify, url=url, key=key, private=private)
     run.answer(done, lambda paper: _tell(paper, done, is_first=True))
 
 
@@ -91,7 +93,7 @@ def sync(run: Run, quiet: bool) -> None:
         connection.exchange_quietly(run.home)
         return
     with output.shown(run) as notify:
-        done: Exchanged = perform(run, "remote-sync", notify)
+        done = perform(run, connection.exchange, notify)
     run.home.problems[:] = done.problems
     run.answer(done, lambda paper: _tell(paper, done))
 
@@ -108,7 +110,7 @@ def remove(run: Run, yes: bool) -> None:
     """
     if run.is_interactive and not yes:
         run.confirm("Forget the server and the key to it?")
-    known: RemoteStanding = perform(run, "remote-remove")
+    known = perform(run, connection.remove_remote)
     run.answer(
         {"url": known.url},
         lambda paper: paper.line(
@@ -129,7 +131,7 @@ def _key(run: Run) -> str:
 
 
 def _question(run: Run, url: str, *, private: bool) -> str:
-    found = ask(run, "list", limit=1)
+    found = ask(run, views.Listing, "list", limit=1)
     what = (
         f"your memories ({found.total:,}) and sessions"
         if private
@@ -139,7 +141,7 @@ def _question(run: Run, url: str, *, private: bool) -> str:
 
 
 def _show(run: Run) -> None:
-    known: RemoteStanding = perform(run, "remote")
+    known = perform(run, connection.show_remote)
     record = {
         "url": known.url,
         "space": known.space,
@@ -234,8 +236,8 @@ def move(
             told, yes=yes, refusal="your memory leaves this machine: --yes says that you want it"
         )
     with output.shown(run) as notify:
-        report: MoveReport = perform(
-            run, "move", notify, to=to, source=source, tenant=tenant, questions=questions
+        report = perform(
+            run, care_move.move, notify, to=to, source=source, tenant=tenant, questions=questions
         )
     run.answer(
         {**to_plain(report), "is_same": report.is_same}, lambda paper: _tell_move(paper, report)

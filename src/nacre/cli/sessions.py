@@ -17,7 +17,7 @@ import click
 from nacre.base import named_files
 from nacre.base import text as passages
 from nacre.base.json import to_plain
-from nacre.cli import hits, operations, options
+from nacre.cli import hits, options
 from nacre.cli.command import (
     TEXT,
     Cell,
@@ -31,6 +31,7 @@ from nacre.cli.command import (
     joined,
     unsteered,
 )
+from nacre.cli.operations import ask, is_empty, perform, place_of
 from nacre.cli.options import (
     EVERYTHING,
     OFFSET,
@@ -52,7 +53,7 @@ from nacre.cli.options import (
 from nacre.cli.options import options as options_options
 from nacre.data import export
 from nacre.errors import UnavailableError
-from nacre.home import views
+from nacre.home import archive, views
 from nacre.home.home import territory
 from nacre.sessions import find as sessions_follow
 from nacre.values import session as values_session
@@ -158,8 +159,15 @@ def ask_session(
     Without a limit, all its turns are included.
     """
     here = str(Path.cwd())
-    view: SessionView = operations.ask(
-        run, "session", reference=reference, first=first, limit=limit, at_end=at_end, folder=here
+    view = ask(
+        run,
+        views.SessionView,
+        "session",
+        reference=reference,
+        first=first,
+        limit=limit,
+        at_end=at_end,
+        folder=here,
     )
     tell_which(run, reference, view.session)
     return view
@@ -168,7 +176,7 @@ def ask_session(
 def tell_which(run: Run, reference: str | None, session: StoredSession) -> None:
     """Warn if the default session is from another project because this folder has none."""
     if reference is None and (
-        session.project is None or operations.place_of(run, None).project != session.project
+        session.project is None or place_of(run, None).project != session.project
     ):
         click.echo(
             "No session in this folder is known; showing the last session of any folder.", err=True
@@ -411,7 +419,7 @@ def list_sessions(
 
     def page(size: int, at: int) -> tuple[Sequence[SessionLine], bool]:
         nonlocal last
-        last = operations.ask(run, "sessions", filter=filters, limit=size, offset=at)
+        last = ask(run, views.SessionPage, "sessions", filter=filters, limit=size, offset=at)
         return last.lines, last.more
 
     shown = tuple(pages(page, most, offset))
@@ -419,7 +427,7 @@ def list_sessions(
     def render(paper: Paper) -> None:
         if shown:
             _render_sessions(paper, shown, has_more=last.more, offset=offset)
-        elif operations.is_empty(run):
+        elif is_empty(run):
             hits.render_beginning(paper)
         else:
             paper.line("No session matches. Try fewer filters.")
@@ -495,7 +503,7 @@ def summary(run: Run, reference: tuple[str, ...]) -> None:
     """
     here, ids = str(Path.cwd()), dict.fromkeys(reference or (None,))
     reports = [
-        operations.ask(run, "session-summary", reference=session_id, folder=here)
+        ask(run, views.SessionReport, "session-summary", reference=session_id, folder=here)
         for session_id in ids
     ]
     tell_which(run, next(iter(ids)), reports[0].view.session)
@@ -629,8 +637,8 @@ def resume(run: Run, what: tuple[str, ...], only_print: bool) -> None:
     folder's project. The tool starts in the session's folder: claude --resume, codex resume, gemini --resume, copilot
     --resume, cursor-agent --resume or opencode --session.
     """
-    resumption: Resumption = operations.ask(
-        run, "resume", what=" ".join(what) or None, folder=str(Path.cwd())
+    resumption = ask(
+        run, views.Resumption, "resume", what=" ".join(what) or None, folder=str(Path.cwd())
     )
     if run.as_json or only_print:
         run.answer(resumption, lambda paper: paper.verbatim(_shell_command(resumption)))
@@ -776,9 +784,7 @@ def restore(run: Run, reference: str, folder: Path | None) -> None:
 
     Without --to, it is restored to its original place, where its tool finds it. It contains no secrets or images.
     """
-    restored: Restored = operations.perform(
-        run, "session-restore", reference=reference, folder=folder
-    )
+    restored = perform(run, archive.restore_answers, reference=reference, folder=folder)
     run.answer(restored, lambda paper: _render_restored(paper, restored))
 
 

@@ -13,7 +13,7 @@ from nacre.base import ids
 from nacre.base.times import shown
 from nacre.care import health as checking
 from nacre.care import proofs as prove
-from nacre.cli import hits, operations, output, sessions
+from nacre.cli import hits, output, sessions
 from nacre.cli.command import (
     Cell,
     DefaultGroup,
@@ -24,6 +24,7 @@ from nacre.cli.command import (
     command,
     dim,
 )
+from nacre.cli.operations import ask, perform, place_of
 from nacre.cli.options import (
     Record,
     argument,
@@ -38,6 +39,9 @@ from nacre.cli.options import (
     tie_hint,
     when,
 )
+from nacre.home import change
+from nacre.hosts import verify
+from nacre.memories import projects
 from nacre.setup import models as writers
 from nacre.values import models
 
@@ -61,7 +65,7 @@ def status(run: Run) -> None:
     On a terminal, nacre without a command shows it too. The database is read without waiting for running work, so the
     end of a session may still be missing.
     """
-    page: Status = operations.perform(run, "status")
+    page = perform(run, checking.status)
     run.answer(page, lambda paper: _render(paper, page))
 
 
@@ -261,7 +265,7 @@ def doctor(run: Run, part: str | None, deep: bool, everything: bool, repair: boo
     if deep:
         _prove(run, everything=everything, with_repair=repair)
     else:
-        checks: list[Check] = operations.perform(run, "doctor", repair=repair)
+        checks = perform(run, checking.doctor_answers, repair=repair)
         run.home.problems.clear()  # they are among the checks
         answer_checks(run, checks)
 
@@ -271,7 +275,7 @@ def _prove_hosts(run: Run, *, with_options: bool) -> None:
         raise click.UsageError(
             "hosts cannot be combined with --deep or --repair", click.get_current_context()
         )
-    answer_checks(run, operations.perform(run, "doctor-hosts"))
+    answer_checks(run, perform(run, verify.prove_hosts))
 
 
 def _prove(run: Run, *, everything: bool, with_repair: bool) -> None:
@@ -395,7 +399,7 @@ def project(context: click.Context) -> None:
     if context.invoked_subcommand is not None:
         return
     run: Run = context.obj
-    place = operations.place_of(run, None)
+    place = place_of(run, None)
     run.answer(place, lambda paper: _render_project(paper, place))
 
 
@@ -403,7 +407,7 @@ def project(context: click.Context) -> None:
 @click.pass_obj
 def list_(run: Run) -> None:
     """List the projects, the most recently used first."""
-    lines: list[ProjectLine] = operations.ask(run, "project-list")
+    lines = ask(run, list[projects.ProjectLine], "project-list")
     run.answer({"projects": lines}, lambda paper: _render_list(paper, lines))
 
 
@@ -412,7 +416,7 @@ def list_(run: Run) -> None:
 @click.pass_obj
 def show_project(run: Run, project: str) -> None:
     """Show a project, by default this folder's."""
-    detail: ProjectDetail = operations.ask(run, "project-show", project=_named(run, project))
+    detail = ask(run, projects.ProjectDetail, "project-show", project=_named(run, project))
     run.answer(detail, lambda paper: _render_detail(paper, detail))
 
 
@@ -437,7 +441,7 @@ def tie(run: Run, project: str, folder: Path | None) -> None:
     Default: the current folder. Earlier sessions and memories stay in their project.
     """
     path = Path(os.path.abspath(folder or Path.cwd()))
-    place: Place = operations.perform(run, "project-tie", project=project, folder=str(path))
+    place = perform(run, change.tie, project=project, folder=str(path))
     record = {"project": place.project, "folder": str(path)}
     run.answer(
         record, lambda paper: paper.line(f"{path} now belongs to ", bold(place.project or ""), ".")
@@ -457,9 +461,7 @@ def rename(run: Run, project: str, name: str, reason: str | None) -> None:
 
     Its folder in the vault is renamed too. Its memories keep their ids, and the old name stays as an alias.
     """
-    moved: ProjectMoved = operations.perform(
-        run, "project-rename", project=_named(run, project), name=name, reason=reason
-    )
+    moved = perform(run, projects.rename, project=_named(run, project), name=name, reason=reason)
     run.answer(moved, lambda paper: _render_moved(paper, moved, "is now called"))
 
 
@@ -483,7 +485,7 @@ def merge(run: Run, /, dry_run: bool, yes: bool, reason: str | None, **names: st
     it is appended to the page of INTO. nacre undo reverts the merge.
     """
     fields: dict[str, Any] = {name: _named(run, value) for name, value in names.items()}
-    plan: ProjectMergePlan = operations.perform(run, "project-merge-plan", **fields)
+    plan = perform(run, projects.plan_merge, **fields)
     if dry_run:
         run.answer(plan, lambda paper: _render_plan(paper, plan))
         return
@@ -493,7 +495,7 @@ def merge(run: Run, /, dry_run: bool, yes: bool, reason: str | None, **names: st
     run.confirm(
         "Merge?", yes=yes, refusal="not interactive: pass --yes, or --dry-run to see the plan"
     )
-    moved: ProjectMoved = operations.perform(run, "project-merge", **fields, reason=reason)
+    moved = perform(run, projects.merge, **fields, reason=reason)
     run.answer(moved, lambda paper: _render_moved(paper, moved, "is now part of"))
 
 
@@ -513,9 +515,7 @@ def depend(run: Run, project: str, on: Sequence[str], remove: bool) -> None:
 
     Recall and context in PROJECT then include their memories, but not those of their own dependencies.
     """
-    line: ProjectLine = operations.perform(
-        run, "project-depend", project=_named(run, project), on=tuple(on), remove=remove
-    )
+    line = perform(run, projects.depend, project=_named(run, project), on=tuple(on), remove=remove)
     named = ", ".join(line.dependencies) or "nothing"
     run.answer(line, lambda paper: paper.line(bold(line.slug), f" depends on {named}."))
 

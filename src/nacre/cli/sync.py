@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from nacre.base.json import to_plain
+from nacre.care import database, health
 from nacre.cli import output
 from nacre.cli.command import Group, Paper, Run, bold, command, dim
 from nacre.cli.learn import render_ingest
@@ -18,9 +18,8 @@ from nacre.memories import edit
 from nacre.vault import documents
 
 if TYPE_CHECKING:
-    from nacre.care.database import Stats, Vacuumed
+    from nacre.care.database import Stats
     from nacre.data.sync import Synced
-    from nacre.values.reports import IngestReport
     from nacre.vault.documents import Note
 
 _MAX_NOTES = 10
@@ -76,7 +75,7 @@ def sync(run: Run, /, quiet: bool, **request: Any) -> None:
     if quiet:
         syncing.sync_quietly(run.home)
         return
-    result: Synced = perform(run, "sync", **request)
+    result = perform(run, syncing.sync, **request)
     run.home.problems[:] = result.problems
     run.answer(result, lambda paper: _render_sync(paper, result))
 
@@ -173,7 +172,7 @@ def db() -> None:
 @click.pass_obj
 def stats(run: Run) -> None:
     """Count memories, sessions, vectors and bytes, and show paths and versions."""
-    counts: Stats = perform(run, "db-stats")
+    counts = perform(run, database.stats)
     run.answer(counts, lambda paper: _render_stats(paper, counts))
 
 
@@ -184,7 +183,7 @@ def vacuum(run: Run) -> None:
 
     Other writers wait meanwhile: seconds if the file is large.
     """
-    result: Vacuumed = perform(run, "db-vacuum")
+    result = perform(run, database.vacuum)
     if not result.is_clean:
         run.warnings.append(
             "another process is reading the database: its log keeps old bytes until it is closed"
@@ -211,7 +210,7 @@ def rebuild(run: Run, vectors: bool, yes: bool) -> None:
     if run.is_interactive and not yes:
         run.confirm(f"Rebuild {run.settings.database}? The old file is kept.")
     with output.shown(run) as notify:
-        report: IngestReport = perform(run, "db-rebuild", notify, vectors=vectors)
+        report = perform(run, health.rebuild, notify, vectors=vectors)
     edit.scan(run.home)  # reports the files that the rebuild could not read
     broken = list(run.home.problems)
     run.exit_code = 1 if broken else 0
@@ -245,7 +244,7 @@ def reset(run: Run, yes: bool) -> None:
                 "reset removes the database: add --yes", click.get_current_context()
             )
         run.confirm(f"Remove {run.settings.database}? A copy is kept.")
-    copy: Path | None = perform(run, "db-reset")
+    copy = perform(run, health.reset)
 
     def render(paper: Paper) -> None:
         if copy:

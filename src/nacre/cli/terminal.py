@@ -20,9 +20,10 @@ import click
 
 from nacre.base import text
 from nacre.base.text import shorten
-from nacre.cli import hits, operations
+from nacre.cli import hits
 from nacre.cli.command import Paper, Run, Span, bold, cells, cut, dim, joined, printable
 from nacre.cli.memories import render_evidence, render_memory
+from nacre.cli.operations import ask, perform, resumable
 from nacre.cli.options import (
     count,
     day,
@@ -35,9 +36,10 @@ from nacre.cli.options import (
     when,
 )
 from nacre.errors import NacreError
+from nacre.home import views
 from nacre.home.views import Choice, Pending, PendingKind
-from nacre.memories import decision
-from nacre.review import contradictions
+from nacre.memories import decision, usage
+from nacre.review import contradictions, queue
 from nacre.values import recall
 from nacre.values import session as values_session
 
@@ -548,8 +550,9 @@ class Picker:
         matches: dict[str, Memory] = {}
         try:
             if query:
-                result = operations.ask(
+                result = ask(
                     self._run,
+                    recall.RecallResult,
                     "recall",
                     text=query,
                     filter=self._wanted,
@@ -560,8 +563,8 @@ class Picker:
                 matches = {hit.memory.id: hit.memory for hit in result.hits if not hit.candidate}
             if len(matches) < _ENOUGH:
                 words = self._view.text.strip()
-                memories = operations.ask(
-                    self._run, "list", filter=self._wanted, words=words, limit=_MOST
+                memories = ask(
+                    self._run, views.Listing, "list", filter=self._wanted, words=words, limit=_MOST
                 ).memories
                 matches = {
                     **matches,
@@ -578,8 +581,13 @@ class Picker:
             return
         self._screen.scroll_to(0)
         try:
-            view = operations.ask(
-                self._run, "look", reference=self._view.chosen.id, update=True, session=None
+            view = ask(
+                self._run,
+                views.MemoryView,
+                "look",
+                reference=self._view.chosen.id,
+                update=True,
+                session=None,
             )
         except NacreError as error:
             self._view.message = joined((error.message, error.hint), "; ")
@@ -598,8 +606,8 @@ class Picker:
             )
             return
         try:
-            path = operations.perform(
-                self._run, "look", reference=memory.id, update=False, session=None
+            path = perform(
+                self._run, usage.look_at, reference=memory.id, update=False, session=None
             ).path
             if path is None or self._run.settings.server:
                 self._view.message = "This memory has no file."
@@ -860,7 +868,7 @@ class Triage:
             return
         chosen, item = self._decided[-1]
         if chosen != "skip":
-            operations.perform(self._run, "review-undo", reference=item.id)
+            perform(self._run, queue.reopen, reference=item.id)
         self._left.appendleft(self._decided.pop()[1])
         self._message = f"Undone: {_DONE[chosen].lower()}."
 
@@ -882,18 +890,16 @@ class Triage:
             is_done = self._merge(item)
         elif chosen in ("newer", "older"):
             choice = Choice.KEEP_NEW if chosen == "newer" else Choice.KEEP_OLD
-            operations.perform(self._run, "review-resolve", reference=item.id, choice=choice)
+            perform(self._run, queue.resolve, reference=item.id, choice=choice)
         elif chosen == "drop":
-            operations.perform(self._run, "review-drop", references=(item.id,))
+            perform(self._run, queue.drop, references=(item.id,))
         elif chosen == "keep":
             self._keep(item)
         return item.memory.subject if is_done else None
 
     def _keep(self, item: Pending, **fields: Any) -> None:
         is_repeated, self._departed = self._departed == item.id, item.id
-        operations.perform(
-            self._run, "review-keep", references=(item.id,), anyway=is_repeated, **fields
-        )
+        perform(self._run, queue.keep_items, references=(item.id,), anyway=is_repeated, **fields)
 
     def _merge(self, item: Pending) -> bool:
         """Merge an item into a memory that the user chooses. The editor starts with both texts."""
@@ -1070,6 +1076,6 @@ def go_through(run: Run, waiting: Sequence[Pending]) -> None:
         return
     screen = Screen(run)
     triage = Triage(run, screen, waiting)
-    with operations.resumable(run), screen.open():
+    with resumable(run), screen.open():
         triage.go()
     run.answer({}, lambda paper: paper.line(summary(triage)))

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.base import text as passages
-from nacre.cli import hits, operations
+from nacre.cli import hits
 from nacre.cli.command import TEXT, Paper, Run, Span, bold, command, dim, joined
+from nacre.cli.operations import ask, is_empty, perform
 from nacre.cli.options import (
     LANES,
     OFFSET,
@@ -24,7 +25,10 @@ from nacre.cli.options import (
     when,
     with_turn_filter,
 )
+from nacre.home import views
 from nacre.recall.requests import ASPECTS, ROLES
+from nacre.sessions import search as sessions_search
+from nacre.values import recall
 from nacre.values import session as values_session
 from nacre.values.memory import DeedFilter
 
@@ -83,8 +87,9 @@ def did(  # noqa: PLR0913 - one parameter an option
     PATH is a file or folder; src/app.py finds it below any folder where agents worked.
     """
     wanted = {"project": find_project(run, project), "tool": tool, "since": since, "until": until}
-    history: FileHistory = operations.ask(
+    history = ask(
         run,
+        values_session.FileHistory,
         "did",
         path=path,
         wanted=wanted,
@@ -93,7 +98,7 @@ def did(  # noqa: PLR0913 - one parameter an option
         limit=limit,
         offset=offset,
     )
-    empty = not history.changes and operations.is_empty(run)
+    empty = not history.changes and is_empty(run)
     run.answer(
         history,
         lambda paper: _render_history(paper, history, offset=offset, empty=empty),
@@ -127,10 +132,10 @@ def fix(
     ERROR is a line or a whole trace; - reads standard input.
     """
     wanted = {"project": find_project(run, project), "tool": tool, "since": since}
-    result: FixResult = operations.ask(
-        run, "fix", error=read_content(" ".join(error)), wanted=wanted, limit=limit
+    result = ask(
+        run, views.FixResult, "fix", error=read_content(" ".join(error)), wanted=wanted, limit=limit
     )
-    empty = not (result.troubles or result.lessons or result.talk) and operations.is_empty(run)
+    empty = not (result.troubles or result.lessons or result.talk) and is_empty(run)
     run.answer(result, lambda paper: _render_fix(paper, result, empty=empty))
 
 
@@ -350,8 +355,9 @@ def search(  # noqa: PLR0913 - one parameter an option
             role=role,
         )
         return
-    result: RecallResult = operations.ask(
+    result = ask(
         run,
+        recall.RecallResult,
         "search-sessions",
         text=words,
         filter=wanted,
@@ -374,7 +380,7 @@ def search(  # noqa: PLR0913 - one parameter an option
 
 
 def _nothing(run: Run) -> str:
-    return hits.EMPTY if operations.is_empty(run) else hits.NOTHING
+    return hits.EMPTY if is_empty(run) else hits.NOTHING
 
 
 def _match(
@@ -388,9 +394,9 @@ def _match(
     role: str,
 ) -> None:
     """Match in this process, since it can use many seconds of CPU and would block the daemon's other callers."""
-    matches: Matches = operations.perform(
+    matches = perform(
         run,
-        "match-sessions",
+        sessions_search.match,
         expression=expression,
         filter=wanted,
         limit=limit,

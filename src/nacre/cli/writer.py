@@ -76,7 +76,7 @@ def writer(context: click.Context) -> None:
     your daily limit.
     """
     if context.invoked_subcommand is None:
-        _answer(context.obj, ask(context.obj, "writer"))
+        _answer(context.obj, ask(context.obj, setup_requests.WriterStatus, "writer"))
 
 
 @writer.command(
@@ -102,7 +102,7 @@ def set_writer(
     """
     run.settings.actor.require_owner("nacre writer set")
     if writer == "none":
-        _answer(run, perform(run, "writer-off"))
+        _answer(run, perform(run, setup_requests.end))
         return
     if writer is None and not run.is_interactive:
         raise click.UsageError(
@@ -119,7 +119,7 @@ def set_writer(
         return
     writer_status = perform(
         run,
-        "writer-set",
+        setup_requests.set_writer,
         writer=writer,
         tokens_per_day=tokens_per_day,
         dollars_per_day=dollars_per_day,
@@ -138,14 +138,14 @@ def _is_unbounded(run: Run, writer: str, tokens_per_day: int | None) -> bool:
 @click.pass_obj
 def pause(run: Run) -> None:
     """Pause the writer; sessions that end meanwhile wait."""
-    _answer(run, perform(run, "writer-pause"))
+    _answer(run, perform(run, setup_requests.pause))
 
 
 @writer.command("resume", examples=["nacre writer resume"])
 @click.pass_obj
 def resume(run: Run) -> None:
     """Let the writer read sessions again."""
-    _answer(run, perform(run, "writer-resume"))
+    _answer(run, perform(run, setup_requests.resume))
 
 
 def offer(run: Run, name: str | None = None) -> bool:
@@ -169,7 +169,7 @@ def offer(run: Run, name: str | None = None) -> bool:
         f"Let {proposal.writer.label} write memories{proposal.bound}?", default=False, err=True
     ):
         return False
-    _answer(run, perform(run, "writer-set", **request_of(proposal)))
+    _answer(run, perform(run, setup_requests.set_writer, **request_of(proposal)))
     return True
 
 
@@ -340,7 +340,7 @@ def models(run: Run, name: str, test: bool) -> None:
             trial = setup_requests.try_model(run.home, name)
         run.answer(trial, lambda paper: _render_trial(paper, trial))
         return
-    uses, offers = setup_requests.uses(run.home), perform(run, "models")
+    uses, offers = setup_requests.uses(run.home), perform(run, setup_requests.offers)
     run.answer(
         _models_record(settings, uses, offers),
         lambda paper: _render_models(paper, settings, uses, offers),
@@ -492,7 +492,7 @@ def keys(run: Run, provider: str | None, remove: bool, yes: bool) -> None:
     elif remove:
         raise click.UsageError("--remove needs a provider", click.get_current_context())
     else:
-        signing_in: SigningIn = perform(run, "auth")
+        signing_in = perform(run, setup_requests.status)
         run.answer(_status_record(signing_in), lambda paper: _render_status(paper, signing_in))
 
 
@@ -503,8 +503,11 @@ def _set_key(run: Run, provider: str) -> None:
         ).strip()
     else:
         secret = sys.stdin.read(MAX_KEY_CHARACTERS).strip()
-    kept: str = perform(
-        run, "auth-set", provider=provider, secret=check_key(secret, "standard input")
+    kept = perform(
+        run,
+        setup_requests.replace_key,
+        provider=provider,
+        secret=check_key(secret, "standard input"),
     )
     taken = credentials.credential_for(
         settings.load_settings(run.settings.home, run.settings.environ), provider
@@ -525,7 +528,7 @@ def _set_key(run: Run, provider: str) -> None:
 def _remove_key(run: Run, provider: str, *, yes: bool) -> None:
     if run.is_interactive and not yes:
         run.confirm(f"Delete the key for {provider}?")
-    removed: list[str] = perform(run, "auth-remove", provider=provider)
+    removed = perform(run, setup_requests.remove, provider=provider)
     left = setup_requests.left(run.settings, provider)
 
     def render(paper: Paper) -> None:

@@ -26,6 +26,8 @@ from nacre.cli.options import (
 )
 from nacre.errors import NotFoundError
 from nacre.values.codec import plain
+from nacre_code import ask as code_ask
+from nacre_code import ingest
 
 if TYPE_CHECKING:
     from nacre_code.ask import (
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
         CodeMemory,
         CodeNode,
         CodeReport,
-        ForgottenCode,
         Staleness,
     )
 
@@ -69,9 +70,7 @@ def ingest_code(run: Run, /, path: str, **asked: Any) -> None:
     TypeScript, Go, Rust, Java, C, C++.
     """
     with output.shown(run) as notify:
-        report: CodeReport = perform(
-            run, "graph-ingest-code", notify, folder=str(Path(path).resolve()), **asked
-        )
+        report = perform(run, ingest.ingest_code, notify, folder=str(Path(path).resolve()), **asked)
     if report.failed:
         run.warnings.append(
             f"{count(len(report.failed), 'file')} could not be parsed: {', '.join(report.failed[:3])}"
@@ -91,7 +90,7 @@ def ingest_code(run: Run, /, path: str, **asked: Any) -> None:
 def forget_code(run: Run, project: str) -> None:
     """Remove a project's code index; its files are kept."""
     name = find_project(run, project)
-    done: ForgottenCode = perform(run, "graph-forget-code", project=name)
+    done = perform(run, ingest.forget_code, project=name)
     told = "Forgot the code of" if done.was_there else "No code was known of"
     run.answer(plain(done), lambda paper: paper.line(f"{told} {done.project}."))
 
@@ -168,8 +167,13 @@ def stale(run: Run, /, project: str | None, **asked: Any) -> None:
     names of code in the memory, the probability is lower; they are looked up in the folder whose code was read, else
     in this one.
     """
-    found: Staleness = ask(
-        run, "graph-stale", project=find_project(run, project), folder=str(Path.cwd()), **asked
+    found = ask(
+        run,
+        code_ask.Staleness,
+        "graph-stale",
+        project=find_project(run, project),
+        folder=str(Path.cwd()),
+        **asked,
     )
     run.answer(found, lambda paper: _render_stale(paper, found, asked["days"]))
 
@@ -194,7 +198,8 @@ def _show(run: Run, operation: str, nothing: str, project: str | None, **asked: 
     near = None
     with suppress(NotFoundError):
         near = place_of(run, ".").project
-    found: CodeAnswer = ask(run, operation, project=find_project(run, project), near=near, **asked)
+    asked |= {"project": find_project(run, project), "near": near}
+    found = ask(run, code_ask.CodeAnswer, operation, **asked)
     run.answer(found, lambda paper: _render(paper, found, nothing))
 
 

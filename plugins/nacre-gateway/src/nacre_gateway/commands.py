@@ -34,6 +34,8 @@ from nacre.cli.options import Record, argument, count, option, short_session, st
 from nacre.errors import NacreError
 from nacre.home import home
 from nacre.serve import homes as daemon_homes
+from nacre.sessions import search
+from nacre.values import gateway as values_gateway
 from nacre.values.memory import Face
 from nacre.values.session import Trust
 from nacre_gateway import engine
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from nacre.serve.homes import Homes
     from nacre.sessions.search import Passage, Passages
     from nacre.values.gateway import Answer, ChatSession, Pairing
-    from nacre_gateway.engine import ChannelState, Chat, GatewayState, Paired, TerminalChat
+    from nacre_gateway.engine import ChannelState, Chat, GatewayState, TerminalChat
 
 # ----------------------------------------------------------------------------
 # ``nacre gateway``.
@@ -65,7 +67,7 @@ def gateway(ctx: click.Context) -> None:
     """
     if not ctx.invoked_subcommand:
         run: Run = ctx.obj
-        state: GatewayState = ask(run, "gateway-status")
+        state = ask(run, engine.GatewayState, "gateway-status")
         run.exit_code = 0 if state.running else 1
         run.answer(_state_record(state), lambda paper: _show_state(paper, state))
 
@@ -125,13 +127,13 @@ def pair(run: Run, who: str | None, me: bool) -> None:
     own words, and your answers draw on your memories.
     """
     if who is None:
-        found: list[Pairing] = ask(run, "gateway-pairings")
+        found = ask(run, list[values_gateway.Pairing], "gateway-pairings")
         run.answer(
             {"pairings": [_pairing_record(pairing) for pairing in found]},
             lambda paper: _show_pairings(paper, found),
         )
         return
-    paired: Paired = perform(run, "gateway-pair", who=who, me=me)
+    paired = perform(run, engine.pair, who=who, me=me)
     one = paired.pairing
     told = f"{one.name or one.sender} may write in {one.channel}" + (
         ", as you." if paired.identity else "."
@@ -146,7 +148,7 @@ def pair(run: Run, who: str | None, me: bool) -> None:
 @click.pass_obj
 def unpair(run: Run, who: str) -> None:
     """Withdraw a sender's permission to write."""
-    perform(run, "gateway-unpair", who=who)
+    perform(run, engine.unpair, who=who)
     run.answer({"unpaired": who}, lambda paper: paper.line(f"{who} may write no more."))
 
 
@@ -160,8 +162,13 @@ def unpair(run: Run, who: str) -> None:
 @click.pass_obj
 def sessions(run: Run, channel: str | None, closed: bool, limit: int) -> None:
     """List conversations, most recently used first."""
-    found: list[ChatSession] = ask(
-        run, "gateway-sessions", channel=channel, closed=closed, limit=limit
+    found = ask(
+        run,
+        list[values_gateway.ChatSession],
+        "gateway-sessions",
+        channel=channel,
+        closed=closed,
+        limit=limit,
     )
     run.answer(
         {"sessions": [_session_record(session) for session in found]},
@@ -177,7 +184,7 @@ def sessions(run: Run, channel: str | None, closed: bool, limit: int) -> None:
 @click.pass_obj
 def show(run: Run, reference: str, limit: int) -> None:
     """Show the end of a conversation."""
-    found: Chat = ask(run, "gateway-session", reference=reference, limit=limit)
+    found = ask(run, engine.Chat, "gateway-session", reference=reference, limit=limit)
     run.answer(_chat_record(found), lambda paper: _show_chat(paper, found))
 
 
@@ -189,7 +196,7 @@ def end(run: Run, reference: str) -> None:
 
     In the chat itself /new does it.
     """
-    found: ChatSession = perform(run, "gateway-end", reference=reference)
+    found = perform(run, engine.end_chat, reference=reference)
     run.answer(
         _session_record(found),
         lambda paper: paper.line(f"The conversation with {found.name} ended."),
@@ -530,8 +537,9 @@ def search_chats(
     until: datetime | None,
 ) -> None:
     """Search the conversations of channels."""
-    result: Passages = ask(
+    result = ask(
         run,
+        search.Passages,
         "search-chats",
         query=" ".join(question),
         limit=limit,
