@@ -357,13 +357,17 @@ def test_a_new_rule_reaches_the_archive(talk: World) -> None:
     assert with_context(talk, archive.verify) == (2, [])
 
 
+def restored(home: Home, reference: str, folder: Path | None = None) -> archive.Restored:
+    return archive.restore(home, archive.RestoreSessionRequest(reference=reference, folder=folder))
+
+
 def test_a_restored_transcript_lies_where_it_was_and_goes_on(talk: World) -> None:
     ingest(talk)
     path = talk.user_home / ".claude/projects/-work-acme/depot.jsonl"
     path.unlink()
-    restored = with_context(talk, lambda context: archive.restore(context, "5e55-0001"))
-    assert restored.path == path
-    assert restored.is_whole
+    back = with_context(talk, lambda context: restored(context, "5e55-0001"))
+    assert back.path == path
+    assert back.is_whole
     assert path.stat().st_mode & 0o777 == 0o600
     assert KEY not in path.read_text(encoding="utf-8")
     talk.transcript("depot", says("user", "What about the eastern depot?", uuid="depot-d"))
@@ -380,14 +384,12 @@ def test_a_restored_transcript_lies_where_it_was_and_goes_on(talk: World) -> Non
 def test_restoring_overwrites_nothing_and_can_go_elsewhere(talk: World, tmp_path: Path) -> None:
     ingest(talk)
     with pytest.raises(ConflictError):
-        with_context(talk, lambda context: archive.restore(context, "5e55-0002"))
-    elsewhere = with_context(
-        talk, lambda context: archive.restore(context, "5e55-0002", tmp_path / "old")
-    )
+        with_context(talk, lambda context: restored(context, "5e55-0002"))
+    elsewhere = with_context(talk, lambda context: restored(context, "5e55-0002", tmp_path / "old"))
     original = talk.user_home / ".claude/projects/-work-acme/ferry.jsonl"
     assert elsewhere.path.read_bytes() == original.read_bytes()
     with pytest.raises(NotFoundError):
-        with_context(talk, lambda context: archive.restore(context, "no-such-session"))
+        with_context(talk, lambda context: restored(context, "no-such-session"))
 
 
 def test_a_damaged_pack_is_told_of_and_archived_again(talk: World) -> None:

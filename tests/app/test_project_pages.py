@@ -13,7 +13,8 @@ import pytest
 from nacre.review.consolidate import DreamAction, DreamPlan, DreamReport, Promotion
 from nacre.review.dream import DreamPlanRequest, DreamRequest
 from nacre.review.run import carry_out, dream, plan
-from nacre.sessions.search import sum_up
+from nacre.sessions.find import SessionRequest
+from nacre.sessions.search import summarize
 from nacre.values.context import Part
 from nacre.values.memory import Kind
 from nacre.values.session import Speaker, Trust
@@ -250,7 +251,9 @@ def test_agents_plans_are_not_shown_as_requests(world: World) -> None:
     )
     world.transcript("5e559999-00", alone)
     read(world)
-    summary = sum_up(world.context(), "claude-code:5e559999-00").summary
+    summary = summarize(
+        world.context(), SessionRequest(reference="claude-code:5e559999-00")
+    ).summary
     assert [one.speaker for one in summary.topics] == [Speaker.AGENT]
     dreamt(world)
     assert "Rust" not in told(world)

@@ -69,28 +69,28 @@ def embed(run: Run, /, name: str | None, resume: bool, estimate: bool, yes: bool
 
 
 def _switch(run: Run, name: str, *, estimate: bool, yes: bool) -> None:
-    planned = perform(run, vectors.plan_answers, name=name)
+    planned = perform(run, vectors.plan, name=name)
     if estimate:
         _answer_plan(run, planned)
         return
-    trial = perform(run, vectors.try_one_answers, name=name)
+    trial = perform(run, vectors.try_one, name=name)
     if planned.texts or planned.wants_yes:
         _ask(run, planned, trial, yes=yes)
     with output.shown(run) as notify:
-        switched = perform(run, vectors.switch_answers, notify, name=name)
+        switched = perform(run, vectors.switch, notify, name=name)
     _answer(run, planned.setting, switched)
 
 
 def _resume(run: Run, *, estimate: bool, yes: bool) -> None:
     if run.settings.text("embedding.model") != "none":
-        planned = perform(run, vectors.plan_answers, name=run.settings.text("embedding.model"))
+        planned = perform(run, vectors.plan, name=run.settings.text("embedding.model"))
         if estimate:
             _answer_plan(run, planned)
             return
         if planned.wants_yes:
             _ask(run, planned, yes=yes)
     with output.shown(run) as notify:
-        made = perform(run, vectors.resume_answers, notify)
+        made = perform(run, vectors.resume, notify)
     _answer(run, run.settings.text("embedding.model"), made)
 
 

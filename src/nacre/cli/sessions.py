@@ -784,7 +784,7 @@ def restore(run: Run, reference: str, folder: Path | None) -> None:
 
     Without --to, it is restored to its original place, where its tool finds it. It contains no secrets or images.
     """
-    restored = perform(run, archive.restore_answers, reference=reference, folder=folder)
+    restored = perform(run, archive.restore, reference=reference, folder=folder)
     run.answer(restored, lambda paper: _render_restored(paper, restored))
 
 

@@ -611,13 +611,14 @@ def _is_sound(place: Path) -> bool:
         return False
 
 
-def restore(home: Home, reference: str, folder: Path | None = None) -> Restored:
+@operation("session-restore")
+def restore(home: Home, request: RestoreSessionRequest) -> Restored:
     """Restore the transcript of a session to its original place, or into a folder.
 
     Secrets stay redacted. Raises NotFoundError, ConflictError, DamagedArchiveError, UnavailableError.
     """
-    stored = location.find_session(home, reference)
-    state = _archived_as(home, stored)
+    stored = location.find_session(home, request.reference)
+    folder, state = request.folder, _archived_as(home, stored)
     if state is None or state.pack is None:
         raise NotFoundError(
             f"the transcript of {stored.session.id} is not in the archive",
@@ -760,12 +761,3 @@ class RestoreSessionRequest(Request, frozen=True, kw_only=True):
     folder: Annotated[Path | None, Meta(description="Where it goes; by default, where it was.")] = (
         None
     )
-
-
-# -- Operations ----------------------------------------------------------------
-
-
-@operation("session-restore")
-def restore_answers(home: Home, request: RestoreSessionRequest) -> Restored:
-    """Restore the transcript of a session. Raises NotFoundError, ConflictError."""
-    return restore(home, request.reference, request.folder)

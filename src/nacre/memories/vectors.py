@@ -459,14 +459,15 @@ def status(home: Home) -> Standing:
     )
 
 
-def plan(home: Home, name: str) -> Plan:
+@operation("embed-plan")
+def plan(home: Home, request: ModelRequest) -> Plan:
     """Return the effort of switching to a model, or of completing a switch.
 
     Sends nothing and needs no key.
 
     Raises EmbedderUnavailableError, InvalidSettingsError.
     """
-    setting = _full_name(name)
+    setting = _full_name(request.name)
     place = place_of(home.settings, setting)
     model = _model_of(home, setting, place)
     texts = tokens = 0
@@ -487,26 +488,29 @@ def plan(home: Home, name: str) -> Plan:
     )
 
 
-def try_one(home: Home, name: str) -> Trial:
+@operation("embed-try")
+def try_one(home: Home, request: ModelRequest) -> Trial:
     """Embed one short text. Raises EmbedderUnavailableError."""
     started = time.perf_counter()
-    vectors = asked(embedder_of(home, _full_name(name))).embed(["Does this model answer?"])
+    vectors = asked(embedder_of(home, _full_name(request.name))).embed(["Does this model answer?"])
     return Trial(vectors.shape[1], time.perf_counter() - started)
 
 
-def switch(home: Home, name: str, notify: OnProgress) -> Embedded:
+@operation("embed-switch", writes=True, takes_long=True, owners=True, command="writer embedding")
+def switch(home: Home, request: ModelRequest, on_progress: OnProgress = lambda _: None) -> Embedded:
     """Switch to a model: compute its vectors, exchange them for the current ones, and delete those.
 
     This implies consent to where present and future texts go. After an interruption,
     :func:`resume`, the next ingest or the daemon continues. Naming the current model abandons a
     switch. Raises InvalidSettingsError.
     """
-    return embed_pending(_with_model(home, _full_name(name)), notify, is_asked=True)
+    return embed_pending(_with_model(home, _full_name(request.name)), on_progress, is_asked=True)
 
 
-def resume(home: Home, notify: OnProgress) -> Embedded:
+@operation("embed-resume", writes=True, takes_long=True)
+def resume(home: Home, on_progress: OnProgress = lambda _: None) -> Embedded:
     """Compute the missing vectors. Implies consent like :func:`switch`."""
-    return embed_pending(say_yes(home, home.settings[_KEY]), notify, is_asked=True)
+    return embed_pending(say_yes(home, home.settings[_KEY]), on_progress, is_asked=True)
 
 
 def _full_name(name: str) -> str:
@@ -604,39 +608,3 @@ class ModelRequest(Request, frozen=True, kw_only=True):
             description="minilm, onnx:FOLDER, or PROVIDER:MODEL; @N at the end sets N dimensions."
         ),
     ]
-
-
-# -- Operations ----------------------------------------------------------------
-
-
-@operation("embed-plan")
-def plan_answers(home: Home, request: ModelRequest) -> Plan:
-    """Return the effort of switching to a model, or of completing a switch.
-
-    Sends nothing. Raises EmbedderUnavailableError.
-    """
-    return plan(home, request.name)
-
-
-@operation("embed-try")
-def try_one_answers(home: Home, request: ModelRequest) -> Trial:
-    """Embed one short text. Raises EmbedderUnavailableError."""
-    return try_one(home, request.name)
-
-
-@operation("embed-switch", writes=True, takes_long=True, owners=True, command="writer embedding")
-def switch_answers(
-    home: Home, request: ModelRequest, on_progress: OnProgress | None = None
-) -> Embedded:
-    """Switch to another embedding model. Raises EmbedderUnavailableError, InvalidSettingsError."""
-    return switch(home, request.name, on_progress or _ignore)
-
-
-@operation("embed-resume", writes=True, takes_long=True)
-def resume_answers(home: Home, on_progress: OnProgress | None = None) -> Embedded:
-    """Compute the missing vectors."""
-    return resume(home, on_progress or _ignore)
-
-
-def _ignore(_: Progress) -> None:
-    """Discard progress."""

@@ -153,12 +153,14 @@ def _clean_call(call: ToolCall, clean: Callable[[str], str]) -> ToolCall:
 # -- Summaries ----------------------------------------------------------------
 
 
-def sum_up(home: Home, reference: str | None = None, folder: Path | None = None) -> SessionReport:
+@operation("session-summary")
+def summarize(home: Home, request: SessionRequest) -> SessionReport:
     """Summarise a session by its id or id prefix, else the folder's last one.
 
     The summary is computed from the turns read so far. Raises NotFoundError, ConflictError.
     """
-    view = look_at_session(home, reference, limit=0, folder=folder)
+    folder = Path(request.folder) if request.folder else None
+    view = look_at_session(home, request.reference, limit=0, folder=folder)
     turns = [item.turn for item in home.sessions.turns_of(view.session.row)]
     return SessionReport(view, topics.summarise(view.session.session, turns))
 
@@ -192,12 +194,6 @@ def show(home: Home, request: SessionRequest) -> SessionView:
         around=request.around,
     )
     return cleaned(home, view)
-
-
-@operation("session-summary")
-def summarize(home: Home, request: SessionRequest) -> SessionReport:
-    """Summarise a session: requests, actions, outcome and open ends. Raises NotFoundError, ConflictError."""
-    return sum_up(home, request.reference, Path(request.folder) if request.folder else None)
 
 
 @operation("match-sessions")
