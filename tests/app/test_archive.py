@@ -17,7 +17,7 @@ from nacre.data.scrub import scrub
 from nacre.errors import ConflictError, DamagedArchiveError, NotFoundError
 from nacre.home import archive, retention
 from nacre.home.change import Exclusions
-from nacre.home.home import open_home
+from nacre.home.home import Home, open_home
 from nacre.store import packs
 from nacre.store.packs import Payload
 from tests.app.conftest import World, says

@@ -3356,9 +3356,9 @@ export interface Operations {
   "dream-estimate": [DreamPlanRequest, DreamEstimate];
   "dream-plan": [DreamPlanRequest, DreamPlan];
   "dream": [DreamRequest, DreamReport];
+  "session-summary": [SessionRequest, SessionReport];
   "sessions": [SessionsRequest, SessionPage];
   "session": [SessionRequest, SessionView];
-  "session-summary": [SessionRequest, SessionReport];
   "match-sessions": [MatchRequest, Matches];
   "search-chats": [ChatSearchRequest, Passages];
   "resume": [ResumeRequest, Resumption];
