@@ -17,15 +17,12 @@ import click
 
 from nacre.base import ids
 from nacre.base.ids import utc_now
-from nacre.base.json import to_plain
-from nacre.cli import growth, output
+from nacre.cli import output
 from nacre.cli.command import TEXT, DefaultGroup, Group, Paper, Run, bold, command, dim, printable
 from nacre.cli.events import stopped_by_signals
 from nacre.cli.operations import perform
 from nacre.cli.options import argument, day, minute, option, options, short_id, size
 from nacre.cli.options import count as options_count
-from nacre.cli.output import INTERRUPTED
-from nacre.cli.root import answer_measured
 from nacre.cluster import cluster as cluster_api
 from nacre.cluster import queue
 from nacre.cluster import worker as cluster_worker
@@ -34,7 +31,6 @@ from nacre.serve import server_web as daemon_web
 from nacre.values.memory import Quota
 
 if TYPE_CHECKING:
-    from nacre.cli import speed as speed_clients
     from nacre.memories.spaces import Key, Member, NewKey, Note, Shared, Space
 
 
@@ -430,167 +426,6 @@ def _tell(run: Run, line: str) -> None:
     click.echo(
         printable(f"{ids.utc_now():%Y-%m-%d %H:%M:%S}  {output.redactor_of(run).clean(line)}")
     )
-
-
-# ----------------------------------------------------------------------------
-# ``nacre admin benchmark scale``.
-
-
-_STEPS = ("1x1000", "9x1000", "90x1000")
-
-
-@command(
-    "scale",
-    examples=[
-        "nacre admin benchmark scale --url postgresql://postgres@localhost/bench --transcripts ~/.claude/projects",
-        "nacre admin benchmark scale --url postgresql://… --transcripts samples --step 1x100000 --step 99x1000",
-    ],
-)
-@click.option(
-    "--url", type=TEXT, required=True, help="The address of a PostgreSQL database to measure."
-)
-@click.option(
-    "--transcripts",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    required=True,
-    help="A folder of sessions to build tenants from.",
-)
-@click.option(
-    "--step",
-    "steps",
-    metavar="TENANTSxTURNS",
-    type=TEXT,
-    multiple=True,
-    default=_STEPS,
-    show_default=True,
-    help="Add this many tenants with this many turns, then measure; may be repeated.",
-)
-@click.option(
-    "--clients",
-    type=click.IntRange(1, 1000),
-    default=64,
-    show_default=True,
-    help="Number of clients.",
-)
-@click.option(
-    "--seconds",
-    type=click.FloatRange(1),
-    default=20.0,
-    show_default=True,
-    help="Seconds of requests in each step.",
-)
-@click.option("--clear", "clears", is_flag=True, help="First delete the tenants of an earlier run.")
-@click.pass_obj
-def scale(
-    run: Run,
-    url: str,
-    transcripts: Path,
-    steps: tuple[str, ...],
-    clients: int,
-    seconds: float,
-    *,
-    clears: bool,
-) -> None:
-    """Measure a server's response times as tenants are added.
-
-    It creates tenants with names that begin with scale-, starts an API process on this machine, sends requests to it,
-    and deletes the tenants. Other users of the server are slowed down. Ctrl-C ends it: it deletes the tenants and
-    prints the results so far.
-    """
-    wanted = growth.steps_of(steps)
-    with tempfile.TemporaryDirectory(prefix="nacre-scale-") as folder, output.shown(run) as notify:
-        found = growth.measure_growth(
-            url,
-            transcripts,
-            Path(folder),
-            steps=wanted,
-            clients=clients,
-            seconds=seconds,
-            notify=notify or (lambda _: None),
-            clears=clears,
-        )
-    answer_measured(run, to_plain(found), lambda paper: _render(paper, found))
-    if not found.is_whole:
-        run.exit_code = INTERRUPTED
-
-
-def _render(paper: Paper, found: growth.Growth) -> None:
-    if not found.is_whole:
-        paper.line(f"Interrupted; of the steps {len(found.stages)} ended. The tenants are deleted.")
-    if not found.stages:
-        return
-    paper.heading("Tenants as they are made and filled")
-    header = (
-        "tenants",
-        "of turns",
-        "to make one",
-        "empty",
-        "turns a second",
-        "vectors a second",
-        "a turn",
-    )
-    paper.table([_growing(stage) for stage in found.stages], header=header, indent=2)
-    paper.heading("One client recalls from the newest tenants")
-    columns = ("", "requests", "p50", "p95", "p99")
-    paper.table(
-        [row for stage in found.stages for row in _waits(f"{stage.step.turns:,}", stage.alone)],
-        header=("of turns", *columns),
-        indent=2,
-    )
-    paper.heading(
-        f"{found.stages[0].mixed.clients} clients at once: eight of ten recall, one stores, one lists"
-    )
-    paper.table(
-        [row for stage in found.stages for row in _waits(str(stage.tenants), stage.mixed)],
-        header=("tenants", *columns),
-        indent=2,
-    )
-    if hot := found.hot:
-        paper.heading("One hot tenant: how the others wait")
-        told = (
-            ("in quiet", hot.quiet),
-            ("beside it", hot.beside),
-            (f"itself, {hot.hot.clients} clients", hot.hot),
-        )
-        paper.table(
-            [row for name, load in told for row in _waits(name, load)],
-            header=("", *columns),
-            indent=2,
-        )
-        paper.line(f"p95 of the others: {hot.ratio:.1f} times that in quiet", indent=2)
-    paper.line(
-        dim(
-            f"Grown from {found.material:,} turns; clients, API and server share this machine if it is one."
-        ),
-        indent=2,
-    )
-
-
-def _growing(stage: growth.Stage) -> tuple[str, ...]:
-    return (
-        f"{stage.tenants:,}",
-        f"{stage.step.turns:,}",
-        f"{stage.tenant_ms:.0f} ms",
-        size(round(stage.empty_bytes)),
-        f"{stage.turns_per_second:,.0f}",
-        f"{stage.passages_per_second:,.0f}",
-        size(round(stage.bytes_per_turn)),
-    )
-
-
-def _waits(name: str, load: speed_clients.Load) -> Iterator[tuple[str, ...]]:
-    for wait in load.waits:
-        times = (f"{item:,.0f} ms" for item in (wait.p50_ms, wait.p95_ms, wait.p99_ms))
-        yield (name, wait.name, f"{wait.requests / load.seconds:.1f}/s", *times)
-    for status, count in sorted(load.refused.items()):
-        yield (
-            name,
-            f"HTTP {status}" if status else "no answer",
-            f"{count / load.seconds:.1f}/s",
-            "",
-            "",
-            "",
-        )
 
 
 # ----------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from nacre.care import usefulness as evaluating
 from nacre.care.usefulness import Aspect, Finding, needed_at
 from nacre.cli import output
 from nacre.cli import speed as measurement
-from nacre.cli.cluster import scale
 from nacre.cli.command import (
     Cell,
     DefaultGroup,
@@ -508,7 +507,6 @@ def speed(run: Run, transcripts: Path, megabytes: int, turns: int) -> None:
 
 
 benchmark.add_command(speed)
-benchmark.add_command(scale)
 
 
 def _render_speed(paper: Paper, result: SpeedResult) -> None:
