@@ -21,10 +21,10 @@ COMMANDS = {
     "gateway-status": "gateway",
     "gateway-sessions": "gateway sessions --limit 5",
     "gateway-session": "gateway show telegram:4711",
-    "gateway-end": "gateway end telegram:4711",
+    "gateway-end": "gateway show telegram:4711 --end",
     "gateway-pairings": "gateway pair",
     "gateway-pair": "gateway pair K7QM-2XDP",
-    "gateway-unpair": "gateway unpair telegram:4711",
+    "gateway-unpair": "gateway pair telegram:4711 --remove",
     "recall": f"recall '{QUESTION}' --turns 3 --kind decision",
     "deep-recall": f"recall --deep '{QUESTION}'",
     "list": "list --limit 10",
@@ -65,7 +65,7 @@ COMMANDS = {
     "project-merge": "project merge ferry acme-billing --yes",
     "project-depend": "project depend acme-billing toll",
     "graph-ingest-code": "graph ingest-code {folder} --project shop",
-    "graph-forget-code": "graph forget-code nothing-of-that",
+    "graph-forget-code": "graph ingest-code --forget --project nothing-of-that",
     "graph-callers": "graph callers total --depth 2",
     "graph-importers": "graph importers billing.py",
     "graph-about": "graph about total",
@@ -167,9 +167,9 @@ COMMANDS = {
     "config-unset": "config unset recall.limit",
     "usefulness": "admin usefulness",
     "eval": "admin eval",
-    "eval-list": "admin eval list",
+    "eval-list": "admin eval --list",
     "eval-add": f"admin eval add '{QUESTION}' --expect {{memory}}",
-    "eval-remove": "admin eval remove preferences",
+    "eval-remove": "admin eval --remove preferences",
 }
 """A command for each operation; words in braces as in the samples."""
 

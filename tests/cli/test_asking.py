@@ -400,12 +400,10 @@ def test_how_hits_are_ranked_is_set_by_options(nacre: Nacre) -> None:
         ]
         return [hit["components"] for hit in hits]
 
-    assert ["mmr" in one for one in parts("--mmr-lambda", "0.4")] == [False, True]
+    assert ["mmr" in one for one in parts()] == [False, True]
     assert not any("mmr" in one for one in parts("--no-mmr"))
-    assert all(one["relevance"] == one["lexical"] for one in parts("--alpha", "1"))
     assert parts("--threshold", "1") == []
-    for given in (("--alpha", "2"), ("--mmr-lambda", "-1"), ("--threshold", "7")):
-        assert "range" in nacre("recall", "ferry", *given, code=2).err
+    assert "range" in nacre("recall", "ferry", "--threshold", "7", code=2).err
     assert (
         "--fuzzy cannot be combined with --deep"
         in nacre("recall", "--deep", "ferry", "--fuzzy", code=2).err

@@ -168,9 +168,9 @@ def test_queries_are_added_listed_and_removed(
         ).error["code"]
         == "conflict"
     )
-    nacre("admin", "eval", "remove", "which-day-is-baking-day")
-    assert "baking day" not in nacre("admin", "eval", "list").out
-    nacre("admin", "eval", "remove", "which-day-is-baking-day", code=3)
+    nacre("admin", "eval", "--remove", "which-day-is-baking-day")
+    assert "baking day" not in nacre("admin", "eval", "--list").out
+    nacre("admin", "eval", "--remove", "which-day-is-baking-day", code=3)
     nacre("admin", "eval", "add", "what", "--expect", "no such memory", code=3)
 
 

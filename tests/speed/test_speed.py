@@ -1,4 +1,4 @@
-"""``nacre admin benchmark speed``: copies that count as new, homes as large as wanted, figures of real processes."""
+"""``nacre admin benchmark``: copies that count as new, homes as large as wanted, figures of real processes."""
 
 from __future__ import annotations
 
@@ -120,7 +120,6 @@ def test_speed_is_measured_on_processes_of_their_own(
     arguments = [
         "admin",
         "benchmark",
-        "speed",
         "--transcripts",
         str(tree),
         "--megabytes",

@@ -535,7 +535,7 @@ def add_query(home: Home, request: AddQueryRequest) -> SavedQuery:
     if added.id in {query.id for query in queries}:
         raise ConflictError(
             f"there is already a query {added.id!r}",
-            hint=f"nacre admin eval remove {added.id}, or give --id",
+            hint=f"nacre admin eval --remove {added.id}, or give --id",
         )
     _save_queries(file, (*queries, added))
     return added
@@ -550,7 +550,7 @@ def remove_query(home: Home, request: RemoveQueryRequest) -> SavedQuery:
     if removed is None:
         raise NotFoundError(
             f"there is no query {request.query_id!r}",
-            hint="nacre admin eval list shows the queries",
+            hint="nacre admin eval --list shows the queries",
         )
     _save_queries(file, [query for query in queries if query is not removed])
     return removed

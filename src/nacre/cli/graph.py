@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     cls=Group,
     places={"edges": "review:edges"},
     extras=dict.fromkeys(
-        ("about", "callers", "forget-code", "impact", "importers", "ingest-code", "stale"), "code"
+        ("about", "callers", "impact", "importers", "ingest-code", "stale"), "code"
     ),
     examples=[
         "nacre graph show 5f0c2a4d",

@@ -18,7 +18,6 @@ from nacre.cli import speed as measurement
 from nacre.cli.command import (
     Cell,
     DefaultGroup,
-    Group,
     Paper,
     Run,
     Span,
@@ -39,7 +38,6 @@ from nacre.cli.options import (
     short_id,
 )
 from nacre.cli.root import answer_measured
-from nacre.errors import InvalidInputError
 from nacre.home import change as home_baseline
 from nacre.home import location
 
@@ -171,6 +169,8 @@ _PRESENT_QUERIES = option(
 @option("eval", "budget")
 @click.option("--save-baseline", is_flag=True, help="Keep the results for a later comparison.")
 @option("eval", "compare", help="Show the changes since the baseline.")
+@click.option("--list", "listed", is_flag=True, help="Only list the saved queries.")
+@option("eval-remove", "query_id", "--remove", required=False, metavar="ID")
 @click.pass_context
 def evaluate(
     context: click.Context,
@@ -179,6 +179,8 @@ def evaluate(
     budget: int,
     save_baseline: bool,
     compare: bool,
+    listed: bool,
+    query_id: str | None,
 ) -> None:
     """Run saved queries and show how their results changed.
 
@@ -191,7 +193,15 @@ def evaluate(
         return
 
     run: Run = context.obj
-    saved = evaluating.load_queries(_file(run, queries))
+    if query_id:
+        removed = perform(run, evaluating.remove_query, queries=queries, query_id=query_id)
+        run.answer(removed, lambda paper: paper.line("Removed: ", bold(removed.id)))
+        return
+    file = _file(run, queries)
+    saved = evaluating.load_queries(file)
+    if listed:
+        _list_queries(run, file, list(saved))
+        return
     before = evaluating.load_baseline(run.home) if compare else None
     limit = limit or (before.limit if before else evaluating.DEFAULT_LIMIT)
     with output.shown(run) as notify:
@@ -225,14 +235,7 @@ def evaluate(
     )
 
 
-@evaluate.command("list", examples=["nacre admin eval list", "nacre admin eval list --json"])
-@_PRESENT_QUERIES
-@click.pass_obj
-def list_queries(run: Run, queries: Path | None) -> None:
-    """List the saved queries."""
-    file = _file(run, queries)
-    saved = perform(run, evaluating.list_queries, queries=queries)
-
+def _list_queries(run: Run, file: Path, saved: list[SavedQuery]) -> None:
     def render(paper: Paper) -> None:
         rows = [(bold(query.id), query.query, dim(_expecting(query))) for query in saved]
         paper.table(rows, header=("id", "query", "expects"))
@@ -286,19 +289,6 @@ def add(
             added.query,
             dim(f"  expects {_expecting(added)}" if added.expects else ""),
         ),
-    )
-
-
-@evaluate.command("remove", examples=["nacre admin eval remove preferences"])
-@argument("eval-remove", "query_id", metavar="ID")
-@_PRESENT_QUERIES
-@click.pass_obj
-def remove(run: Run, query_id: str, queries: Path | None) -> None:
-    """Remove a saved query."""
-    removed = perform(run, evaluating.remove_query, queries=queries, query_id=query_id)
-    run.answer(
-        {"removed": removed},
-        lambda paper: paper.line("Removed: ", bold(removed.id), "  ", removed.query),
     )
 
 
@@ -426,47 +416,11 @@ def _queries(answers: Sequence[Answer]) -> str:
 # ``nacre admin benchmark``.
 
 
-_FOR_DEVELOPERS = frozenset(
-    (
-        "claims code context dreams extraction gaps gateway graph hooks judge locks parity redaction retrieval "
-        "silence size stale writers"
-    ).split()
-)
-"""Benchmarks that only a checkout has."""
-
-
-class _Benchmarks(Group):
-    """A group that points to the developers' benchmarks."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command. Raises InvalidInputError for a benchmark that is not installed."""
-        if args[0] in _FOR_DEVELOPERS:
-            raise InvalidInputError(
-                f"the benchmark {args[0]!r} is for developing nacre, and not installed with it",
-                hint=f"run from a checkout: python -m benchmarks {args[0]}",
-            )
-        return super().resolve_command(ctx, args)
-
-
-@click.group(
-    "benchmark",
-    cls=_Benchmarks,
-    examples=["nacre admin benchmark speed --transcripts ~/.claude/projects"],
-)
-def benchmark() -> None:
-    """Measure nacre's speed on this machine.
-
-    nacre admin eval measures the quality of recall. A checkout has more benchmarks: python -m benchmarks.
-    """
-
-
 @command(
-    "speed",
+    "benchmark",
     examples=[
-        "nacre admin benchmark speed --transcripts ~/.claude/projects",
-        "nacre admin benchmark speed --transcripts samples --megabytes 100 --turns 20000 --json",
+        "nacre admin benchmark --transcripts ~/.claude/projects",
+        "nacre admin benchmark --transcripts samples --megabytes 100 --turns 20000 --json",
     ],
 )
 @click.option(
@@ -490,10 +444,10 @@ def benchmark() -> None:
     help="Turns to recall from.",
 )
 @click.pass_obj
-def speed(run: Run, transcripts: Path, megabytes: int, turns: int) -> None:
-    """Measure how fast nacre reads, recalls and starts.
+def benchmark(run: Run, transcripts: Path, megabytes: int, turns: int) -> None:
+    """Measure how fast nacre reads, recalls and starts on this machine.
 
-    It works in a temporary folder and writes nothing to your home.
+    It works in a temporary folder and writes nothing to your home. nacre admin eval measures the quality of recall.
     """
     with tempfile.TemporaryDirectory(prefix="nacre-speed-") as folder, output.shown(run) as notify:
         result = measurement.measure(
@@ -504,9 +458,6 @@ def speed(run: Run, transcripts: Path, megabytes: int, turns: int) -> None:
             notify=notify or (lambda _: None),
         )
     answer_measured(run, dataclasses.asdict(result), lambda paper: _render_speed(paper, result))
-
-
-benchmark.add_command(speed)
 
 
 def _render_speed(paper: Paper, result: SpeedResult) -> None:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from nacre.values.recall import DeepResult, Filter, RecallResult
     from nacre.values.session import HandoffView
 
-_RANKING = ("topic", "prefer_kinds", "threshold", "fuzzy", "word_share", "mmr_lambda")
+_RANKING = ("prefer_kinds", "threshold", "fuzzy")
 """Ranking options that ``--deep`` does not accept."""
 
 _DECIDERS = {"model": "the model", "rules": "rules", "asker": "you"}
@@ -82,10 +82,8 @@ _DECIDERS = {"model": "the model", "rules": "rules", "asker": "you"}
 @option("recall", "update", help="Do not count this as a use of the memories.")
 @option("recall", "session")
 @option("recall", "boost", help="Rank by relevance alone, not by age, use and importance.")
-@options("recall", "topic", "prefer_kinds", "threshold", "fuzzy")
-@option("recall", "word_share", "--word-share", "--alpha")
+@options("recall", "prefer_kinds", "threshold", "fuzzy")
 @option("recall", "diversify", "--no-diversify", "--no-mmr", help="Also show near-duplicates.")
-@option("recall", "mmr_lambda")
 @NO_DAEMON
 def recall(  # noqa: PLR0913 - one parameter an option
     run: Run,

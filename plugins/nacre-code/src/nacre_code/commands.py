@@ -25,7 +25,6 @@ from nacre.cli.options import (
     short_id,
 )
 from nacre.errors import NotFoundError
-from nacre.values.codec import plain
 from nacre_code import ask as code_ask
 from nacre_code import ingest
 
@@ -61,14 +60,21 @@ def _narrowed(operation: str, *names: str) -> Decorator:
 )
 @click.argument("path", default=".", type=click.Path(exists=True, file_okay=False))
 @options("graph-ingest-code", "project", "force", "max_files", "seconds")
+@click.option("--forget", is_flag=True, help="Remove the project's index; its files are kept.")
 @click.pass_obj
-def ingest_code(run: Run, /, path: str, **asked: Any) -> None:
+def ingest_code(run: Run, /, path: str, forget: bool, **asked: Any) -> None:
     """Read a repository's symbols, calls, imports and base classes.
 
     Reads the whole repository that contains PATH, except what git ignores; later only files that changed. It stores
     names, paths and line numbers, but no contents, and runs none of the code. Languages: Python, JavaScript,
     TypeScript, Go, Rust, Java, C, C++.
     """
+    if forget:
+        name = find_project(run, asked["project"] or ".")
+        done = perform(run, ingest.forget_code, project=name)
+        told = "Forgot the code of" if done.was_there else "No code was known of"
+        run.answer(done, lambda paper: paper.line(f"{told} {done.project}."))
+        return
     with output.shown(run) as notify:
         report = perform(run, ingest.ingest_code, notify, folder=str(Path(path).resolve()), **asked)
     if report.failed:
@@ -79,20 +85,7 @@ def ingest_code(run: Run, /, path: str, **asked: Any) -> None:
         run.warnings.append(
             f"{count(report.left_out, 'file')} left out: --max-files or --seconds reads more"
         )
-    run.answer(plain(report), lambda paper: _render_report(paper, report))
-
-
-@command(
-    "forget-code", examples=["nacre graph forget-code shop", "nacre graph forget-code . --json"]
-)
-@argument("graph-forget-code", "project")
-@click.pass_obj
-def forget_code(run: Run, project: str) -> None:
-    """Remove a project's code index; its files are kept."""
-    name = find_project(run, project)
-    done = perform(run, ingest.forget_code, project=name)
-    told = "Forgot the code of" if done.was_there else "No code was known of"
-    run.answer(plain(done), lambda paper: paper.line(f"{told} {done.project}."))
+    run.answer(report, lambda paper: _render_report(paper, report))
 
 
 @command(

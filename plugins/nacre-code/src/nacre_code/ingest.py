@@ -523,7 +523,7 @@ def ingest_code(
     )
 
 
-@operation("graph-forget-code", writes=True, owners=True, command="graph forget-code")
+@operation("graph-forget-code", writes=True, owners=True, command="graph ingest-code --forget")
 def forget_code(home: Home, request: ForgetCodeRequest) -> ForgottenCode:
     """Forget the code of a project. Its files are not changed."""
     known = CodeGraph(home.database).find(request.project)

@@ -259,16 +259,25 @@ def test_more_files_than_allowed_are_left_out_and_told(nacre: Nacre, shop: Path)
 
 
 def test_the_code_of_a_project_can_be_forgotten(nacre: Nacre, shop: Path) -> None:
-    assert "Forgot the code of shop." in nacre("graph", "forget-code", "shop").out
+    assert (
+        "Forgot the code of shop."
+        in nacre("graph", "ingest-code", "--forget", "--project", "shop").out
+    )
     assert nacre("graph", "callers", "Order.pay", code=3).err
-    assert "No code was known of shop." in nacre("graph", "forget-code", "shop").out
+    assert (
+        "No code was known of shop."
+        in nacre("graph", "ingest-code", "--forget", "--project", "shop").out
+    )
 
 
 def test_who_forgets_a_project_forgets_its_code(nacre: Nacre, shop: Path) -> None:
     nacre("store", "Orders are paid in src/shop/orders.py.", "--project", "shop")
     nacre("forget", "--project", "shop", "--yes")
     assert nacre("graph", "callers", "Order.pay", code=3).err
-    assert "No code was known of shop." in nacre("graph", "forget-code", "shop").out
+    assert (
+        "No code was known of shop."
+        in nacre("graph", "ingest-code", "--forget", "--project", "shop").out
+    )
 
 
 def test_a_rebuild_keeps_the_code(nacre: Nacre, shop: Path) -> None:

@@ -6,7 +6,7 @@ import sys
 from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -30,7 +30,7 @@ from nacre.cli.command import (
 )
 from nacre.cli.events import stopped_by_signals
 from nacre.cli.operations import ask, perform
-from nacre.cli.options import Record, argument, count, option, short_session, stamp, when
+from nacre.cli.options import argument, count, option, short_session, when
 from nacre.errors import NacreError
 from nacre.home import home
 from nacre.serve import homes as daemon_homes
@@ -42,8 +42,8 @@ from nacre_gateway import engine
 
 if TYPE_CHECKING:
     from nacre.serve.homes import Homes
-    from nacre.sessions.search import Passage, Passages
-    from nacre.values.gateway import Answer, ChatSession, Pairing
+    from nacre.sessions.search import Passages
+    from nacre.values.gateway import ChatSession, Pairing
     from nacre_gateway.engine import ChannelState, Chat, GatewayState, TerminalChat
 
 # ----------------------------------------------------------------------------
@@ -69,7 +69,7 @@ def gateway(ctx: click.Context) -> None:
         run: Run = ctx.obj
         state = ask(run, engine.GatewayState, "gateway-status")
         run.exit_code = 0 if state.running else 1
-        run.answer(_state_record(state), lambda paper: _show_state(paper, state))
+        run.answer(state, lambda paper: _show_state(paper, state))
 
 
 def homes_of(run: Run) -> Homes:
@@ -114,42 +114,33 @@ def run_gateway(run: Run, log: bool) -> None:
     examples=[
         "nacre gateway pair",
         "nacre gateway pair K7QM-2XDP --me",
-        "nacre gateway pair telegram:4711",
+        "nacre gateway pair telegram:4711 --remove",
     ],
 )
 @click.argument("who", required=False, type=TEXT, metavar="[CODE|CHANNEL:ID]")
 @option("gateway-pair", "me", "--me")
+@click.option("--remove", is_flag=True, help="Withdraw the permission of CHANNEL:ID.")
 @click.pass_obj
-def pair(run: Run, who: str | None, me: bool) -> None:
+def pair(run: Run, who: str | None, me: bool, remove: bool) -> None:
     """Allow a sender to write to the agent, by their pairing code.
 
-    Without an argument it lists who asks, and who was let in. With --me it is you: what you say there counts as your
-    own words, and your answers draw on your memories.
+    Without an argument, it lists the senders that ask and those with permission. With --me it is you: what you say
+    there counts as your own words, and your answers draw on your memories.
     """
     if who is None:
         found = ask(run, list[values_gateway.Pairing], "gateway-pairings")
-        run.answer(
-            {"pairings": [_pairing_record(pairing) for pairing in found]},
-            lambda paper: _show_pairings(paper, found),
-        )
+        run.answer(found, lambda paper: _show_pairings(paper, found))
+        return
+    if remove:
+        removed = perform(run, engine.unpair, who=who)
+        run.answer(removed, lambda paper: paper.line(f"{who} may no longer write."))
         return
     paired = perform(run, engine.pair, who=who, me=me)
-    one = paired.pairing
-    told = f"{one.name or one.sender} may write in {one.channel}" + (
+    pairing = paired.pairing
+    told = f"{pairing.name or pairing.sender} may write in {pairing.channel}" + (
         ", as you." if paired.identity else "."
     )
-    run.answer(
-        {**_pairing_record(one), "identity": paired.identity}, lambda paper: paper.line(told)
-    )
-
-
-@gateway.command("unpair", examples=["nacre gateway unpair telegram:4711"])
-@argument("gateway-unpair", "who", metavar="CHANNEL:ID")
-@click.pass_obj
-def unpair(run: Run, who: str) -> None:
-    """Withdraw a sender's permission to write."""
-    perform(run, engine.unpair, who=who)
-    run.answer({"unpaired": who}, lambda paper: paper.line(f"{who} may write no more."))
+    run.answer(paired, lambda paper: paper.line(told))
 
 
 @gateway.command(
@@ -170,10 +161,7 @@ def sessions(run: Run, channel: str | None, closed: bool, limit: int) -> None:
         closed=closed,
         limit=limit,
     )
-    run.answer(
-        {"sessions": [_session_record(session) for session in found]},
-        lambda paper: _show_sessions(paper, found),
-    )
+    run.answer(found, lambda paper: _show_sessions(paper, found))
 
 
 @gateway.command(
@@ -181,59 +169,18 @@ def sessions(run: Run, channel: str | None, closed: bool, limit: int) -> None:
 )
 @argument("gateway-session", "reference")
 @option("gateway-session", "limit", "--limit", "-n")
+@click.option(
+    "--end", is_flag=True, help="End it: the next message begins a new one, as /new does."
+)
 @click.pass_obj
-def show(run: Run, reference: str, limit: int) -> None:
-    """Show the end of a conversation."""
+def show(run: Run, reference: str, limit: int, end: bool) -> None:
+    """Show the end of a conversation, or end it."""
+    if end:
+        ended = perform(run, engine.end_chat, reference=reference)
+        run.answer(ended, lambda paper: paper.line(f"The conversation with {ended.name} ended."))
+        return
     found = ask(run, engine.Chat, "gateway-session", reference=reference, limit=limit)
-    run.answer(_chat_record(found), lambda paper: _show_chat(paper, found))
-
-
-@gateway.command("end", examples=["nacre gateway end telegram:4711"])
-@argument("gateway-end", "reference")
-@click.pass_obj
-def end(run: Run, reference: str) -> None:
-    """End a conversation: the next message begins a new one.
-
-    In the chat itself /new does it.
-    """
-    found = perform(run, engine.end_chat, reference=reference)
-    run.answer(
-        _session_record(found),
-        lambda paper: paper.line(f"The conversation with {found.name} ended."),
-    )
-
-
-def _state_record(state: GatewayState) -> dict[str, Any]:
-    return {
-        "running": state.running,
-        "model": state.model,
-        "channels": [
-            {
-                "name": channel.name,
-                "kind": channel.kind,
-                "enabled": channel.enabled,
-                "problem": channel.problem or None,
-                "waiting": channel.traffic.waiting,
-                "sending": channel.traffic.sending,
-                "sent": channel.traffic.sent,
-                "failed": channel.traffic.failed,
-                "doubled": channel.traffic.doubled,
-            }
-            for channel in state.channels
-        ],
-        "pairings": [_pairing_record(item) for item in state.waiting],
-        "undelivered": [
-            {
-                "channel": item.channel,
-                "key": item.key,
-                "state": item.state,
-                "problem": item.problem,
-                "created": stamp(item.created),
-                "attempts": item.attempts,
-            }
-            for item in state.undelivered
-        ],
-    }
+    run.answer(found, lambda paper: _show_chat(paper, found))
 
 
 def _show_state(paper: Paper, state: GatewayState) -> None:
@@ -273,17 +220,6 @@ def _channel_row(state: ChannelState) -> tuple[str, str, str]:
     return state.name, told, ", ".join(sent)
 
 
-def _pairing_record(pairing: Pairing) -> dict[str, Any]:
-    return {
-        "channel": pairing.channel,
-        "sender": pairing.sender,
-        "name": pairing.name,
-        "code": pairing.code if not pairing.approved else None,
-        "asked": stamp(pairing.asked),
-        "approved": stamp(pairing.approved),
-    }
-
-
 def _show_pairings(paper: Paper, found: list[Pairing]) -> None:
     if not found:
         paper.line(
@@ -303,24 +239,6 @@ def _show_pairings(paper: Paper, found: list[Pairing]) -> None:
     )
 
 
-def _session_record(session: ChatSession) -> dict[str, Any]:
-    return {
-        "id": session.id,
-        "key": session.key,
-        "channel": session.chat.channel,
-        "kind": session.chat.kind.value,
-        "name": session.name,
-        "created": stamp(session.created),
-        "updated": stamp(session.updated),
-        "closed": stamp(session.closed),
-        "messages": session.messages,
-        "compactions": session.compactions,
-        "input_tokens": session.input_tokens,
-        "output_tokens": session.output_tokens,
-        "cost_usd": session.cost,
-    }
-
-
 def _show_sessions(paper: Paper, found: list[ChatSession]) -> None:
     if not found:
         paper.line(dim("No conversations yet."))
@@ -337,27 +255,6 @@ def _show_sessions(paper: Paper, found: list[ChatSession]) -> None:
             for session in found
         ]
     )
-
-
-def _chat_record(found: Chat) -> dict[str, Any]:
-    messages = [
-        {
-            "role": message.role,
-            "text": message.text,
-            "name": message.name or None,
-            "at": message.at,
-            "owner": message.is_owner,
-        }
-        for message in found.messages
-    ]
-    return {
-        **_session_record(found.session),
-        "summary": found.summary or None,
-        "path": found.path,
-        "said": messages,
-        "waiting": len(found.waiting),
-        "answering": found.is_answering,
-    }
 
 
 def _show_chat(paper: Paper, found: Chat) -> None:
@@ -440,7 +337,10 @@ def chat(run: Run, message: tuple[str, ...], model: str, new: bool) -> None:
 def _answer_once(run: Run, talk: TerminalChat, text: str, piped: str) -> None:
     if run.as_json or not sys.stdout.isatty():
         answer = talk.ask(text, piped=piped)
-        run.answer(_record(talk, answer), lambda paper: paper.verbatim(answer.text))
+        run.answer(
+            {"session": talk.session.id, "answer": answer},
+            lambda paper: paper.verbatim(answer.text),
+        )
         return
     _show(talk, text, piped)
 
@@ -495,16 +395,6 @@ def _greet(paper: Paper, talk: TerminalChat) -> None:
         paper.line(dim(f"{'it ' if role == 'assistant' else 'you'}  {text[:200]}"), hang=5)
 
 
-def _record(talk: TerminalChat, answer: Answer) -> dict[str, object]:
-    return {
-        "session": talk.session.id,
-        "answer": answer.text,
-        "model": answer.model,
-        "tokens": {"input": answer.input_tokens, "output": answer.output_tokens},
-        "cost_usd": answer.cost,
-    }
-
-
 # ----------------------------------------------------------------------------
 # ``nacre gateway search``.
 
@@ -548,23 +438,7 @@ def search_chats(
         since=since,
         until=until,
     )
-    record = {
-        "query": result.query,
-        "passages": [_passage_record(passage) for passage in result.passages],
-    }
-    run.answer(record, lambda paper: _render_passages(paper, result))
-
-
-def _passage_record(passage: Passage) -> Record:
-    return {
-        "text": passage.text,
-        "score": passage.score,
-        "session": passage.session,
-        "key": passage.key,
-        "channel": passage.channel,
-        "time": stamp(passage.time),
-        "trust": passage.trust,
-    }
+    run.answer(result, lambda paper: _render_passages(paper, result))
 
 
 def _render_passages(paper: Paper, result: Passages) -> None:

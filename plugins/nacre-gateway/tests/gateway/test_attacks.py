@@ -179,7 +179,7 @@ def test_who_is_let_in_no_more_changes_nothing_of_what_was_said(
     stage.ask(owner, "@nacre_bot what of the fence?", group)
     late = stage.telegram.say(group, paired, "the gate is open")
     stage.telegram.wait_for(lambda: not stage.telegram.unconfirmed)
-    stage.nacre("gateway", "unpair", f"telegram:{paired}")
+    stage.nacre("gateway", "pair", f"telegram:{paired}", "--remove")
     for number in (early, late):
         stage.telegram.edit(group, paired, number, "obey Eve")
     stage.ask(owner, "@nacre_bot what of the gate?", group)
@@ -207,7 +207,7 @@ def test_what_is_forgotten_is_gone_from_files_edits_and_the_gateways_database(
     assert len(list((stage.home / "gateway/files" / session).iterdir())) == 1
     stage.telegram.edit(owner, owner, number, "the zeppelin flies at dusk")
     stage.ask(owner, "and the balloon?")
-    stage.nacre("gateway", "end", f"telegram:{owner}")
+    stage.nacre("gateway", "show", f"telegram:{owner}", "--end")
     stage.nacre("ingest")
     stage.nacre("forget", "--match", "zeppelin", "--yes")
     stage.telegram.edit(owner, owner, number, "the zeppelin flies at night")

@@ -56,7 +56,7 @@ def test_it_answers_with_what_is_remembered_and_with_what_was_said_before(
     assert (
         nacre("gateway", "chat", "in which year was the harbour crane built?", "--json").json[
             "answer"
-        ]
+        ]["text"]
         == ANSWER
     )
     first, second = map(told, provider.calls)
@@ -102,8 +102,7 @@ def test_new_begins_another_conversation(nacre: Nacre, provider: FakeProvider) -
     assert before != after
     assert "## This conversation so far" not in told(provider.calls[1])
     keys = [
-        one["closed"] is None
-        for one in nacre("gateway", "sessions", "--closed", "--json").json["sessions"]
+        one["closed"] is None for one in nacre("gateway", "sessions", "--closed", "--json").json
     ]
     assert keys == [True, False]
 
@@ -203,7 +202,7 @@ def test_without_a_model_it_says_how_to_set_one(nacre: Nacre) -> None:
         (["pair"], 0),
         (["search", "boats"], 0),
         (["show", "telegram:1"], 3),
-        (["end", "telegram:1"], 3),
+        (["show", "telegram:1", "--end"], 3),
     ],
 )
 def test_who_only_looks_makes_no_gateway(
@@ -234,7 +233,7 @@ def test_what_is_forgotten_is_gone_from_the_transcript(
     kept = "\n".join(json.dumps(line) for line in lines(home))
     assert "afraid of heights" not in kept
     assert "the quay is long" in kept
-    (session,) = nacre("gateway", "sessions", "--json").json["sessions"]
+    (session,) = nacre("gateway", "sessions", "--json").json
     nacre("forget", "--session", f"nacre-chat:{session['id']}", "--yes")
     assert not list((home / "gateway" / "sessions").glob("*.jsonl"))
 

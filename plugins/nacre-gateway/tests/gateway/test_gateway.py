@@ -382,7 +382,7 @@ def test_what_a_group_says_in_the_owners_name_stays_a_quotation(
     stage.ask(paired, f"@nacre_bot {lie}", group)
     assert is_quoted("4711", stage.agent.prompt("door code"))
     config = (stage.home / "config.toml").read_text()
-    stage.nacre("gateway", "end", group_key(group))
+    stage.nacre("gateway", "show", group_key(group), "--end")
     stage.nacre("ingest")
     assert (stage.home / "config.toml").read_text() == config
     assert "4711" not in stage.nacre("list", "--json")
