@@ -197,11 +197,10 @@ def evaluate(
         removed = perform(run, evaluating.remove_query, queries=queries, query_id=query_id)
         run.answer(removed, lambda paper: paper.line("Removed: ", bold(removed.id)))
         return
-    file = _file(run, queries)
-    saved = evaluating.load_queries(file)
     if listed:
-        _list_queries(run, file, list(saved))
+        _list_queries(run, queries)
         return
+    saved = evaluating.load_queries(_file(run, queries))
     before = evaluating.load_baseline(run.home) if compare else None
     limit = limit or (before.limit if before else evaluating.DEFAULT_LIMIT)
     with output.shown(run) as notify:
@@ -235,7 +234,10 @@ def evaluate(
     )
 
 
-def _list_queries(run: Run, file: Path, saved: list[SavedQuery]) -> None:
+def _list_queries(run: Run, queries: Path | None) -> None:
+    file = _file(run, queries)
+    saved = perform(run, evaluating.list_queries, queries=queries)
+
     def render(paper: Paper) -> None:
         rows = [(bold(query.id), query.query, dim(_expecting(query))) for query in saved]
         paper.table(rows, header=("id", "query", "expects"))
