@@ -3041,7 +3041,6 @@ export interface StaleRequest {
   project?: string | null;
   limit?: number;
   days?: number;
-  least_sessions?: number;
   folder?: string | null;
   memory?: string | null;
 }

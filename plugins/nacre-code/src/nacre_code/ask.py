@@ -557,9 +557,6 @@ class StaleRequest(Request, frozen=True, kw_only=True):
     days: Annotated[int, Meta(description="Number of days whose changes count.", ge=1, le=3650)] = (
         30
     )
-    least_sessions: Annotated[
-        int, Meta(description="Minimum number of sessions that changed the files.", ge=1)
-    ] = 1
     folder: Annotated[
         str | None,
         Meta(description="Working tree for memories whose project's code was not read."),
@@ -1059,7 +1056,7 @@ def _assess(
         return None
     changes = _changes_since(home, memory, paths, since, stated)
     sessions = {session for edits in changes.values() for session, _, _ in edits}
-    if len(sessions) < request.least_sessions:
+    if not sessions:
         return None
     root = _working_tree(home, memory, request.folder)
     files = tuple(_stale_file(path, edits, root) for path, edits in sorted(changes.items()))

@@ -212,12 +212,14 @@ class CodeGraph:
         return _symbols(self._db.all("list_code_nodes_of", row=symbol.row, below=symbol.qualified))
 
     def edges(
-        self, rows: Iterable[int], rels: Sequence[str], *, to: bool = True, limit: int = 100_000
+        self, rows: Iterable[int], rels: Sequence[str], *, limit: int = 100_000
     ) -> list[tuple[int, str, int, int]]:
-        """Return (target, kind, source, line) of edges that end at some symbols, or begin there if not ``to``."""
-        name = "list_code_edges_to" if to else "list_code_edges_from"
+        """Return (target, kind, source, line) of edges that end at some symbols."""
         edges_found = self._db.all(
-            name, rows=json.dumps(list(rows)), rels=json.dumps(list(rels)), limit=limit
+            "list_code_edges_to",
+            rows=json.dumps(list(rows)),
+            rels=json.dumps(list(rels)),
+            limit=limit,
         )
         return [(target, rel, source, line) for target, rel, source, line in edges_found]
 

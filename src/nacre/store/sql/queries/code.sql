@@ -112,12 +112,6 @@ SELECT target, rel, source, line FROM code_edges
 WHERE target IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows)) AND rel IN (SELECT value FROM json_each(:rels))
 ORDER BY target, rel, source LIMIT :limit;
 
--- list_code_edges_from --
--- The edges that begin at some symbols.
-SELECT target, rel, source, line FROM code_edges
-WHERE source IN (SELECT CAST(value AS BIGINT) FROM json_each(:rows)) AND rel IN (SELECT value FROM json_each(:rels))
-ORDER BY source, rel, target LIMIT :limit;
-
 -- list_code_importers --
 -- The files that import an external module or a part of it.
 SELECT s.row, p.project, f.path, s.qualified, s.kind, o.line, s.end_line, o.module
