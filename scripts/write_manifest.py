@@ -1,23 +1,27 @@
-"""Write src/nacre/serve/manifest.py: the module of each operation."""
+"""Write src/nacre/serve/manifest.py: the module and the request of each operation."""
 
 from __future__ import annotations
 
-import re
+from importlib import import_module
 from pathlib import Path
 
+from nacre.serve.catalogue import operations_in
+
 SOURCE = Path(__file__).parents[1] / "src" / "nacre"
-MARK = re.compile(r'^@operation\(\s*"([\w-]+)"', re.MULTILINE)
-HEAD = '''"""The module of each operation. Written by scripts/write_manifest.py; do not edit it by hand."""
+HEAD = '''"""Each operation with its module and request. Written by scripts/write_manifest.py; do not edit it."""
 
 from __future__ import annotations
 
-MODULES = {
+PLACES = {
 '''
 
-
-text = HEAD
+rows = ""
 for path in sorted(SOURCE.rglob("*.py")):
+    if "\n@operation(" not in path.read_text(encoding="utf-8"):
+        continue
     module = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
-    for name in MARK.findall(path.read_text(encoding="utf-8")):
-        text += f'    "{name}": "{module}",\n'
-(SOURCE / "serve" / "manifest.py").write_text(text + "}\n", encoding="utf-8")
+    for name, operation in operations_in(import_module(f"nacre.{module}")).items():
+        request = operation.request
+        place = f"{request.__module__.removeprefix('nacre.')}:{request.__name__}"
+        rows += f'    "{name}": "{module} {place}",\n'
+(SOURCE / "serve" / "manifest.py").write_text(HEAD + rows + "}\n", encoding="utf-8")

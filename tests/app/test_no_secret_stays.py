@@ -435,7 +435,7 @@ def test_a_crash_tells_nothing_of_it(home: Path, monkeypatch: pytest.MonkeyPatch
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError(f"cannot reach https://me:{SECRET}@db.example")
 
-    monkeypatch.setattr("nacre.cli.operations.perform", broken)
+    monkeypatch.setattr("nacre.cli.status.perform", broken)
     nacre("admin", "doctor", code=1)
     assert (home / "logs" / "errors.log").exists()
     assert is_kept(home) == []

@@ -13,6 +13,7 @@ import pytest
 
 from nacre.care import database
 from nacre.care.health import doctor
+from nacre.data import backup
 from nacre.errors import NacreError, UnusableStoreError
 from nacre.home.home import open_home
 from nacre.memories.edit import scan
@@ -51,7 +52,7 @@ def test_whatever_the_umask_all_that_nacre_makes_is_the_owners_alone(
         memory.retire(kept.memory_id)
         write_setting(world.settings().config, "recall.limit", 7)
         context = world.context()
-        database.backup(context, world.user_home / "copies" / "nacre.db")
+        backup.create(context, world.user_home / "copies" / "backup.zip")
         assert _modes(world.user_home / "copies") <= {0o700, 0o600}
         assert _modes(world.home) <= {0o700, 0o600, 0o400}  # git keeps its objects read-only
     database.rebuild(world.settings(), lambda settings: open_home(settings, clock=world.clock))

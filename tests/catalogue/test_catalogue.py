@@ -19,7 +19,7 @@ from nacre.base.link import DaemonRefusedError, ask
 from nacre.errors import InvalidInputError, NacreError
 from nacre.operations import Operation
 from nacre.serve.catalogue import CATALOGUE, offered_by, operations_in
-from nacre.serve.manifest import MODULES
+from nacre.serve.manifest import PLACES
 from nacre.values.memory import Face
 from tests.catalogue.conftest import Filled
 from tests.catalogue.samples import SAMPLES
@@ -66,8 +66,11 @@ def test_the_manifest_names_the_operations_of_each_module() -> None:
     for path in source.rglob("*.py"):
         if "\n@operation(" in path.read_text(encoding="utf-8"):
             module = ".".join(path.relative_to(source).with_suffix("").parts)
-            marked |= dict.fromkeys(operations_in(import_module(f"nacre.{module}")), module)
-    assert marked == MODULES, "run scripts/write_manifest.py"
+            for name, operation in operations_in(import_module(f"nacre.{module}")).items():
+                request = operation.request
+                place = f"{request.__module__.removeprefix('nacre.')}:{request.__name__}"
+                marked[name] = f"{module} {place}"
+    assert marked == PLACES, "run make generated"
 
 
 @pytest.mark.parametrize("operation", CATALOGUE.values(), ids=lambda one: one.name)

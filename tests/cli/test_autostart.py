@@ -136,6 +136,27 @@ def test_installing_can_be_tried_without_doing_it(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="systemd")
+def test_the_service_of_another_home_is_not_replaced(
+    nacre: Nacre, systemctl: Path, user_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nacre("serve", "install", "--yes")
+    monkeypatch.setenv("NACRE_HOME", str(user_home / "other"))
+    error = nacre("serve", "install", "--yes", "--json", code=4).error
+    assert "another home" in error["message"]
+    nacre("serve", "uninstall", code=3)
+    assert (user_home / ".config/systemd/user/nacre.service").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="systemd")
+def test_an_installed_daemon_starts_by_itself_where_systemd_does_not_run(
+    process: Nacre, background: None, systemctl: Path, tmp_path: Path
+) -> None:
+    process("serve", "install", "--yes")
+    program(tmp_path / "bin" / "systemctl", tmp_path / "calls", code=1)
+    assert process("serve", "start", "--json").json["state"] == "running"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="systemd")
 def test_without_systemd_the_way_out_is_told(
     nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,7 +200,7 @@ def test_a_daemon_in_the_background_is_started_asked_and_stopped(
     assert process("serve", "start", "--json").json["pid"] == started["pid"]
     folder = user_home / ".claude" / "projects" / "-code-mill"
     write_transcript(folder / "0a.jsonl", [record("user", "The millstone is dressed in March", 1)])
-    while not (process("serve", "status", "--json").json["following"] or {}).get("turns"):
+    while not (process("serve", "status", "--json").json.get("following") or {}).get("turns"):
         pass
     assert process("serve", "stop", "--json").json == {"ended": True}
     lines = process("serve", "logs", "--json").json["lines"]

@@ -250,6 +250,15 @@ def test_what_cannot_be_read_is_told_once_and_stops_nothing(
     assert "odd.jsonl" in nacre("serve", "status").out
 
 
+def test_a_failure_of_following_is_a_problem_of_the_daemon(serving: Any, nacre: Nacre) -> None:
+    nacre("config", "set", "ingest.roots", '["~no-such-user/transcripts"]')
+    daemon = serving()
+    daemon.until("RuntimeError")
+    wait(lambda: "following failed" in nacre("serve", "status").out)
+    checks = nacre("admin", "doctor", "--json", code=None).json["checks"]
+    assert any("following failed" in check["detail"] for check in checks)
+
+
 @pytest.mark.parametrize("seed", [4, 5])
 def test_of_a_day_of_many_agents_nothing_is_missed_and_nothing_doubled(
     user_home: Path,

@@ -82,6 +82,7 @@ def test_a_second_daemon_is_refused(serving: Serve, process: Nacre) -> None:
     error = process("serve", "--json", code=4).error
     assert error["code"] == "conflict"
     assert str(daemon.process.pid) in error["message"]
+    assert "did not start" in process("serve", "logs").out
 
 
 @pytest.mark.parametrize("with_signal", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

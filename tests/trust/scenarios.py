@@ -580,13 +580,13 @@ def ingest_by_the_first_model(_: Home) -> None:
 def switch_vectors(_: Home) -> None:
     """Go over to the second model, or on with that."""
     with home_with_vectors() as home:
-        vectors.switch(home, SECOND, lambda _: None)
+        vectors.switch(home, vectors.ModelRequest(name=SECOND))
 
 
 def switch_back(_: Home) -> None:
     """Go back to the first model, or on with that."""
     with home_with_vectors() as home:
-        vectors.switch(home, FIRST, lambda _: None)
+        vectors.switch(home, vectors.ModelRequest(name=FIRST))
 
 
 def searched(_: Place) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -15,7 +16,7 @@ from xml.sax.saxutils import escape
 from nacre.base import files as private_files
 from nacre.base.environment import server_address
 from nacre.base.link import ask_to_stop, environment_of, program, start_process
-from nacre.errors import NotFoundError, UnavailableError
+from nacre.errors import ConflictError, NotFoundError, UnavailableError
 from nacre.readers.registry import environment as tool_variables
 from nacre.settings import Settings
 
@@ -70,7 +71,7 @@ def _fill_template(name: str, places: Mapping[str, str]) -> str:
 class Installation:
     """A service: its file, and the commands that register, start and remove it.
 
-    ``form`` is ``systemd``, ``launchd`` or ``task``; ``write`` returns the file's text.
+    ``form`` is ``systemd``, ``launchd`` or ``task``; ``write`` returns the file's text, which contains ``home``.
     """
 
     form: str
@@ -79,6 +80,7 @@ class Installation:
     install: tuple[Command, ...]
     start: tuple[Command, ...]
     remove: tuple[Command, ...]
+    home: str
     encoding: str = "utf-8"
 
     @property
@@ -88,8 +90,10 @@ class Installation:
 
     @property
     def is_installed(self) -> bool:
-        """Return True if the file exists."""
-        return self.path.exists()
+        """Return True if the file exists and is of this home."""
+        with suppress(OSError):
+            return self.home in self.path.read_text(self.encoding, errors="replace")
+        return False
 
 
 def installation(settings: Settings) -> Installation:
@@ -121,7 +125,7 @@ def pinned(settings: Settings) -> dict[str, str]:
 def install(settings: Settings) -> Installation:
     """Write the file, and have the system start the service now and at every login.
 
-    Raises UnavailableError if the system's own program is missing or fails.
+    Raises ConflictError, UnavailableError.
     """
     if server_address(settings.environ):
         problem = "NACRE_DB cannot be passed to a service: it may contain a password"
@@ -132,7 +136,12 @@ def install(settings: Settings) -> Installation:
     _require(settings, service)
     if service.is_installed:
         _run(settings, service.remove, is_strict=False)
-    ask_to_stop(settings.home)
+    elif service.path.exists():
+        raise ConflictError(
+            f"{service.path} runs the daemon of another home",
+            hint="uninstall it there: NACRE_HOME=FOLDER nacre serve uninstall",
+        )
+    _stop(settings)
     private_files.make_folder(service.path.parent)
     private_files.write_file(service.path, service.text.encode(service.encoding))
     _run(settings, service.install)
@@ -147,7 +156,7 @@ def uninstall(settings: Settings) -> Installation:
             "the daemon is not installed", hint="nacre serve stop ends a running one"
         )
     _run(settings, service.remove, is_strict=False)
-    ask_to_stop(settings.home)
+    _stop(settings)
     service.path.unlink(missing_ok=True)
     if service.form == "systemd":
         _run(settings, (("systemctl", "--user", "daemon-reload"),), is_strict=False)
@@ -158,9 +167,10 @@ def start(settings: Settings) -> subprocess.Popen[bytes] | None:
     """Start the installed service, or else return a process that outlives the terminal. Raises UnavailableError."""
     service = installation(settings)
     if service.is_installed:
-        _require(settings, service)
-        _run(settings, service.start)
-        return None
+        with suppress(UnavailableError):
+            _require(settings, service)
+            _run(settings, service.start)
+            return None
     try:
         return start_process(str(settings.home), settings.environ, "serve")
     except OSError as error:
@@ -179,6 +189,7 @@ def _systemd(settings: Settings, words: Sequence[str]) -> Installation:
         install=((*control, "daemon-reload"), (*control, "enable", "--now", UNIT)),
         start=((*control, "start", UNIT),),
         remove=((*control, "disable", "--now", UNIT),),
+        home=_quote_for_systemd(f"NACRE_HOME={settings.home}"),
     )
 
 
@@ -192,6 +203,7 @@ def _launchd(settings: Settings, words: Sequence[str]) -> Installation:
         install=(("launchctl", "bootstrap", domain, str(path)),),
         start=(("launchctl", "kickstart", f"{domain}/{LABEL}"),),
         remove=(("launchctl", "bootout", f"{domain}/{LABEL}"),),
+        home=f"<string>{escape(str(settings.home))}</string>",
     )
 
 
@@ -208,8 +220,16 @@ def _task(settings: Settings, words: Sequence[str]) -> Installation:
         ),
         start=(("schtasks", "/Run", "/TN", TASK),),
         remove=(("schtasks", "/End", "/TN", TASK), ("schtasks", "/Delete", "/F", "/TN", TASK)),
+        home="",  # the file is in the home
         encoding="utf-16",
     )
+
+
+def _stop(settings: Settings) -> None:
+    if not ask_to_stop(settings.home):
+        raise UnavailableError(
+            "the running daemon does not end", hint="end its process, a nacre serve, with kill"
+        )
 
 
 def _require(settings: Settings, service: Installation) -> None:

@@ -22,6 +22,7 @@ import msgspec
 import watchfiles
 
 from nacre.base import json
+from nacre.base.environment import of_the_owner
 from nacre.base.ids import Clock, to_ms
 from nacre.base.link import environment_of, program
 from nacre.base.text import count
@@ -375,7 +376,7 @@ class Round:
         options = () if reads else ("--no-read",)
         self._process = subprocess.Popen(
             [*program(), "ingest", "--json", "--background", *options],
-            env=environment_of(str(settings.home), settings.environ),
+            env=of_the_owner(environment_of(str(settings.home), settings.environ)),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -457,12 +458,12 @@ class Follower:
 
     def run(self, stop: threading.Event) -> None:
         """Follow until ``stop`` is set. Failures are reported, and the work is tried again."""
-        self._try(self._listen_to_all)
-        why = self._notices.why_not
-        how = f"by looking again and again, for {why}" if why else "as they are written"
-        folders = count(self.state.folders, "folder")
-        self._tell(f"following the sessions in {folders} {how}")
         try:
+            self._try(self._listen_to_all)
+            why = self._notices.why_not
+            how = f"by looking again and again, for {why}" if why else "as they are written"
+            folders = count(self.state.folders, "folder")
+            self._tell(f"following the sessions in {folders} {how}")
             while not stop.is_set():
                 self._step()
         finally:

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ from nacre.cli import output
 from nacre.cli.command import TEXT, DefaultGroup, Paper, Run, bold, dim, printable
 from nacre.cli.events import stopped_by_signals
 from nacre.cli.options import count
-from nacre.errors import UnavailableError
+from nacre.errors import NacreError, UnavailableError
 from nacre.home import home
 from nacre.hosts import ways
 from nacre.serve import homes, server
@@ -125,7 +125,11 @@ def _serve(run: Run, door: Mapping[str, Any], *, watches: bool, idle: bool) -> N
         options,
         partial(_tell, run),
     )
-    why = daemon.run(stop)
+    try:
+        why = daemon.run(stop)
+    except NacreError as error:
+        _log(run, f"did not start: {error.message}")
+        raise
     if why is server.End.UPGRADED and not idle:
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - this very program, anew
     if daemon.is_at_work:  # threads that do not end in time would keep the process
@@ -136,13 +140,19 @@ def _serve(run: Run, door: Mapping[str, Any], *, watches: bool, idle: bool) -> N
 
 def _tell(run: Run, line: str) -> None:
     """Print a line, and write it to the log."""
-    now = ids.utc_now()
+    line = _log(run, line)
+    with suppress(OSError):  # a closed terminal must not stop the daemon
+        click.echo(f"{ids.utc_now():%H:%M:%S}  {line}")
+
+
+def _log(run: Run, line: str) -> str:
+    """Write a line to the log, and return it without secrets."""
     line = printable(output.redactor_of(run).clean(line))
-    with suppress(OSError):  # a full disk or a closed terminal must not stop the daemon
-        if run.settings.home.is_dir():  # it may be deleted
+    with suppress(OSError):  # a full disk must not stop the daemon
+        if run.settings.home.is_dir():
+            now = ids.utc_now()
             Log(run.settings.home, "daemon").write(f"{now:%Y-%m-%d %H:%M:%S}  {line}")
-    with suppress(OSError):
-        click.echo(f"{now:%H:%M:%S}  {line}")
+    return line
 
 
 @serve.command("install", examples=["nacre serve install", "nacre serve install --dry-run"])
@@ -225,14 +235,15 @@ def start_daemon(run: Run) -> None:
     It starts the installed service, or else a process that runs until the machine is restarted.
     """
     _prepare(run)
-    found = homes.greet(run.settings.home)
+    log = Log(run.settings.home, "daemon")
+    before, found = log.last_lines(1), homes.greet(run.settings.home)
     process, until = None, time.monotonic() + _START_SECONDS
     if found is None or found.on_demand:
         process = autostart.start(run.settings)
     while found is None or found.on_demand:
         if time.monotonic() > until or (process and process.poll() is not None):
-            last = Log(run.settings.home, "daemon").last_lines(1)
-            told = f"; its last output: {last[0]}" if last else ""
+            last = log.last_lines(1)
+            told = f"; its last output: {last[0]}" if last != before else ""
             raise UnavailableError(
                 f"the daemon did not start{told}", hint="nacre serve shows the problem"
             )
@@ -264,16 +275,12 @@ def daemon_status(run: Run) -> None:
 
 
 def _record(told: Greeting | None, state: str) -> dict[str, object]:
-    names = [field.name for field in fields(homes.Greeting)]
-    return {"state": state, **(asdict(told) if told else dict.fromkeys(names))}
+    return {"state": state, **(asdict(told) if told else {})}
 
 
 def _show(paper: Paper, told: Greeting | None) -> None:
     if told is None:
-        paper.line(
-            bold("A daemon holds this home and does not answer."),
-            dim("  nacre serve logs tells more"),
-        )
+        paper.line(bold("A daemon holds this home and does not answer."), "  nacre serve logs")
         return
     stays = (
         f"until nobody asks for {told.idle_minutes:g} minutes"
@@ -330,15 +337,13 @@ def stop_daemon(run: Run) -> None:
     was_there = locks.is_held(run.settings.home / link.LOCK)
     if was_there and not link.ask_to_stop(run.settings.home):
         raise UnavailableError(
-            "the daemon does not end", hint="nacre serve status names its process: end it by kill"
+            "the daemon does not end", hint="end its process, a nacre serve, with kill"
         )
     told = "The daemon ended." if was_there else "No daemon serves this home."
     run.answer({"ended": was_there}, lambda paper: paper.line(told))
 
 
-@serve.command(
-    "logs", examples=["nacre serve logs", "nacre serve logs -n 200", "nacre serve logs --follow"]
-)
+@serve.command("logs", examples=["nacre serve logs", "nacre serve logs -n 200"])
 @click.option(
     "--lines",
     "-n",
@@ -347,9 +352,8 @@ def stop_daemon(run: Run) -> None:
     show_default=True,
     help="Number of lines.",
 )
-@click.option("--follow", "-f", is_flag=True, help="Follow the log until Ctrl-C.")
 @click.pass_obj
-def daemon_logs(run: Run, lines: int, follow: bool) -> None:
+def daemon_logs(run: Run, lines: int) -> None:
     """Show the log of the daemon: its problems, and the sessions that it read."""
     log = Log(run.settings.home, "daemon")
     found = log.last_lines(lines)
@@ -361,16 +365,3 @@ def daemon_logs(run: Run, lines: int, follow: bool) -> None:
             paper.line(dim(f"Nothing in {log.path} yet."))
 
     run.answer({"path": str(log.path), "lines": found}, render)
-    if not follow or run.as_json:
-        return
-    run.flush()
-    end = log.path.stat().st_size if log.path.exists() else 0
-    while True:
-        time.sleep(_POLL_SECONDS)
-        size = log.path.stat().st_size if log.path.exists() else 0
-        end = min(end, size)  # a full log begins again
-        if size > end:
-            with log.path.open(encoding="utf-8", errors="replace") as file:
-                file.seek(end)
-                click.echo(file.read(), nl=False)
-            end = size

@@ -94,22 +94,19 @@ def usefulness(run: Run) -> None:
 
 def _render(paper: Paper, found: Usefulness) -> None:
     if not found.share:
-        paper.line("No session is held out: every session gets context from nacre.")
+        paper.line("Every session gets context from nacre.")
         paper.line(f"nacre config set usefulness.hold_out {_SUGGESTED}", indent=2)
         paper.line(
-            f"gives a random session in {round(1 / _SUGGESTED)} no context, and compares these with the others. "
-            "Searches of their agents are still answered. "
-            f"A result takes {needed_at(_SUGGESTED)} sessions, {needed_at(0.5)} with 0.5."
+            f"gives a random session in {round(1 / _SUGGESTED)} no context. "
+            f"A result takes {needed_at(_SUGGESTED)} sessions."
         )
     if found.since is None:
         if found.share:
             paper.line("The hold-out begins with the next session.")
         return
-    if not found.share:
-        paper.blank()
     paper.line(
         bold(f"{found.compared:.0%} of sessions held out, from {day(found.since)}: "),
-        f"{found.sessions_held_out:,} of them, beside {found.sessions_told:,} others"
+        f"{found.sessions_held_out:,}, and {found.sessions_told:,} others"
         + (f"; {found.left_out:,} not compared" if found.left_out else ""),
         hang=2,
     )
@@ -131,10 +128,7 @@ def _render(paper: Paper, found: Usefulness) -> None:
     if few:
         of = f" of {', '.join(_NAMES[item.aspect] for item in few)}" if judged else ""
         missing = max(0, found.needed - found.sessions_told - found.sessions_held_out)
-        more = f"; it takes some {count(missing, 'session')} more" if missing else ""
-        paper.line(bold("Too few"), f" to say anything{of}{more}.")
-    if judged:
-        paper.line(dim("One interval in 20 lies beside 0 by chance alone."))
+        paper.line(bold("Too few"), f" to say anything{of}; missing: {count(missing, 'session')}.")
 
 
 def _row(comparison: Comparison) -> tuple[Cell, ...]:
@@ -184,8 +178,8 @@ def evaluate(
 ) -> None:
     """Run saved queries and show how their results changed.
 
-    A check of your own memory: keep its answers before an update, another embedding model or a large import, and see
-    afterwards which memories moved. Add queries with nacre admin eval add. The ready-made ones mean more than their
+    Keep the answers before an update, another embedding model or a large import, and see afterwards which memories
+    moved. Add queries with nacre admin eval add. The ready-made ones mean more than their
     words: session-start is what a session would begin with, recent-decisions, active-todos and preferences list these
     by date. Asking does not count as use.
     """
@@ -198,7 +192,9 @@ def evaluate(
         run.answer(removed, lambda paper: paper.line("Removed: ", bold(removed.id)))
         return
     if listed:
-        _list_queries(run, queries)
+        found = perform(run, evaluating.list_queries, queries=queries)
+        rows = [(bold(query.id), query.query, dim(_expecting(query))) for query in found]
+        run.answer(found, lambda paper: paper.table(rows, header=("id", "query", "expects")))
         return
     saved = evaluating.load_queries(_file(run, queries))
     before = evaluating.load_baseline(run.home) if compare else None
@@ -234,25 +230,6 @@ def evaluate(
     )
 
 
-def _list_queries(run: Run, queries: Path | None) -> None:
-    file = _file(run, queries)
-    saved = perform(run, evaluating.list_queries, queries=queries)
-
-    def render(paper: Paper) -> None:
-        rows = [(bold(query.id), query.query, dim(_expecting(query))) for query in saved]
-        paper.table(rows, header=("id", "query", "expects"))
-        paper.blank()
-        paper.line(
-            dim(
-                f"in {file}"
-                if file.exists()
-                else "the ready-made ones; nacre admin eval add saves your own"
-            )
-        )
-
-    run.answer({"queries": saved, "path": file}, render)
-
-
 @evaluate.command(
     "add",
     examples=[
@@ -283,7 +260,7 @@ def add(
         expects=expects,
     )
     run.answer(
-        {"added": added},
+        added,
         lambda paper: paper.line(
             "Saved: ",
             bold(added.id),

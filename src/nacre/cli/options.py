@@ -30,7 +30,7 @@ from nacre.cli.command import TEXT, Run, Span
 from nacre.cli.operations import MOMENT, PERIOD, ask, place_of
 from nacre.errors import NacreError, NotFoundError
 from nacre.home import change, location, views
-from nacre.serve.catalogue import CATALOGUE
+from nacre.serve.catalogue import request_of
 from nacre.values import codec, memory, models, recall
 from nacre.values.memory import Validity
 from nacre.values.recall import Filter
@@ -376,7 +376,7 @@ class RequestField:
 
 def field_of(source: str | type, name: str) -> RequestField:
     """Return a field of an operation's request, or of a value."""
-    request = CATALOGUE[source].request if isinstance(source, str) else source
+    request = request_of(source) if isinstance(source, str) else source
     kind, many, optional = annotations_of(request)[name], False, False
     meta = bounds_of(request, name)
     while True:

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
-from types import ModuleType
+from types import FunctionType, ModuleType
+from typing import Any
 
 from nacre.base import plugins
-from nacre.operations import Operation
-from nacre.serve.manifest import MODULES
+from nacre.base.lazy import load
+from nacre.operations import Operation, operation_of
+from nacre.serve.manifest import PLACES
 from nacre.values.memory import Face
 
 
@@ -28,19 +30,19 @@ class _Catalogue(Mapping[str, Operation]):
 
     def __getitem__(self, name: str) -> Operation:
         if name not in self._loaded:
-            if name not in MODULES:
+            if name not in PLACES:
                 return self._of_plugins[name]
-            self._loaded |= operations_in(import_module(f"nacre.{MODULES[name]}"))
+            self._loaded |= operations_in(import_module(f"nacre.{PLACES[name].split()[0]}"))
         return self._loaded[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter({**MODULES, **self._of_plugins})
+        return iter({**PLACES, **self._of_plugins})
 
     def __len__(self) -> int:
-        return len({**MODULES, **self._of_plugins})
+        return len({**PLACES, **self._of_plugins})
 
     def __contains__(self, name: object) -> bool:
-        return name in MODULES or name in self._of_plugins
+        return name in PLACES or name in self._of_plugins
 
     @cached_property
     def _of_plugins(self) -> Mapping[str, Operation]:
@@ -54,15 +56,21 @@ class _Catalogue(Mapping[str, Operation]):
 
 def operations_in(module: ModuleType) -> dict[str, Operation]:
     """Return the operations that a module defines, by name."""
-    return {
-        item.operation.name: item.operation
-        for item in vars(module).values()
-        if getattr(item, "__module__", "") == module.__name__
-        and isinstance(getattr(item, "operation", None), Operation)
-    }
+    functions = [item for item in vars(module).values() if type(item) is FunctionType]
+    marked = [
+        operation_of(function)
+        for function in functions
+        if function.__module__ == module.__name__ and "operation" in vars(function)
+    ]
+    return {operation.name: operation for operation in marked}
 
 
 CATALOGUE: Mapping[str, Operation] = _Catalogue()
+
+
+def request_of(name: str) -> Any:
+    """Return the request type of an operation, without importing the operation if it is nacre's own."""
+    return load(f"nacre.{PLACES[name].split()[1]}") if name in PLACES else CATALOGUE[name].request
 
 
 def find_operation(name: str, face: Face = Face.DAEMON) -> Operation | None:

@@ -702,6 +702,7 @@ class Hooks:
 
 
 _SHUTDOWN_SECONDS = 1.5
+_PATIENCE_SECONDS = 5.0
 _MINUTE = 60.0
 _SAMPLE_QUESTION = "what was decided here, and why?"
 
@@ -812,15 +813,18 @@ class Daemon:
             lock.release()
 
     def _take_place(self, lock: FileLock) -> None:
-        """Take the daemon's lock, stopping a daemon on demand if this one is not."""
-        home = self._settings.home
-        if lock.acquire():
+        """Take the daemon's lock, stopping a daemon on demand if this one is not; a busy one gets time to answer."""
+        home, daemon = self._settings.home, None
+        until = time.monotonic() + (0.0 if self._options.on_demand else _PATIENCE_SECONDS)
+        while not lock.acquire():
+            daemon = greet(home)
+            if daemon and daemon.on_demand and not self._options.on_demand:
+                ask_to_stop(home)
+            elif daemon or time.monotonic() > until:
+                break
+            time.sleep(_POLL_SECONDS)
+        else:
             return
-        daemon = greet(home)
-        if daemon and daemon.on_demand and not self._options.on_demand:
-            ask_to_stop(home)
-            if lock.acquire(1.0):
-                return
         process = f" (process {daemon.pid})" if daemon else ""
         raise ConflictError(
             f"a daemon serves {home} already{process}", hint="see nacre serve status"
@@ -892,6 +896,9 @@ class Daemon:
                     work()
                 except Exception as error:  # noqa: BLE001 - callers must still be answered
                     self._tell("".join(traceback.format_exception(error)).rstrip())
+                    problem = f"{name} failed: {type(error).__name__}: {error}"
+                    if problem not in self._problems:
+                        self._problems.append(problem)
                     self._stop.wait(_MINUTE)
                 else:
                     return
