@@ -56,7 +56,8 @@ class Operation:
     def needs_home(self) -> bool:
         """True if the function takes the open home, and not the settings."""
         first = next(iter(inspect.signature(self.function).parameters.values()))
-        return bool(first.annotation != "Settings")
+        kind = getattr(first.annotation, "__name__", str(first.annotation))
+        return kind.rpartition(".")[2] != "Settings"
 
     @property
     def request(self) -> Any:

@@ -80,7 +80,11 @@ def test_a_decision_that_was_taken_back_in_review_is_none_to_undo(
     nacre("store", "Tea is served at four")
     (found, *_) = nacre("review", "--only", "candidate", "--json").json["items"]
     nacre("review", "drop", found["id"])
+    refused = nacre("undo", found["id"], "--dry-run", "--json", code=3).error
+    assert refused["hint"] == "--dry-run takes operations only"
     nacre("undo", found["id"])
+    again = nacre("undo", found["id"], "--json", code=3).error
+    assert "no decision about such an item" in again["message"]
     assert nacre("undo", "--yes", "--json").json["operation"]["action"] == "store"
     assert left(nacre) == waiting
 

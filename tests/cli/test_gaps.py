@@ -108,6 +108,7 @@ def test_dismissed_gap_stays_away_in_other_words(nacre: Nacre) -> None:
 @pytest.mark.usefixtures("known")
 def test_an_id_that_names_no_gap_is_refused(nacre: Nacre) -> None:
     asked(nacre, PORT)
+    nacre("review", "gaps", "--todo", "1", "--dismiss", "2", code=2)
     for command in ("--todo", "--dismiss"):
         assert (
             "nacre review gaps lists" in nacre("review", "gaps", command, "ffffffff", code=None).err

@@ -323,11 +323,14 @@ def tenants_(
     --remove verifies the deletion. Only a backup of the server can restore the space. Its audit log, which contains ids
     and no texts, stays.
     """
+    has_limits = bool(lift) or any(value is not None for value in limits.values())
+    if remove and has_limits:
+        raise click.UsageError("--remove takes no limits", click.get_current_context())
     if name and remove:
         _remove_tenant(run, name, yes=yes)
     elif name:
         _limit_tenant(run, name, lift, **limits)
-    elif remove or lift or any(value is not None for value in limits.values()):
+    elif remove or has_limits:
         raise click.UsageError("name a space", click.get_current_context())
     else:
         with output.shown(run) as notify:

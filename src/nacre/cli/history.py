@@ -178,12 +178,22 @@ def undo(run: Run, operation: str | None, dry_run: bool, force: bool, yes: bool)
     try:
         _undo(run, operation, dry_run=dry_run, force=force, yes=yes)
     except NotFoundError as absent:
-        if operation is None or dry_run:
+        if operation is None:
             raise
+        if dry_run:
+            raise NotFoundError(absent.message, hint="--dry-run takes operations only") from None
+        run.confirm(
+            f"Revert the last decision about {operation}?",
+            yes=yes or not run.is_interactive,
+            refusal="pass --yes",
+        )
         try:
             memory = perform(run, queue.reopen, reference=operation)
         except NotFoundError:
-            raise absent from None
+            raise NotFoundError(
+                f"there is no operation {operation!r}, and no decision about such an item",
+                hint="nacre log shows operations, nacre review shows items",
+            ) from None
         run.answer(memory, lambda paper: hits.render_outcomes(paper, "Pending again", [memory]))
 
 

@@ -580,6 +580,8 @@ def gaps(
     Questions that ask the same thing are grouped, the most asked first. Each is asked again before it is shown: a
     question that has an answer by now is closed.
     """
+    if todo and dismiss:
+        raise click.UsageError("use either --todo or --dismiss", click.get_current_context())
     if todo:
         answer_todo(run, perform(run, queue.add_todo, reference=todo))
     elif dismiss:

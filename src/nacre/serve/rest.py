@@ -27,7 +27,7 @@ from nacre.base.request import Nothing
 from nacre.base.times import parse_moment
 from nacre.errors import EditConflictError, InvalidInputError
 from nacre.operations import Operation
-from nacre.serve.catalogue import CATALOGUE, offered_by
+from nacre.serve.catalogue import CATALOGUE, find_operation, offered_by
 from nacre.serve.web import answer_of, json_body, problem_response, served_by
 from nacre.values.codec import stamp
 from nacre.values.memory import Face
@@ -139,7 +139,8 @@ def resources() -> tuple[Resource, ...]:
             resource
             for group in groups
             for resource in group
-            if (resource.method, resource.path) not in routes and resource.operation in CATALOGUE
+            if (resource.method, resource.path) not in routes
+            and find_operation(resource.operation, Face.HTTP)
         ),
     )
 
