@@ -192,7 +192,7 @@ READING: list[tuple[str, ...]] = [
         "admin",
         "eval",
     ),
-    ("admin", "eval", "list"),
+    ("admin", "eval", "--list"),
     ("log",),
     (
         "log",

@@ -194,7 +194,10 @@ def evaluate(
     if listed:
         found = perform(run, evaluating.list_queries, queries=queries)
         rows = [(bold(query.id), query.query, dim(_expecting(query))) for query in found]
-        run.answer(found, lambda paper: paper.table(rows, header=("id", "query", "expects")))
+        run.answer(
+            {"queries": found},
+            lambda paper: paper.table(rows, header=("id", "query", "expects")),
+        )
         return
     saved = evaluating.load_queries(_file(run, queries))
     before = evaluating.load_baseline(run.home) if compare else None

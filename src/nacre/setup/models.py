@@ -272,7 +272,7 @@ def _drop_from_config(settings: Settings, provider: str) -> bool:
     owners=True,
     daemon=False,
     http=False,
-    command="writer keys PROVIDER --remove",
+    command="writer keys --remove",
 )
 def remove(settings: Settings, request: ProviderRequest) -> list[str]:
     """Delete a provider's key from all of nacre's places, and return those.

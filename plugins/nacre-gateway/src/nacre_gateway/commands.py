@@ -129,11 +129,11 @@ def pair(run: Run, who: str | None, me: bool, remove: bool) -> None:
     """
     if who is None:
         found = ask(run, list[values_gateway.Pairing], "gateway-pairings")
-        run.answer(found, lambda paper: _show_pairings(paper, found))
+        run.answer({"pairings": found}, lambda paper: _show_pairings(paper, found))
         return
     if remove:
         removed = perform(run, engine.unpair, who=who)
-        run.answer(removed, lambda paper: paper.line(f"{who} may no longer write."))
+        run.answer({"removed": removed}, lambda paper: paper.line(f"{who} may no longer write."))
         return
     paired = perform(run, engine.pair, who=who, me=me)
     pairing = paired.pairing
@@ -161,7 +161,7 @@ def sessions(run: Run, channel: str | None, closed: bool, limit: int) -> None:
         closed=closed,
         limit=limit,
     )
-    run.answer(found, lambda paper: _show_sessions(paper, found))
+    run.answer({"sessions": found}, lambda paper: _show_sessions(paper, found))
 
 
 @gateway.command(

@@ -988,7 +988,7 @@ def show_chat(home: Home, request: ChatRequest) -> Chat:
     )
 
 
-@operation("gateway-end", writes=True, owners=True)
+@operation("gateway-end", writes=True, owners=True, command="gateway show --end")
 def end_chat(home: Home, request: EndChatRequest) -> ChatSession:
     """End a conversation. Raises NotFoundError, ConflictError."""
     with _open_store(home.settings) as store:
@@ -1014,7 +1014,7 @@ def pair(home: Home, request: PairRequest) -> Paired:
     return Paired(paired, _add_owner_identity(home.settings, paired) if request.me else None)
 
 
-@operation("gateway-unpair", writes=True, owners=True)
+@operation("gateway-unpair", writes=True, owners=True, command="gateway pair --remove")
 def unpair(home: Home, request: UnpairRequest) -> bool:
     """Revoke a sender's approval. Raises NotFoundError."""
     channel, _, sender = request.who.strip().partition(":")

@@ -102,7 +102,8 @@ def test_new_begins_another_conversation(nacre: Nacre, provider: FakeProvider) -
     assert before != after
     assert "## This conversation so far" not in told(provider.calls[1])
     keys = [
-        one["closed"] is None for one in nacre("gateway", "sessions", "--closed", "--json").json
+        one["closed"] is None
+        for one in nacre("gateway", "sessions", "--closed", "--json").json["sessions"]
     ]
     assert keys == [True, False]
 
@@ -233,7 +234,7 @@ def test_what_is_forgotten_is_gone_from_the_transcript(
     kept = "\n".join(json.dumps(line) for line in lines(home))
     assert "afraid of heights" not in kept
     assert "the quay is long" in kept
-    (session,) = nacre("gateway", "sessions", "--json").json
+    (session,) = nacre("gateway", "sessions", "--json").json["sessions"]
     nacre("forget", "--session", f"nacre-chat:{session['id']}", "--yes")
     assert not list((home / "gateway" / "sessions").glob("*.jsonl"))
 

@@ -412,4 +412,4 @@ def test_a_blocked_chat_holds_nobody_up(stage: Stage, owner: int, paired: int) -
     stage.agent.wait_for(lambda: stage.agent.count("I block you") == 1)
     assert stage.ask(owner, "others go on").endswith("others go on")
     state = json.loads(stage.nacre("gateway", "pair", "--json"))
-    assert any(one["sender"] == str(paired) for one in state)
+    assert any(one["sender"] == str(paired) for one in state["pairings"])
