@@ -24,7 +24,7 @@ from nacre.cli import output
 from nacre.cli.command import TEXT, DefaultGroup, Paper, Run, bold, dim, printable
 from nacre.cli.events import stopped_by_signals
 from nacre.cli.options import count
-from nacre.errors import NacreError, UnavailableError
+from nacre.errors import ConflictError, NacreError, UnavailableError
 from nacre.home import home
 from nacre.hosts import ways
 from nacre.serve import homes, server
@@ -128,7 +128,8 @@ def _serve(run: Run, door: Mapping[str, Any], *, watches: bool, idle: bool) -> N
     try:
         why = daemon.run(stop)
     except NacreError as error:
-        _log(run, f"did not start: {error.message}")
+        if not (idle and isinstance(error, ConflictError)):  # another won
+            _log(run, f"did not start: {error.message}")
         raise
     if why is server.End.UPGRADED and not idle:
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - this very program, anew
