@@ -196,9 +196,8 @@ def test_an_import_lets_others_in_after_every_memory(world: World, tmp_path: Pat
         is_well(home.context)
 
 
-def test_an_import_never_leaves_a_memory_superseded_by_a_missing_one(
-    world: World, tmp_path: Path
-) -> None:
+def _with_builds(world: World, tmp_path: Path) -> World:
+    """Export a memory and its successor to ``builds.jsonl``. Return an empty world."""
     with world.open() as memory:
         for name, content in (("Old", "Jenkins"), ("New", "Buildkite")):
             memory.store(
@@ -209,6 +208,13 @@ def test_an_import_never_leaves_a_memory_superseded_by_a_missing_one(
         export(memory._home, tmp_path / "builds.jsonl")
     new = World(tmp_path / "new")
     new.user_home.mkdir()
+    return new
+
+
+def test_an_import_never_leaves_a_memory_superseded_by_a_missing_one(
+    world: World, tmp_path: Path
+) -> None:
+    new = _with_builds(world, tmp_path)
     lost: list[list[tuple[str, str]]] = []
 
     def visit(_: int) -> None:
@@ -228,16 +234,7 @@ def test_an_import_never_leaves_a_memory_superseded_by_a_missing_one(
 def test_an_import_points_to_the_memory_that_its_successor_repeats(
     world: World, tmp_path: Path
 ) -> None:
-    with world.open() as memory:
-        for name, content in (("Old", "Jenkins"), ("New", "Buildkite")):
-            memory.store(
-                f"The build runs on {content}.",
-                subject=f"{name} build",
-                canonical_key="build-system",
-            )
-        export(memory._home, tmp_path / "builds.jsonl")
-    new = World(tmp_path / "new")
-    new.user_home.mkdir()
+    new = _with_builds(world, tmp_path)
 
     def stop(_: int) -> None:
         raise KeyboardInterrupt

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from threading import Thread
+from threading import Thread, Timer
 from typing import Any
 
 import pytest
@@ -83,6 +83,15 @@ def test_a_second_daemon_is_refused(serving: Serve, process: Nacre) -> None:
     assert error["code"] == "conflict"
     assert str(daemon.process.pid) in error["message"]
     assert "did not start" in process("serve", "logs").out
+
+
+def test_it_waits_a_moment_for_the_place_of_another(serving: Serve) -> None:
+    home().mkdir(exist_ok=True)
+    lock = FileLock(home() / LOCK)
+    assert lock.acquire()
+    Timer(0.5, lock.release).start()
+    serving()
+    assert is_served()
 
 
 @pytest.mark.parametrize("with_signal", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

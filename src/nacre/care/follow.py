@@ -357,7 +357,6 @@ class RoundOutcome:
     """The result of a round: the report of an ingest, or an ``error``."""
 
     files: int = 0
-    sessions: int = 0
     turns: int = 0
     memories: tuple[str, ...] = ()
     vectors_made: int = 0
@@ -660,7 +659,7 @@ class Follower:
             self.state,
             turns=self.state.turns + outcome.turns,
             memories=self.state.memories + learned,
-            transcripts=max(self.state.transcripts, outcome.sessions),
+            transcripts=max(self.state.transcripts, outcome.files),
         )
         if outcome.turns:
             files = count(outcome.files, "transcript")
