@@ -89,7 +89,7 @@ def test_it_waits_a_moment_for_the_place_of_another(serving: Serve) -> None:
     home().mkdir(exist_ok=True)
     lock = FileLock(home() / LOCK)
     assert lock.acquire()
-    Timer(0.5, lock.release).start()
+    Timer(2.5, lock.release).start()  # after its first try
     serving()
     assert is_served()
 

@@ -928,7 +928,7 @@ class VerifyRequest(Request, frozen=True, kw_only=True):
     backup: Annotated[Path, Meta(description="The backup's file.")]
 
 
-# -- Operations; :mod:`nacre.serve.catalogue` lists them -------------------------------------------
+# -- Operations -----------------------------------------------------------------------------------
 
 
 @operation("overview")
