@@ -211,7 +211,7 @@ def operation(  # noqa: PLR0913 - each rule by its name
 
 
 def operation_of(function: Callable[..., Any]) -> Operation:
-    """Return the operation of a function. Raises KeyError if it is none."""
+    """Return the operation of a function. Raises KeyError if the function is not an operation."""
     marked: Operation = vars(function)["operation"]
     return marked
 

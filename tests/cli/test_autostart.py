@@ -19,6 +19,7 @@ from nacre.errors import UnavailableError
 from nacre.settings import load_settings
 from tests.cli.conftest import Nacre, write_transcript
 from tests.cli.conftest import said as record
+from tests.daemon.test_life import wait
 
 RECORDER = """#!{python}
 import json, sys
@@ -200,8 +201,7 @@ def test_a_daemon_in_the_background_is_started_asked_and_stopped(
     assert process("serve", "start", "--json").json["pid"] == started["pid"]
     folder = user_home / ".claude" / "projects" / "-code-mill"
     write_transcript(folder / "0a.jsonl", [record("user", "The millstone is dressed in March", 1)])
-    while not (process("serve", "status", "--json").json.get("following") or {}).get("turns"):
-        pass
+    wait(lambda: "1 turn of" in process("serve", "status").out)
     assert process("serve", "stop", "--json").json == {"ended": True}
     lines = process("serve", "logs", "--json").json["lines"]
     assert any("following the sessions in" in line for line in lines)

@@ -84,7 +84,7 @@ def test_a_decision_that_was_taken_back_in_review_is_none_to_undo(
     assert refused["hint"] == "--dry-run takes operations only"
     nacre("undo", found["id"])
     again = nacre("undo", found["id"], "--json", code=3).error
-    assert "no decision about such an item" in again["message"]
+    assert "no operation or decided review item" in again["message"]
     assert nacre("undo", "--yes", "--json").json["operation"]["action"] == "store"
     assert left(nacre) == waiting
 

@@ -361,6 +361,7 @@ def test_texts_are_cut_between_words_and_made_harmless() -> None:
         (("list",), {"numpy", "onnxruntime", "tokenizers", "rich", "tomlkit"}),
         (("store", "x"), {"rich", "tomlkit"}),
         (("config", "show"), {"apsw", "numpy", "rich", "tomlkit"}),
+        (("graph", "callers", "--help"), {"nacre_gateway.engine", "numpy"}),
     ],
 )
 def test_a_command_loads_only_what_it_needs(arguments: tuple[str, ...], unwanted: set[str]) -> None:

@@ -56,14 +56,14 @@ def test_just_on_it_says_that_there_are_too_few(nacre: Nacre) -> None:
     nacre("config", "set", "usefulness.hold_out", "0.2")
     told = nacre("admin", "usefulness").out
     assert "20% of sessions held out" in told
-    assert "0, and 0 others" in told
-    assert "Too few to say anything; missing: 200 sessions." in told
+    assert "0, compared with 0 others" in told
+    assert "Too few sessions: 200 sessions more needed." in told
 
 
 def test_it_shows_each_difference_with_its_interval(nacre: Nacre, compared: Path) -> None:
     told = nacre("admin", "usefulness").out
     assert "50% of sessions held out" in told
-    assert "80, and 80 others" in told
+    assert "80, compared with 80 others" in told
     (row,) = [line for line in told.splitlines() if line.startswith("your messages in a session")]
     assert row.count("+") == 3
     assert "Fewer where nacre tells something: messages, corrections, repetitions, failed" in told
@@ -83,4 +83,4 @@ def test_what_was_measured_is_still_told_once_it_is_off(nacre: Nacre, compared: 
     nacre("config", "set", "usefulness.hold_out", "0")
     told = nacre("admin", "usefulness").out
     assert told.startswith("Every session gets context")
-    assert "80, and 80 others" in told
+    assert "80, compared with 80 others" in told

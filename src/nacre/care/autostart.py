@@ -141,7 +141,7 @@ def install(settings: Settings) -> Installation:
             f"{service.path} runs the daemon of another home",
             hint="uninstall it there: NACRE_HOME=FOLDER nacre serve uninstall",
         )
-    _stop(settings)
+    stop(settings)
     private_files.make_folder(service.path.parent)
     private_files.write_file(service.path, service.text.encode(service.encoding))
     _run(settings, service.install)
@@ -156,7 +156,7 @@ def uninstall(settings: Settings) -> Installation:
             "the daemon is not installed", hint="nacre serve stop ends a running one"
         )
     _run(settings, service.remove, is_strict=False)
-    _stop(settings)
+    stop(settings)
     service.path.unlink(missing_ok=True)
     if service.form == "systemd":
         _run(settings, (("systemctl", "--user", "daemon-reload"),), is_strict=False)
@@ -225,11 +225,10 @@ def _task(settings: Settings, words: Sequence[str]) -> Installation:
     )
 
 
-def _stop(settings: Settings) -> None:
+def stop(settings: Settings) -> None:
+    """Stop the daemon, if one runs. Raises UnavailableError."""
     if not ask_to_stop(settings.home):
-        raise UnavailableError(
-            "the running daemon does not end", hint="end its process, a nacre serve, with kill"
-        )
+        raise UnavailableError("the daemon did not stop", hint="kill the process nacre serve")
 
 
 def _require(settings: Settings, service: Installation) -> None:

@@ -282,8 +282,8 @@ def _open_old(settings: Settings, open_home: Callable[[Settings], Home]) -> Home
     except SchemaTooNewError:
         raise
     except (UnusableStoreError, *UNREADABLE) as error:
-        is_of_system = isinstance(error.__cause__, OSError) and settings.database.is_file()
-        if is_of_system or not maintenance.is_of_reading(error):
+        is_system_error = isinstance(error.__cause__, OSError) and settings.database.is_file()
+        if is_system_error or not maintenance.is_read_error(error):
             raise
         return None
 

@@ -456,11 +456,11 @@ class Follower:
         self._is_ending = False
 
     def run(self, stop: threading.Event) -> None:
-        """Follow until ``stop`` is set. Failures are reported, and the work is tried again."""
+        """Follow until ``stop`` is set. Failures are reported and retried."""
         try:
             self._try(self._listen_to_all)
             why = self._notices.why_not
-            how = f"by looking again and again, for {why}" if why else "as they are written"
+            how = f"by polling: {why}" if why else "as they are written"
             folders = count(self.state.folders, "folder")
             self._tell(f"following the sessions in {folders} {how}")
             while not stop.is_set():
@@ -666,7 +666,7 @@ class Follower:
             self._tell(f"read {count(outcome.turns, 'turn')} of {files}")
         parts = [f"learned {count(learned, 'memory', 'memories')}"] if learned else []
         if outcome.vectors_made:
-            left = f", {outcome.vectors_left:,} texts wait" if outcome.vectors_left else ""
+            left = f", {outcome.vectors_left:,} texts pending" if outcome.vectors_left else ""
             parts.append(f"made {count(outcome.vectors_made, 'vector')}{left}")
         if parts:
             self._tell("; ".join(parts))
@@ -685,7 +685,7 @@ class Follower:
         self.state = replace(self.state, folders=folders, why_polling=why)
         if self._notices.mode != before:
             self._pace.look_soon(time.monotonic())
-            self._tell(f"looking again and again from now on: {why}")
+            self._tell(f"switched to polling: {why}")
 
     def _try(self, work: Callable[[], None]) -> None:
         """Do work, report a failure once, and retry later: a disk may be full, a database busy, a folder missing."""

@@ -11,7 +11,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import groupby, takewhile
@@ -264,9 +264,12 @@ def readers(settings: Settings) -> tuple[str, ...]:
     """Return the readers of sessions: wired agents, and the daemon while running."""
     wired = tuple(dict.fromkeys(wish.host for wish in load(settings.home).wishes))
     names = [f"hooks from nacre init in {', '.join(wired)}"] if wired else []
-    with suppress(link.DaemonAwayError, link.DaemonRefusedError):
-        if link.ask(str(settings.home), "hello", {}, seconds=1.0).get("following"):
-            names.append("the daemon while running")
+    try:
+        follows = bool(link.ask(str(settings.home), "hello", {}, seconds=1.0).get("following"))
+    except (link.DaemonAwayError, link.DaemonRefusedError):
+        follows = is_held(settings.home / link.LOCK)  # a busy daemon
+    if follows:
+        names.append("the daemon while running")
     return tuple(names)
 
 

@@ -317,8 +317,8 @@ def tenants_(
 
     nacre server spaces create makes a space. Sizes exclude indexes; computing them reads every row.
 
-    With NAME it shows the limits of a space, after it set those given, from the next request on. Processes exchange
-    their counts every half minute, so --calls may be exceeded slightly.
+    With NAME, it sets the given limits and shows all limits of the space. They apply from the next request. Processes
+    exchange their counts every half minute, so --calls may be exceeded slightly.
 
     --remove verifies the deletion. Only a backup of the server can restore the space. Its audit log, which contains ids
     and no texts, stays.

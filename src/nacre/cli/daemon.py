@@ -336,10 +336,7 @@ def stop_daemon(run: Run) -> None:
     config set daemon.enabled false keeps them from it.
     """
     was_there = locks.is_held(run.settings.home / link.LOCK)
-    if was_there and not link.ask_to_stop(run.settings.home):
-        raise UnavailableError(
-            "the daemon does not end", hint="end its process, a nacre serve, with kill"
-        )
+    autostart.stop(run.settings)
     told = "The daemon ended." if was_there else "No daemon serves this home."
     run.answer({"ended": was_there}, lambda paper: paper.line(told))
 

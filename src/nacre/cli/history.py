@@ -171,9 +171,9 @@ def undo(run: Run, operation: str | None, dry_run: bool, force: bool, yes: bool)
 
     Without an id, the last operation that is not undone yet; repeated calls go further back. Memories it created are
     retired, changes are reverted, review decisions become pending again, and later changes are kept. An undo of
-    memories is itself an operation and can be undone; a candidate that is pending again is decided again. The id of an
-    item of nacre review undoes the last decision about it. On a terminal it asks first; elsewhere it needs an id or
-    --yes.
+    memories is itself an operation and can be undone; a candidate that is pending again is decided again. With the id
+    of a review item, it reverts the last decision about that item. On a terminal it asks first; elsewhere it needs an
+    id or --yes.
     """
     try:
         _undo(run, operation, dry_run=dry_run, force=force, yes=yes)
@@ -191,7 +191,7 @@ def undo(run: Run, operation: str | None, dry_run: bool, force: bool, yes: bool)
             memory = perform(run, queue.reopen, reference=operation)
         except NotFoundError:
             raise NotFoundError(
-                f"there is no operation {operation!r}, and no decision about such an item",
+                f"no operation or decided review item matches {operation!r}",
                 hint="nacre log shows operations, nacre review shows items",
             ) from None
         run.answer(memory, lambda paper: hits.render_outcomes(paper, "Pending again", [memory]))

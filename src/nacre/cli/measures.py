@@ -98,7 +98,7 @@ def _render(paper: Paper, found: Usefulness) -> None:
         paper.line(f"nacre config set usefulness.hold_out {_SUGGESTED}", indent=2)
         paper.line(
             f"gives a random session in {round(1 / _SUGGESTED)} no context. "
-            f"A result takes {needed_at(_SUGGESTED)} sessions."
+            f"About {needed_at(_SUGGESTED)} sessions are needed for a result."
         )
     if found.since is None:
         if found.share:
@@ -106,7 +106,7 @@ def _render(paper: Paper, found: Usefulness) -> None:
         return
     paper.line(
         bold(f"{found.compared:.0%} of sessions held out, from {day(found.since)}: "),
-        f"{found.sessions_held_out:,}, and {found.sessions_told:,} others"
+        f"{found.sessions_held_out:,}, compared with {found.sessions_told:,} others"
         + (f"; {found.left_out:,} not compared" if found.left_out else ""),
         hang=2,
     )
@@ -126,9 +126,10 @@ def _render(paper: Paper, found: Usefulness) -> None:
             paper.line(bold(f"{words}: "), ", ".join(names), hang=2)
     few = [comparison for comparison in found.comparisons if comparison.finding is Finding.TOO_FEW]
     if few:
-        of = f" of {', '.join(_NAMES[item.aspect] for item in few)}" if judged else ""
+        of = f" for {', '.join(_NAMES[item.aspect] for item in few)}" if judged else ""
         missing = max(0, found.needed - found.sessions_told - found.sessions_held_out)
-        paper.line(bold("Too few"), f" to say anything{of}; missing: {count(missing, 'session')}.")
+        more = f": {count(missing, 'session')} more needed" if missing else ""
+        paper.line(bold("Too few sessions"), f"{of}{more}.")
 
 
 def _row(comparison: Comparison) -> tuple[Cell, ...]:
@@ -178,8 +179,8 @@ def evaluate(
 ) -> None:
     """Run saved queries and show how their results changed.
 
-    Keep the answers before an update, another embedding model or a large import, and see afterwards which memories
-    moved. Add queries with nacre admin eval add. The ready-made ones mean more than their
+    Save a baseline before an update, a new embedding model or a large import, then compare to see which memories
+    changed rank. Add queries with nacre admin eval add. The ready-made ones mean more than their
     words: session-start is what a session would begin with, recent-decisions, active-todos and preferences list these
     by date. Asking does not count as use.
     """

@@ -335,9 +335,11 @@ def models(run: Run, name: str, test: bool) -> None:
     sent to its provider. Ctrl-C stops immediately.
     """
     settings = run.settings
-    if test or name:
+    if name and not test:
+        raise click.UsageError("PROVIDER:MODEL needs --test", click.get_current_context())
+    if test:
         with output.waiting(run, f"Asking {name or settings['models.default']}"):
-            trial = setup_requests.try_model(run.home, name)
+            trial = perform(run, setup_requests.test_model, name=name)
         run.answer(trial, lambda paper: _render_trial(paper, trial))
         return
     uses, offers = setup_requests.uses(run.home), perform(run, setup_requests.offers)

@@ -486,7 +486,7 @@ def _write_memories(
 
 
 def _chains(steps: Sequence[Step]) -> Iterator[list[Step]]:
-    """Yield each memory followed by those it supersedes; no interruption separates them."""
+    """Yield each memory followed by those it supersedes; an interruption cannot separate them."""
     by_id = {step.memory.id: step for step in steps}
     chains: dict[str, list[tuple[int, Step]]] = {}
     for step in steps:

@@ -7,7 +7,6 @@ command, with ``-`` between words. Listing the names does not import the operati
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from importlib import import_module
 from types import FunctionType, ModuleType
 from typing import Any
@@ -20,38 +19,28 @@ from nacre.values.memory import Face
 
 
 class _Catalogue(Mapping[str, Operation]):
-    """All operations by name. A module is imported when one of its operations is first used.
-
-    Plugins are loaded when all are listed, or a name is not nacre's own.
-    """
+    """All operations by name. A module is imported when one of its operations is first used."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, Operation] = {}
 
     def __getitem__(self, name: str) -> Operation:
         if name not in self._loaded:
-            if name not in PLACES:
-                return self._of_plugins[name]
-            self._loaded |= operations_in(import_module(f"nacre.{PLACES[name].split()[0]}"))
+            if name in PLACES:
+                self._loaded |= operations_in(import_module(f"nacre.{PLACES[name].split()[0]}"))
+            else:
+                point = plugins.find_plugins(plugins.OPERATIONS)[name]
+                self._loaded[name] = operation_of(plugins.load_plugin(point, FunctionType))
         return self._loaded[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter({**PLACES, **self._of_plugins})
+        return iter({**PLACES, **plugins.load_usable_plugins(plugins.OPERATIONS, FunctionType)})
 
     def __len__(self) -> int:
-        return len({**PLACES, **self._of_plugins})
+        return sum(1 for _ in self)
 
     def __contains__(self, name: object) -> bool:
-        return name in PLACES or name in self._of_plugins
-
-    @cached_property
-    def _of_plugins(self) -> Mapping[str, Operation]:
-        modules = plugins.load_usable_plugins(plugins.OPERATIONS, ModuleType).values()
-        return {
-            name: operation
-            for module in modules
-            for name, operation in operations_in(module).items()
-        }
+        return name in PLACES or name in plugins.find_plugins(plugins.OPERATIONS)
 
 
 def operations_in(module: ModuleType) -> dict[str, Operation]:

@@ -813,7 +813,7 @@ class Daemon:
             lock.release()
 
     def _take_place(self, lock: FileLock) -> None:
-        """Take the daemon's lock, stopping a daemon on demand if this one is not; a busy one gets time to answer."""
+        """Acquire the daemon's lock. A permanent daemon stops one on demand, and waits for a busy one."""
         home, daemon = self._settings.home, None
         until = time.monotonic() + (0.0 if self._options.on_demand else _PATIENCE_SECONDS)
         while not lock.acquire():

@@ -106,7 +106,7 @@ def carry_over(earlier: Path, database: FileDatabase) -> list[str]:
                     if table == "candidates":
                         Candidates(database).waiting()
             except (NacreError, *UNREADABLE) as error:
-                if not is_of_reading(error):
+                if not is_read_error(error):
                     raise
                 lost.append(description)
     finally:
@@ -114,7 +114,7 @@ def carry_over(earlier: Path, database: FileDatabase) -> list[str]:
     return lost
 
 
-def is_of_reading(error: Exception) -> bool:
+def is_read_error(error: Exception) -> bool:
     """Return True if an error means that rows cannot be read rather than written."""
     cause = error.__cause__
     if isinstance(cause, apsw.IOError):

@@ -374,7 +374,7 @@ TRAILER = "trailer"
 
 @dataclass(frozen=True, slots=True)
 class Following:
-    """The state of following. ``transcripts`` grew by ``turns`` since it started, which led to ``memories``."""
+    """The follower's state. The counts are of what it read and learned since it started."""
 
     started: datetime
     heartbeat: datetime
