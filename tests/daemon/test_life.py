@@ -12,6 +12,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from threading import Thread, Timer
 from typing import Any
@@ -157,8 +158,14 @@ def test_on_demand_daemon_starts_once_in_the_background(
     process("serve", "--on-demand")
     assert asked("hello")["pid"] == told["pid"]
     assert told["on_demand"] is True
+    served = partial(_served_lines, process)
+    wait(served)  # the line follows the first answer
+    assert len(served()) == 1
+
+
+def _served_lines(process: Nacre) -> list[str]:
     lines = process("serve", "logs", "--json").json["lines"]
-    assert sum("serves" in line for line in lines) == 1
+    return [line for line in lines if "serves" in line]
 
 
 def test_on_demand_it_ends_when_nobody_asks(

@@ -3380,18 +3380,18 @@ export interface Operations {
   "config-set": [SetRequest, SettingView];
   "config-unset": [SettingRequest, SettingView];
   "quickstart": [Record<string, never>, QuickstartResult];
-  "graph-callers": [CallersRequest, CodeAnswer];
-  "graph-importers": [CodeRequest, CodeAnswer];
-  "graph-about": [CodeRequest, CodeAnswer];
-  "graph-impact": [ImpactRequest, CodeAnswer];
-  "graph-stale": [StaleRequest, Staleness];
-  "gateway-status": [Record<string, never>, GatewayState];
-  "gateway-sessions": [ChatsRequest, Array<ChatSession>];
-  "gateway-session": [ChatRequest, NacreGatewayEngineChat];
   "gateway-end": [EndChatRequest, ChatSession];
-  "gateway-pairings": [Record<string, never>, Array<Pairing>];
   "gateway-pair": [PairRequest, Paired];
+  "gateway-pairings": [Record<string, never>, Array<Pairing>];
+  "gateway-session": [ChatRequest, NacreGatewayEngineChat];
+  "gateway-sessions": [ChatsRequest, Array<ChatSession>];
+  "gateway-status": [Record<string, never>, GatewayState];
   "gateway-unpair": [UnpairRequest, boolean];
-  "graph-ingest-code": [IngestCodeRequest, CodeReport];
+  "graph-about": [CodeRequest, CodeAnswer];
+  "graph-callers": [CallersRequest, CodeAnswer];
   "graph-forget-code": [ForgetCodeRequest, ForgottenCode];
+  "graph-impact": [ImpactRequest, CodeAnswer];
+  "graph-importers": [CodeRequest, CodeAnswer];
+  "graph-ingest-code": [IngestCodeRequest, CodeReport];
+  "graph-stale": [StaleRequest, Staleness];
 }
