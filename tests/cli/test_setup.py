@@ -110,7 +110,7 @@ def test_with_a_keyring_the_key_is_there_and_nowhere_else(
         for way in nacre("writer", "keys", "--json").json["ways"]
         if way["method"] == "anthropic-api-key"
     )
-    assert (way["origin"], way["masked"], way["used"]) == ("keyring", "sk-…tail", True)
+    assert (way["origin"], way["masked"], way["is_used"]) == ("keyring", "sk-…tail", True)
     assert nacre("writer", "keys", "anthropic", "--remove", "--json").json["removed"] == ["keyring"]
     assert ring.kept == {}
 

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from nacre.serve.browsers import Browsers
+from nacre.serve.catalogue import offered_by
 from nacre.serve.web import Limit, Limits
+from nacre.values.memory import Face
 from tests.cli.conftest import Nacre, environment
 from tests.daemon.conftest import home
 from tests.web_server.conftest import Site, free_port
@@ -264,3 +266,23 @@ def test_a_limit_is_of_one_client_and_of_a_minute() -> None:
 def test_a_token_and_a_home_are_the_owners_alone(site: Serve) -> None:
     site()
     assert stat.S_IMODE(os.stat(home() / "http.token").st_mode) == 0o600
+
+
+def test_no_operation_returns_a_models_key(site: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = {place: f"sk-proj-{place}{'x' * 30}" for place in ("environment", "config", "file")}
+    monkeypatch.setenv("OPENAI_API_KEY", keys["environment"])
+    home().mkdir(exist_ok=True)
+    (home() / "config.toml").write_text(
+        f'[models.providers.anthropic]\napi_key = "{keys["config"]}"\n', encoding="utf-8"
+    )
+    credentials = home() / "credentials.toml"
+    credentials.write_text(f'[keys]\ngemini = "{keys["file"]}"\n', encoding="utf-8")
+    credentials.chmod(0o600)
+    served = site()
+    reads = {
+        name: served.ask(name, **served.token).text
+        for name, operation in offered_by(Face.HTTP).items()
+        if not (operation.writes or operation.takes_long)
+    }
+    assert '"masked":"sk-…xxxx"' in reads["auth"]
+    assert [name for name, text in reads.items() if any(key in text for key in keys.values())] == []

@@ -25,7 +25,7 @@ from nacre.cli.options import (
     readable,
     size,
 )
-from nacre.cli.status import answer_checks, checks_record
+from nacre.cli.status import answer_checks
 from nacre.data import backup as backups
 from nacre.data import export as exporting
 from nacre.data import imports
@@ -149,7 +149,7 @@ def verify_backup(run: Run, backup: Path) -> None:
     """
     with output.shown(run) as notify:
         checks = perform(run, health.verify_backup, notify, backup=backup)
-    answer_checks(run, checks, {"path": str(backup), **checks_record(checks)})
+    answer_checks(run, checks, {"path": backup})
 
 
 @backup.command(

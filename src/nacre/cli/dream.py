@@ -16,7 +16,6 @@ from nacre.cli.hits import LINE_CHARACTERS
 from nacre.cli.operations import ask, perform
 from nacre.cli.options import (
     SHORT_ID,
-    Record,
     argument,
     count,
     day,
@@ -25,8 +24,6 @@ from nacre.cli.options import (
     option,
     readable,
     short_id,
-    stamp,
-    tokens_record,
 )
 from nacre.learn import learn, requests
 from nacre.review import consolidate as dreams
@@ -404,7 +401,7 @@ def extract(
         proposals = learn.propose(run.home, request, notify or (lambda _: None))
     run.warnings += _warnings(proposals)
     run.answer(
-        _proposals_record(proposals),
+        {"sessions": proposals},
         lambda paper: _render_proposals(paper, proposals, is_asked_for_rules=model == "none"),
     )
 
@@ -424,82 +421,9 @@ def _warnings(proposals: list[Proposal]) -> list[str]:
     ]
 
 
-def _proposals_record(proposals: Sequence[Proposal]) -> Record:
-    """Return every session with the memories that would be stored."""
-    return {
-        "sessions": [_session_record(proposal) for proposal in proposals],
-        "memories": sum(len(proposal.memories) for proposal in proposals),
-    }
-
-
-def _session_record(proposal: Proposal) -> Record:
-    asked = proposal.asked
-    extraction: Record | None = None
-    if asked:
-        extraction = {
-            "model": asked.model,
-            "whole": asked.is_whole,
-            "parts": asked.parts,
-            "by_rules": asked.by_rules,
-            "calls": asked.calls,
-            "tokens": tokens_record(asked.tokens),
-            "proposed": asked.proposed,
-            "repeated": asked.repeated,
-            "dropped": dict(asked.dropped),
-            "problem": asked.problem,
-            "hint": asked.hint,
-        }
-    session = proposal.session
-    return {
-        "session": session.id,
-        "session_id": session.native_id,
-        "tool": session.tool,
-        "extraction": extraction,
-        "started": stamp(session.started),
-        "cwd": session.cwd,
-        "memories": [_candidate_record(candidate) for candidate in proposal.memories],
-        "candidates": [
-            {
-                **_candidate_record(candidate),
-                "why": candidate.held.value,
-                "detail": candidate.detail or None,
-                "score": candidate.score,
-            }
-            for candidate in proposal.candidates
-            if candidate.held
-        ],
-        "overtaken": [
-            {
-                "id": overtaken.memory.id,
-                "content": overtaken.memory.content,
-                "now": overtaken.now or None,
-                "quote": overtaken.quote,
-            }
-            for overtaken in _overtaken(proposal)
-        ],
-    }
-
-
 def _overtaken(proposal: Proposal) -> Sequence[Overtaken]:
     """Return the known memories that the session ends or changes."""
     return proposal.asked.overtaken if proposal.asked else ()
-
-
-def _candidate_record(candidate: Candidate) -> Record:
-    return {
-        "kind": candidate.kind.value,
-        "subject": candidate.subject,
-        "content": candidate.content,
-        "importance": candidate.importance,
-        "expiry": candidate.expiry.value,
-        "tags": list(candidate.tags),
-        "speaker": candidate.speaker.value,
-        "trust": candidate.trust.value,
-        "confidence": candidate.confidence.value,
-        "confidence_score": candidate.confidence_score,
-        "canonical_key": candidate.canonical_key,
-        "turn_ids": list(candidate.turns),
-    }
 
 
 def _render_proposals(

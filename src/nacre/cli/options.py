@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
     from nacre.home.home import Home
     from nacre.values.memory import Kind, Memory
-    from nacre.values.models import Tokens as CallTokens
     from nacre.values.session import Speaker, Tokens
 
 Record = dict[str, Any]
@@ -177,16 +176,6 @@ def says_the_same(quote: str, content: str) -> bool:
     return bool(quoted) and (
         quoted in normalised or (normalised in quoted and len(quoted) < 1.3 * len(normalised))
     )
-
-
-def tokens_record(tokens: CallTokens) -> Record:
-    """Return the tokens of calls as a JSON record. ``input`` excludes tokens read from or written to a cache."""
-    return {
-        "input": tokens.input,
-        "output": tokens.output,
-        "cached": tokens.cached,
-        "written": tokens.written,
-    }
 
 
 # ----------------------------------------------------------------------------

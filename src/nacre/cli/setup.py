@@ -476,11 +476,8 @@ def _server(name: str, names: Sequence[str]) -> str:
 
 
 def _describe(way: models.Way) -> str:
-    best = way.best
-    if best is None or best.credential is None:
-        return f"{way.method or way.provider} ({way.state})"
-    state = "" if way.state == "found" else f", {way.state}"
-    return f"{way.method or way.provider} ({best.credential.masked}{state})"
+    state = "" if way.masked and way.state == "found" else way.state
+    return f"{way.method or way.provider} ({', '.join(filter(None, (way.masked, state)))})"
 
 
 # ----------------------------------------------------------------------------

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,7 +27,6 @@ from nacre.cli.command import (
 )
 from nacre.cli.operations import ask, perform, place_of
 from nacre.cli.options import (
-    Record,
     argument,
     count,
     day,
@@ -292,43 +292,7 @@ def _prove(run: Run, *, everything: bool, with_repair: bool) -> None:
             prove.archive_again(run.home, proofs)
     checks = [*checking.installation(run.home, repair=with_repair), *map(prove.as_check, proofs)]
     run.home.problems.clear()  # they are among the findings
-    record = checks_record(checks) | {"findings": _finding_records(proofs), "repaired": repaired}
-    answer_checks(run, checks, record, lambda paper: _render_findings(paper, proofs, repaired))
-
-
-def answer_checks(
-    run: Run,
-    checks: Sequence[Check],
-    record: Record | None = None,
-    render_more: Callable[[Paper], None] | None = None,
-) -> None:
-    """Answer with checks and further output. The exit code is 1 if a check failed.
-
-    ``record`` is the whole record, by default the record of the checks.
-    """
-    run.exit_code = 1 if any(check.state == "failure" for check in checks) else 0
-
-    def render(paper: Paper) -> None:
-        _render_checks(paper, checks)
-        if render_more:
-            render_more(paper)
-
-    run.answer(record or checks_record(checks), render)
-
-
-def checks_record(checks: Sequence[Check]) -> Record:
-    """Return the checks as a JSON record."""
-    return {
-        "ok": not any(check.state == "failure" for check in checks),
-        "checks": [
-            {"name": check.name, "state": check.state, "detail": check.detail, "hint": check.hint}
-            for check in checks
-        ],
-    }
-
-
-def _finding_records(proofs: Sequence[Proof]) -> list[Record]:
-    return [
+    findings = [
         {
             "area": proof.area,
             "severity": finding.severity,
@@ -339,6 +303,29 @@ def _finding_records(proofs: Sequence[Proof]) -> list[Record]:
         for proof in proofs
         for finding in proof.findings
     ]
+    more = {"findings": findings, "repaired": repaired}
+    answer_checks(run, checks, more, lambda paper: _render_findings(paper, proofs, repaired))
+
+
+def answer_checks(
+    run: Run,
+    checks: Sequence[Check],
+    more: Mapping[str, object] = MappingProxyType({}),
+    render_more: Callable[[Paper], None] | None = None,
+) -> None:
+    """Answer with checks and further output. The exit code is 1 if a check failed.
+
+    ``more`` is added to the JSON.
+    """
+    is_ok = not any(check.state == "failure" for check in checks)
+    run.exit_code = 0 if is_ok else 1
+
+    def render(paper: Paper) -> None:
+        _render_checks(paper, checks)
+        if render_more:
+            render_more(paper)
+
+    run.answer({**more, "ok": is_ok, "checks": checks}, render)
 
 
 def _render_checks(paper: Paper, checks: Sequence[Check]) -> None:

@@ -18,12 +18,10 @@ from nacre.cli import output
 from nacre.cli.command import Cell, DefaultGroup, Paper, Part, Run, Span, bold, command, dim
 from nacre.cli.operations import ask, perform
 from nacre.cli.options import (
-    Record,
     argument,
     count,
     minute,
     option,
-    stamp,
     when,
 )
 from nacre.errors import InvalidInputError, ModelRefusedError
@@ -344,19 +342,9 @@ def models(run: Run, name: str, test: bool) -> None:
         return
     uses, offers = setup_requests.uses(run.home), perform(run, setup_requests.offers)
     run.answer(
-        _models_record(settings, uses, offers),
+        {"tasks": uses, "models": offers},
         lambda paper: _render_models(paper, settings, uses, offers),
     )
-
-
-def _models_record(settings: Settings, uses: Mapping[Task, str], offers: Sequence[Offer]) -> Record:
-    return {
-        "default": settings.text("models.default"),
-        "background": settings.flag("models.background"),
-        "daily_budget_usd": settings.number("models.daily_budget_usd"),
-        "tasks": uses,
-        "models": offers,
-    }
 
 
 def _render_models(
@@ -495,7 +483,7 @@ def keys(run: Run, provider: str | None, remove: bool, yes: bool) -> None:
         raise click.UsageError("--remove needs a provider", click.get_current_context())
     else:
         signing_in = perform(run, setup_requests.status)
-        run.answer(_status_record(signing_in), lambda paper: _render_status(paper, signing_in))
+        run.answer(signing_in, lambda paper: _render_status(paper, signing_in))
 
 
 def _set_key(run: Run, provider: str) -> None:
@@ -555,40 +543,6 @@ def check_key(secret: str, where: str) -> str:
     return secret
 
 
-def _status_record(signing_in: SigningIn) -> Record:
-    return {
-        "model": signing_in.model,
-        "ways": [_way_record(way) for way in signing_in.ways],
-        "programs": [
-            {"provider": program.provider, "name": program.name, "path": program.path or None}
-            for program in signing_in.programs
-        ],
-        "keyring": signing_in.keyring or None,
-        "why_no_keyring": signing_in.why_no_keyring or None,
-        "key_file": signing_in.key_file,
-    }
-
-
-def _way_record(way: Way) -> Record:
-    best = way.best
-    credential = best.credential if best else None
-    return {
-        "method": way.method or None,
-        "provider": way.provider,
-        "label": way.label,
-        "state": way.state,
-        "used": way.is_used,
-        "kind": credential.kind if credential else None,
-        "masked": credential.masked if credential else None,
-        "origin": best.origin if best else None,
-        "expires": stamp(best.expires) if best else None,
-        "problem": (best.problem or None) if best else None,
-        "warning": (best.warning or None) if best else None,
-        "hint": (best.hint or None) if best else None,
-        "looked": [place.origin for place in way.places],
-    }
-
-
 def _render_status(paper: Paper, signing_in: SigningIn) -> None:
     """Print the configured model, the storage of keys, every method, and providers with a key."""
     paper.facts(
@@ -635,28 +589,18 @@ def _render_way(paper: Paper, way: Way, width: int) -> None:
     mark = _MARKS[way.state]
     padded = Span(f"{mark.text:<10}".replace(" ", "\u00a0"), mark.style)
     name = f"{way.method or way.provider:<{width}}".replace(" ", "\u00a0")
-    best = way.best
     parts: list[Part] = [padded, "  ", bold(name), "  ", way.label]
     if way.is_used:
         parts.append(Span(" (in use)", "green"))
     paper.line(*parts, hang=width + 14)
     indent = width + 14
-    if best is None:
-        looked = [place.origin for place in way.places if place.origin[0] in "$/~"]
+    if way.state == "missing":
+        looked = [place for place in way.looked if place[0] in "$/~"]
         paper.line(dim(f"not in {', '.join(looked)}"), indent=indent, hang=2)
-        hints = dict.fromkeys(place.hint for place in way.places if place.hint)
-    else:
-        if best.credential:
-            paper.line(
-                f"{best.credential.masked} from {best.origin}{_ends(way)}", indent=indent, hang=2
-            )
-        for problem in filter(None, (best.problem, best.warning)):
-            paper.line(Span(problem, "yellow"), indent=indent, hang=2)
-        hints = dict.fromkeys([best.hint] if best.hint else [])
-    for hint in hints:
+    if way.masked:
+        until = f", until {when(way.expires)}" if way.expires and way.state == "found" else ""
+        paper.line(f"{way.masked} from {way.origin}{until}", indent=indent, hang=2)
+    for problem in filter(None, (way.problem, way.warning)):
+        paper.line(Span(problem, "yellow"), indent=indent, hang=2)
+    for hint in way.hints:
         paper.line(dim(hint), indent=indent, hang=2)
-
-
-def _ends(way: Way) -> str:
-    best = way.best
-    return f", until {when(best.expires)}" if best and best.expires and best.is_usable else ""

@@ -767,6 +767,7 @@ NAME = "nacre"
 
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _EXTRACTED = re.compile(rb'\s*\{\s*"sessions"\s*:\s*\[\s*(?:\]|\{\s*"session"\s*:)')
+_OF_CANDIDATES = ("content", "turns", "held", "detail", "score", "nodded", "mixed")
 _PAGE = re.compile(r"(?:identity|IDENTITY|profile|projects/[^/]+/project)\.md")
 _DAMAGED_HINT = "export it again; only the zip of Markdown files (nacre data export vault.zip) may be edited by hand"
 
@@ -796,21 +797,22 @@ def _read(tree: Tree) -> Iterator[Item]:
 
 def _extracted(tree: Tree) -> Iterator[Item]:
     """Yield the memories of each session; ingest finds its candidates again for review."""
-    for session in objects_of(named(json_of(tree, tree.names[0])).get("sessions")):
-        name, cwd = str(session.get("session")), _text(session, "cwd")
-        for memory in objects_of(session.get("memories")):
-            turns, content = memory.pop("turn_ids", None), _text(memory, "content") or ""
-            memory.pop("content", None)
+    for proposal in objects_of(named(json_of(tree, tree.names[0])).get("sessions")):
+        session = named(proposal.get("session"))
+        started, name = session.get("started"), f"{session.get('tool')}:{session.get('native_id')}"
+        for candidate in objects_of(proposal.get("candidates")):
+            if candidate.get("held"):
+                yield Skipped(name, f"a candidate: {candidate['held']}")
+                continue
+            content = _text(candidate, "content") or ""
             front = {
-                "created": session.get("started"),
-                **memory,
-                "id": imported_id(NAME, f"{name}#{content}", moment(session.get("started"))),
-                "source": {"session": name, "turns": turns},
+                "created": started,
+                **{key: value for key, value in candidate.items() if key not in _OF_CANDIDATES},
+                "id": imported_id(NAME, f"{name}#{content}", moment(started)),
+                "source": {"session": name, "turns": candidate.get("turns")},
             }
             item = _from_line(tree, 1, {"front": front, "content": content})
-            yield replace(item, cwd=cwd) if isinstance(item, Found) else item
-        for candidate in objects_of(session.get("candidates")):
-            yield Skipped(name, f"a candidate: {candidate.get('why')}")
+            yield replace(item, cwd=_text(session, "cwd")) if isinstance(item, Found) else item
 
 
 def _files(tree: Tree) -> Iterator[Item]:

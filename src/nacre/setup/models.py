@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from fnmatch import fnmatch
 from typing import Annotated, Any
 
@@ -136,31 +137,27 @@ class WriterRequest(Request, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way to sign in to a provider, and every place that may hold its credential.
+    """A way to sign in to a provider, and the credential in use, or else one that is not usable.
 
-    ``method`` is one of ``models.auth``; empty for a provider that has only API keys.
+    ``method`` is one of ``models.auth``; empty for a provider that has only API keys. ``state`` is ``found``,
+    ``expired``, ``unreadable`` or ``missing``. The secret is not part of it, because interfaces show it.
     """
 
     method: str
     provider: str
     label: str
-    places: tuple[Place, ...]
     is_used: bool
     """True if a configured model signs in this way."""
 
-    @property
-    def best(self) -> Place | None:
-        """Return the place of the credential in use, or else of one that is not usable, or ``None``."""
-        usable = [place for place in self.places if place.is_usable]
-        return next(iter([*usable, *(place for place in self.places if place.problem)]), None)
-
-    @property
-    def state(self) -> str:
-        """Return ``found``, ``expired``, ``unreadable`` or ``missing``."""
-        best = self.best
-        if best is None:
-            return "missing"
-        return "found" if best.is_usable else "expired" if best.credential else "unreadable"
+    state: str
+    masked: str = ""
+    origin: str = ""
+    expires: datetime | None = None
+    problem: str = ""
+    warning: str = ""
+    hints: tuple[str, ...] = ()
+    looked: tuple[str, ...] = ()
+    """All places that were searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,13 +326,36 @@ def _ways(settings: Settings, clock: Clock) -> Iterator[Way]:
         is_used = (method.through in used and settings.text("models.auth") == name) or (
             method.provider in used and next(usable, None) in places
         )
-        yield Way(name, method.provider, method.label, places, is_used)
+        yield _way(name, method.provider, method.label, places, is_used=is_used)
     for name, provider in providers(settings).items():
         if name in of_methods or not (provider.needs_key or provider.api_key):
             continue
         places = tuple(look(settings, name, clock=clock))
         is_used = name in used and any(place.is_usable for place in places)
-        yield Way("", name, provider.label, places, is_used)
+        yield _way("", name, provider.label, places, is_used=is_used)
+
+
+def _way(method: str, provider: str, label: str, places: Sequence[Place], *, is_used: bool) -> Way:
+    looked = tuple(place.origin for place in places)
+    usable = (place for place in places if place.is_usable)
+    best = next(usable, None) or next((place for place in places if place.problem), None)
+    if best is None:
+        hints = tuple(dict.fromkeys(place.hint for place in places if place.hint))
+        return Way(method, provider, label, is_used, "missing", hints=hints, looked=looked)
+    return Way(
+        method,
+        provider,
+        label,
+        is_used,
+        "found" if best.is_usable else "expired" if best.credential else "unreadable",
+        best.credential.masked if best.credential else "",
+        best.origin,
+        best.expires,
+        best.problem,
+        best.warning,
+        (best.hint,) if best.hint else (),
+        looked,
+    )
 
 
 def expects_key(settings: Settings, provider: str) -> bool:

@@ -357,12 +357,6 @@ export interface CostReport {
   is_background_on: boolean;
 }
 
-export interface Credential {
-  kind: string;
-  secret: string;
-  origin: string;
-}
-
 export type DecidedBy = "asker" | "model" | "rules";
 
 export interface DeepResult {
@@ -2003,8 +1997,15 @@ export interface Way {
   method: string;
   provider: string;
   label: string;
-  places: Array<NacreLlmCredentialsPlace>;
   is_used: boolean;
+  state: string;
+  masked: string;
+  origin: string;
+  expires: string | null;
+  problem: string;
+  warning: string;
+  hints: Array<string>;
+  looked: Array<string>;
 }
 
 export type Why = "found" | "minor" | "unproven" | "untrusted";
@@ -2100,16 +2101,6 @@ export interface NacreHomeViewsStep {
   superseded_by: string | null;
   reason: string | null;
   is_asked: boolean;
-}
-
-export interface NacreLlmCredentialsPlace {
-  origin: string;
-  method: string;
-  credential: Credential | null;
-  expires: string | null;
-  problem: string;
-  warning: string;
-  hint: string;
 }
 
 export interface NacreMemoriesSpacesNote {
