@@ -263,7 +263,7 @@ def test_config_set_takes_lists_and_says_when_the_environment_goes_first(
     assert nacre("config", "show", "ingest.roots").out == '["/data/sessions"]\n'
     monkeypatch.setenv("NACRE_RECALL_LIMIT", "3")
     assert (
-        "$NACRE_RECALL_LIMIT is set and goes before the file"
+        "$NACRE_RECALL_LIMIT is set and overrides the file"
         in nacre("config", "set", "recall.limit", "5").err
     )
 

@@ -29,7 +29,7 @@ def test_store_reports_similar_memories_and_force_ignores_them(nacre: Nacre) -> 
     first = nacre("store", "Backups of the ledger lie in Zurich", "--json").json["memory_id"]
     again = nacre("store", "Backups of the ledger lie in Zurich!", "--json").json
     assert (again["action"], again["memory_id"]) == ("known", first)
-    assert "--force stores it beside" in nacre("store", "Backups of the ledger lie in Zurich").out
+    assert "--force stores it anyway" in nacre("store", "Backups of the ledger lie in Zurich").out
     forced = nacre("store", "Backups of the ledger lie in Zurich", "--force", "--json").json
     assert forced["action"] == "stored"
     similar = nacre(
@@ -48,7 +48,10 @@ def test_store_names_a_memory_that_may_be_out_of_date(nacre: Nacre) -> None:
     nacre("store", "Uploads may be 10 MB")
     for rehearsed in (("--dry-run",), ()):
         told = nacre("store", "Uploads have changed to 25 MB", *rehearsed).out
-        assert "may end: Uploads may be 10 MB  recalled as perhaps outdated: nacre review" in told
+        assert (
+            "may supersede: Uploads may be 10 MB  shown as possibly out of date: nacre review"
+            in told
+        )
         assert "similar" not in told
 
 
@@ -91,7 +94,7 @@ def test_unretire_brings_back_by_id_or_subject(nacre: Nacre, changed: tuple[str,
     )
     assert {one["id"] for one in nacre("list", "--json").json["memories"]} == set(changed)
     nacre("retire", changed[1])
-    assert "Brought back" in nacre("retire", "--restore", changed[1]).out
+    assert "Restored" in nacre("retire", "--restore", changed[1]).out
     assert nacre("retire", "--restore", changed[1], "--json", code=4).error["code"] == "conflict"
 
 

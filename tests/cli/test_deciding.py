@@ -87,7 +87,7 @@ def test_store_and_show_tell_which_part_of_a_memory_has_ended(
     left = OLD.rpartition(" ")[0]
     asked({"reason": "it moved", "action": "AMEND", "target": 1, "merged": left})
     told = nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3")
-    assert f"ends a part of: {left}" in told.out
+    assert f"shortened: {left}" in told.out
     shown = nacre("show", old)
     assert "by fake:m: it moved" in shown.out
     assert nacre("show", old, "--json").json["memory"]["content"] == left

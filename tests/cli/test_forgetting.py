@@ -30,13 +30,13 @@ def test_what_is_retired_is_listed_and_brought_back(
     nacre("retire", lamp, "--reason", "mended", "--persist")
     shown = nacre("retire", "--list").out
     assert "mended" in shown
-    assert "memories about 'Lamp' are retired as soon as they are stored" in shown
+    assert "memories about 'Lamp' are retired when they are stored" in shown
     with monkeypatch.context() as agent:
         agent.setenv("AI_AGENT", "1")
-        assert "Retired at once" in nacre("store", "The lamp flickers", "--subject", "lamp").out
+        assert "Stored and retired" in nacre("store", "The lamp flickers", "--subject", "lamp").out
     listed = nacre("retire", "--list", "--json").json
     assert [one["subject"] for one in listed["retired"]] == ["lamp", "Lamp"]
-    assert "Brought back" in nacre("retire", "--restore", lamp).out
+    assert "Restored" in nacre("retire", "--restore", lamp).out
     assert "No longer" in nacre("retire", "--restore", listed["standing"][0]["id"]).out
     assert nacre("retire", "--list", "--json").json["standing"] == []
     nacre("retire", code=2)

@@ -52,8 +52,8 @@ def test_answered_and_unrelated_questions_are_no_gaps(nacre: Nacre) -> None:
     nacre("context", COFFEE)
     nacre("search", PORT)
     assert gaps(nacre) == []
-    assert "No unanswered question of the last 30 days.\n" in nacre("review", "gaps").out
-    assert "30 days matches.\n" in nacre("review", "gaps", "--min-times", "2").out
+    assert "No unanswered questions in the last 30 days.\n" in nacre("review", "gaps").out
+    assert "30 days match.\n" in nacre("review", "gaps", "--min-times", "2").out
 
 
 @pytest.mark.usefixtures("known")

@@ -73,7 +73,7 @@ def test_store_as_json_tells_what_became_of_it(nacre: Nacre) -> None:
     again = nacre("store", "Tabs, not spaces", "--json").json
     assert again["action"] == "known"
     assert again["memory_id"] == stored["memory_id"]
-    assert nacre("store", "Tabs, not spaces").out.startswith("Known already: ")
+    assert nacre("store", "Tabs, not spaces").out.startswith("Already stored: ")
     assert nacre("store", "Tabs, not spaces", "--force", "--json").json["action"] == "stored"
 
 
@@ -171,7 +171,7 @@ def test_edit_sets_the_event_date_and_permanent_expiry(
     assert "old mill" not in nacre("context").out
     shown = nacre("show", memory).out
     assert "evergreen" in shown
-    assert "left out of" in shown
+    assert "excluded from" in shown
     assert "session-start" in shown
     nacre("edit", memory, "--valid", "..2099-06-30", "--no-evergreen", "--suppress", "")
     assert "evergreen" not in nacre("show", memory).out

@@ -33,7 +33,7 @@ def test_questions_are_listed_with_how_to_answer_and_answered_by_their_id(
     assert done.startswith("Linked")
     (link,) = nacre("show", scale[1], "--json").json["links"]
     assert (link["rel"], link["other"], link["origin"]) == ("depends_on", scale[0], "reflect")
-    assert "Nothing to ask" in nacre("review", "reflect").out
+    assert "No questions" in nacre("review", "reflect").out
 
 
 def test_a_sentence_is_stored(nacre: Nacre, scale: tuple[str, str]) -> None:
@@ -75,7 +75,7 @@ def test_on_a_terminal_a_contradiction_is_settled_and_a_sentence_stored(
 ) -> None:
     nacre("store", "Uploads may be 10 MB", "--project", "acme")
     nacre("store", "Uploads have changed to 25 MB", "--project", "acme")
-    assert "Which of these holds?" in nacre("review", "reflect").out
+    assert "Which of these is true?" in nacre("review", "reflect").out
     terminal("review", "reflect", typed="It was raised for the videos.\n")
     assert nacre("list", "--json").json["total"] == 3
     assert "Settled" in terminal("review", "reflect", typed="n\n").out

@@ -183,7 +183,7 @@ def test_the_bundled_model_tells_use_from_mere_talk_and_from_correction(
 def test_what_one_session_used_together_is_told_pair_by_pair(
     nacre: Nacre, falcon: str, kettle: str
 ) -> None:
-    assert "No memories were used together yet." in nacre("graph", "edges").out
+    assert "No memories have been used together yet." in nacre("graph", "edges").out
     for memory in (falcon, kettle):
         nacre("show", memory, "--session", "s-1")
     nacre("store", "The clock is slow")  # which folds in what was used

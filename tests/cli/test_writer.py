@@ -701,7 +701,7 @@ def test_a_project_that_is_not_there_is_left_out_with_a_warning(
     told = nacre(
         "config", "set", "writer.exclude_projects", '["acme-*", "acme_billing", "/code/acme"]'
     )
-    assert re.findall("no project is called '(.+?)'", told.err) == ["acme_billing", "/code/acme"]
+    assert re.findall("no project matches '(.+?)'", told.err) == ["acme_billing", "/code/acme"]
     assert len(nacre("config", "show", "writer.exclude_projects", "--json").json["value"]) == 3
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -26,12 +26,6 @@ from nacre.errors import NacreError
 from nacre.home import consent
 from nacre.setup import models as writers
 from nacre.values.memory import Face
-
-if TYPE_CHECKING:
-    pass
-
-# ----------------------------------------------------------------------------
-# ``nacre config``.
 
 
 @click.group(
@@ -55,13 +49,13 @@ def config() -> None:
 @argument("config-get", "key", required=False)
 @click.pass_obj
 def show(run: Run, key: str | None) -> None:
-    """Show settings, their values and origins, or print the value of KEY.
+    """Show all settings with their values and origins, or the value of KEY.
 
-    With --json it also shows unset ones for rare cases. Only the last four characters of a key are shown.
+    --json includes unset settings for rare cases. Of API keys, only the last four characters are shown.
     """
     if key:
         found = perform(run, writers.get_setting, key=key)
-        run.answer(found, lambda paper: paper.verbatim(_told(found.value)))
+        run.answer(found, lambda paper: paper.verbatim(_text(found.value)))
         return
     settings = run.settings
     views = writers.list_settings(settings)
@@ -88,7 +82,7 @@ def show(run: Run, key: str | None) -> None:
         paper.blank()
         paper.table(
             [
-                (bold(item.key), _told(item.value), dim(item.origin), dim(item.summary))
+                (bold(item.key), _text(item.value), dim(item.origin), dim(item.summary))
                 for item in shown
             ],
             header=("setting", "value", "from", "meaning"),
@@ -114,8 +108,8 @@ def show(run: Run, key: str | None) -> None:
 def set_value(run: Run, key: str, value: str) -> None:
     """Write one setting to the config file.
 
-    VALUE is text, a number, true or false; lists and tables are written as in TOML. A table adds to what is there; {}
-    empties it.
+    VALUE is text, a number, true or false; lists and tables are written as in TOML. A table is merged into the current
+    one; {} clears it.
     """
     settings = replace(nacre_settings.load_settings(mending=key), face=Face.COMMAND_LINE)
     settings.actor.require_owner("nacre config set")
@@ -124,22 +118,24 @@ def set_value(run: Run, key: str, value: str) -> None:
     shown = writers.hidden(run.settings, written)
     if shown != written:
         run.warnings.append(
-            f"{path} now holds what looks like a key; nacre writer setup keeps keys in a better place"
+            f"{path} now contains an API key; nacre writer keys stores keys more safely"
         )
     variable = known_settings.known(key).variable
     if run.settings.values[key].origin == f"${variable}":
-        run.warnings.append(f"${variable} is set and goes before the file")
+        run.warnings.append(f"${variable} is set and overrides the file")
+    warning = None
     if key == "embedding.model":
-        run.warnings += _told_of(written)
-    if key == "writer.tokens_per_day" and written:
-        run.warnings += (
-            [told] if (told := writers.too_few(settings, writers.named(settings), written)) else []
-        )
-    if key == "writer.exclude_projects":
-        run.warnings += _matching_nothing(run, written)
+        with suppress(NacreError):  # nacre writer embedding reports it
+            warning = consent.told_of(nacre_settings.load_settings(), written)
+    elif key == "writer.tokens_per_day" and written:
+        warning = writers.too_few(settings, writers.named(settings), written)
+    elif key == "writer.exclude_projects" and (settings.server or settings.database.is_file()):
+        for name in writers.unmatched(run.home, written):
+            run.warnings.append(f"no project matches {name!r}: nacre project list shows the names")
+    run.warnings += [warning] if warning else []
     run.answer(
         {"key": key, "value": shown, "path": str(path)},
-        lambda paper: paper.line(bold(key), f" = {_told(shown)}", dim(f"  in {path}")),
+        lambda paper: paper.line(bold(key), f" = {_text(shown)}", dim(f"  in {path}")),
     )
 
 
@@ -153,29 +149,9 @@ def unset(run: Run, key: str) -> None:
     found = writers.unset_setting(settings, writers.SettingRequest(key=key))
     run.answer(
         found,
-        lambda paper: paper.line(bold(key), f" = {_told(found.value)}", dim(f"  {found.origin}")),
+        lambda paper: paper.line(bold(key), f" = {_text(found.value)}", dim(f"  {found.origin}")),
     )
 
 
-def _told_of(model: str) -> list[str]:
-    """What becomes of texts with an embedding model elsewhere."""
-    try:
-        told = consent.told_of(nacre_settings.load_settings(), model)
-    except NacreError:  # nacre writer embedding tells what is wrong with it
-        return []
-    return [told] if told else []
-
-
-def _matching_nothing(run: Run, patterns: Sequence[str]) -> list[str]:
-    """Which patterns keep nothing from a writer: a name that is misspelt does not."""
-    if not (run.settings.server or run.settings.database.is_file()):
-        return []
-    names = writers.unmatched(run.home, patterns)
-    return [
-        f"no project is called {name!r} so far, so nothing is left out by it: nacre project list"
-        for name in names
-    ]
-
-
-def _told(value: Any) -> str:
+def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -132,7 +132,7 @@ def _serve(run: Run, door: Mapping[str, Any], *, watches: bool, idle: bool) -> N
             _log(run, f"did not start: {error.message}")
         raise
     if why is server.End.UPGRADED and not idle:
-        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - this very program, anew
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - the same program again
     if daemon.is_at_work:  # threads that do not end in time would keep the process
         sys.stdout.flush()
         os._exit(0)
@@ -250,65 +250,58 @@ def start_daemon(run: Run) -> None:
             )
         time.sleep(_POLL_SECONDS)
         found = homes.greet(run.settings.home)
-    run.answer(_record(found, "running"), lambda paper: _show(paper, found))
+    run.answer({"state": "running", **asdict(found)}, lambda paper: _show(paper, found))
 
 
 @serve.command("status", examples=["nacre serve status", "nacre serve status --json"])
 @click.pass_obj
 def daemon_status(run: Run) -> None:
-    """Show whether a daemon serves this home, and its state.
+    """Show the state of this home's daemon.
 
-    Exits with 1 where none does.
+    Exits with 1 if none answers.
     """
-    told = homes.greet(run.settings.home)
-    run.exit_code = 0 if told else 1
-    is_silent = told is None and locks.is_held(run.settings.home / link.LOCK)
-    if not told and not is_silent:
-        also = "; hooks do, too" if ways.hooks_start_daemon(run.settings) else ""
-        run.answer(
-            _record(None, "none"),
-            lambda paper: paper.line(
-                bold("No daemon serves this home."), dim(f"  nacre serve starts one{also}")
-            ),
-        )
+    if found := homes.greet(run.settings.home):
+        run.answer({"state": "running", **asdict(found)}, lambda paper: _show(paper, found))
         return
-    run.answer(_record(told, "running" if told else "silent"), lambda paper: _show(paper, told))
+    run.exit_code = 1
+    if locks.is_held(run.settings.home / link.LOCK):
+        state, problem = "silent", "This home's daemon does not answer."
+        hint = "nacre serve logs"
+    else:
+        state, problem = "none", "No daemon serves this home."
+        also = ", as do hooks" if ways.hooks_start_daemon(run.settings) else ""
+        hint = f"nacre serve starts it{also}"
+    run.answer({"state": state}, lambda paper: paper.line(bold(problem), dim(f"  {hint}")))
 
 
-def _record(told: Greeting | None, state: str) -> dict[str, object]:
-    return {"state": state, **(asdict(told) if told else {})}
-
-
-def _show(paper: Paper, told: Greeting | None) -> None:
-    if told is None:
-        paper.line(bold("A daemon holds this home and does not answer."), "  nacre serve logs")
-        return
-    stays = (
-        f"until nobody asks for {told.idle_minutes:g} minutes"
-        if told.on_demand
+def _show(paper: Paper, found: Greeting) -> None:
+    ends = (
+        f"until {found.idle_minutes:g} minutes without requests"
+        if found.on_demand
         else "until it is stopped"
     )
     facts = [
         (
             "process",
-            f"{told.pid}, version {told.version}"
-            + (f", {told.memory_mb:.0f} MB" if told.memory_mb else ""),
+            f"{found.pid}, version {found.version}"
+            + (f", {found.memory_mb:.0f} MB" if found.memory_mb else ""),
         ),
-        ("runs", f"for {_span(told.seconds)}, {stays}"),
+        ("runs", f"for {_span(found.seconds)}, {ends}"),
         (
             "answered",
-            f"{told.answered:,} questions" + (f"; {told.at_work} at work" if told.at_work else ""),
+            f"{found.answered:,} requests"
+            + (f"; {found.at_work} in progress" if found.at_work else ""),
         ),
-        *_following_facts(told),
+        *_following_facts(found),
     ]
-    facts += [("over HTTP", told.http)] if told.http else []
-    facts += [("trouble", problem) for problem in told.problems]
-    paper.line(bold("The daemon runs" + ("" if told.is_warm else ", and is still loading")))
+    facts += [("over HTTP", found.http)] if found.http else []
+    facts += [("problem", problem) for problem in found.problems]
+    paper.line(bold("The daemon is running" if found.is_warm else "The daemon is loading"))
     paper.facts(tuple(facts), indent=2)
 
 
-def _following_facts(told: Greeting) -> Iterator[tuple[str, str]]:
-    state = told.following
+def _following_facts(found: Greeting) -> Iterator[tuple[str, str]]:
+    state = found.following
     if state is None:
         yield "sessions", "not followed"
         return

@@ -33,22 +33,22 @@ _SIGNALS = ("SIGTERM", "SIGINT", "SIGBREAK", "SIGHUP")
 
 
 def stopped_by_signals() -> threading.Event:
-    """An event that is set when this process is told to end. Call in the main thread.
+    """Return an event that is set when a signal ends this process. Call it in the main thread.
 
-    A handler of signals must not set it: it may interrupt the main thread while that holds the event's own lock, and
-    would wait for it for ever. So it leaves word, and another thread sets the event.
+    Another thread sets the event, because a signal handler may interrupt the main thread while that holds the event's
+    lock, and would then wait forever.
     """
     stop = threading.Event()
-    told: SimpleQueue[None] = SimpleQueue()
+    signals: SimpleQueue[None] = SimpleQueue()
 
     def wait() -> None:
-        told.get()
+        signals.get()
         stop.set()
 
     threading.Thread(target=wait, daemon=True, name="signals").start()
     for name in _SIGNALS:
         if hasattr(signal, name):
-            signal.signal(getattr(signal, name), lambda *_: told.put(None))
+            signal.signal(getattr(signal, name), lambda *_: signals.put(None))
     return stop
 
 
@@ -69,8 +69,8 @@ _CELLS_LIVE_EVENTS = 72
 def events(run: Run) -> None:
     """Print changes in the home as they happen.
 
-    Whatever changed it: a command, an agent, the daemon, an editor once nacre has read the file. No daemon is needed.
-    With --json it prints one object for each event, each on a line of its own (docs/events.md). It runs until Ctrl-C.
+    The changes come from commands, agents, the daemon, or an editor. --json prints an object on a line for each event
+    (docs/events.md). Ctrl-C ends it.
     """
     stop, woken = stopped_by_signals(), threading.Event()
     live = event_bus.Live(lambda: home.open_home(run.settings), event_bus.Bus(ids.utc_now))
@@ -83,67 +83,67 @@ def events(run: Run) -> None:
         woken.clear()
         found = listener.take()
         for event in found:
-            _tell(run, event)
+            _show(run, event)
         if not found:
             woken.wait(_WAIT_SECONDS)
     looking.join()
 
 
-def _tell(run: Run, event: Event) -> None:
+def _show(run: Run, event: Event) -> None:
     if run.as_json:
         click.echo(unsteered(event.data.decode()))
         return
-    told: dict[str, Any] = msgspec.json.decode(event.data)
-    for line in _LINES[event.kind](run, told) if event.kind in _LINES else ():
+    values: dict[str, Any] = msgspec.json.decode(event.data)
+    for line in _LINES[event.kind](run, values) if event.kind in _LINES else ():
         click.echo(printable(f"{shown(ids.utc_now(), '%H:%M:%S')}  {line}"))
 
 
-def _memories(run: Run, told: dict[str, Any]) -> list[str]:
-    if told["total"] > _MOST_SHOWN:
-        return [f"{told['change']}: {told['total']:,} memories"]
-    with closing(home.open_home(run.settings)) as opened:  # the database may be another one by now
+def _memories(run: Run, values: dict[str, Any]) -> list[str]:
+    if values["total"] > _MOST_SHOWN:
+        return [f"{values['change']}: {values['total']:,} memories"]
+    with closing(home.open_home(run.settings)) as opened:  # the database may have been replaced
         subjects = {
-            memory.id: memory.subject for memory in opened.memories.in_any_state(told["ids"])
+            memory.id: memory.subject for memory in opened.memories.in_any_state(values["ids"])
         }
     return [
-        f"{told['change']}: {cut(one_line(subjects.get(item, 'a memory')), _CELLS_LIVE_EVENTS)}  {item[-8:]}"
-        for item in told["ids"]
+        f"{values['change']}: {cut(one_line(subjects.get(item, 'a memory')), _CELLS_LIVE_EVENTS)}  {item[-8:]}"
+        for item in values["ids"]
     ]
 
 
-def _session(_: Run, told: dict[str, Any]) -> list[str]:
+def _session(_: Run, values: dict[str, Any]) -> list[str]:
     return [
-        f"session {told['id']}: {count(told['turns'], 'turn')}"
-        if told["id"]
+        f"session {values['id']}: {count(values['turns'], 'turn')}"
+        if values["id"]
         else "and more sessions"
     ]
 
 
-def _chat(_: Run, told: dict[str, Any]) -> list[str]:
-    where = told["key"] or told["channel"]
-    return [f"chat {where}: {_CHATS.get(told['change'], told['change'])}"]
+def _chat(_: Run, values: dict[str, Any]) -> list[str]:
+    where = values["key"] or values["channel"]
+    return [f"chat {where}: {_CHATS.get(values['change'], values['change'])}"]
 
 
 _CHATS = {
-    "grew": "there are new messages",
-    "ended": "it ended",
-    "waiting": "a message waits",
-    "answering": "an answer is being made",
-    "pairing": "who may write, or asks to, changed",
-    "undelivered": "what could not be delivered changed",
+    "grew": "new messages",
+    "ended": "ended",
+    "waiting": "a message is pending",
+    "answering": "writing an answer",
+    "pairing": "senders changed",
+    "undelivered": "undelivered messages changed",
 }
 
 _LINES: dict[str, Callable[[Run, dict[str, Any]], list[str]]] = {
     "hello": lambda _, __: ["listening; Ctrl-C ends it"],
-    "missed": lambda _, __: ["the database was replaced: anything may have changed"],
+    "missed": lambda _, __: ["the database was replaced"],
     "memory": _memories,
     "session": _session,
     "chat": _chat,
-    "candidate": lambda _, told: [f"{count(told['waiting'], 'candidate')} to review"],
-    "doubt": lambda _, told: [
-        f"{count(told['total'], 'memory', 'memories')} in doubt, or in doubt no more"
+    "candidate": lambda _, values: [f"{count(values['waiting'], 'candidate')} to review"],
+    "doubt": lambda _, values: [
+        f"{count(values['total'], 'memory', 'memories')} newly or no longer in doubt"
     ],
-    "cost": lambda _, told: [
-        f"{told['task']}: ${told['usd']:.4f} today, ${told['today_usd']:.4f} in all"
+    "cost": lambda _, values: [
+        f"{values['task']}: ${values['usd']:.4f} today, ${values['today_usd']:.4f} in all"
     ],
 }

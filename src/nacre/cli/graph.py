@@ -52,9 +52,9 @@ if TYPE_CHECKING:
     ],
 )
 def graph() -> None:
-    """Link memories, follow the links, and analyse them.
+    """Link memories, follow links and analyse them.
 
-    A link is stored in the front matter of the memory that it starts from, so that it survives a rebuild and a sync.
+    A link is stored in the front matter of its source memory.
     """
 
 
@@ -66,7 +66,7 @@ def graph() -> None:
 def gaps(run: Run, /, **asked: Any) -> None:
     """List memories with at most one link, most used first.
 
-    nacre graph link draws a link; nacre review reflect asks about memories that seem to belong together.
+    nacre graph link adds a link; nacre review reflect asks about memories that may be related.
     """
     found = _ask(run, memories_graph.Gaps, "graph-gaps", asked)
     run.answer(found, lambda paper: _render_gaps(paper, found))
@@ -76,7 +76,7 @@ def gaps(run: Run, /, **asked: Any) -> None:
 @options("graph-brief", "project")
 @click.pass_obj
 def brief(run: Run, /, **asked: Any) -> None:
-    """Summarise what is remembered and how it is linked."""
+    """Summarise the memories and their links."""
     found = _ask(run, memories_graph.Brief, "graph-brief", asked)
     run.answer(found, lambda paper: paper.body(found.text))
 
@@ -87,7 +87,7 @@ def _ask(run: Run, result: type[Result], operation: str, asked: dict[str, Any]) 
 
 def _render_gaps(paper: Paper, found: Gaps) -> None:
     if not found.found:
-        paper.line("Every memory has two links or more.")
+        paper.line("All memories have at least two links.")
         return
     rows = [
         (
@@ -103,7 +103,7 @@ def _render_gaps(paper: Paper, found: Gaps) -> None:
     paper.table(rows, header=("maturity", "links", "idle", "id", "project", "memory"), drop=(4,))
     paper.line(
         dim(
-            f"{count(found.total, 'memory', 'memories')} with one link at most, {found.unlinked:,} without any"
+            f"{count(found.total, 'memory', 'memories')} with at most one link, {found.unlinked:,} without"
         )
     )
 
@@ -139,20 +139,20 @@ _KEYS = {
     "--file",
     "file",
     type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
-    help="Links as JSON lines with source, relation, target; all of them are drawn or none.",
+    help="Add all links in a file of JSON lines with source, relation and target.",
 )
 @click.pass_obj
 def link(run: Run, /, file: Path | None, **asked: Any) -> None:
     """Link one memory to another.
 
     REL says how A relates to B: related_to, depends_on, specializes, part_of, alternative_to, builds_on, elaborates,
-    supersedes (B ends) or contradicts (it waits in nacre review). nacre undo takes it back.
+    supersedes (B is out of date) or contradicts (pending in nacre review). nacre undo reverts it.
     """
     given = {name: value for name, value in asked.items() if value is not None}
     if (file is None) == (not given):
-        raise click.UsageError("give A, REL and B, or --file")
+        raise click.UsageError("pass A, REL and B, or --file")
     if file is None and not {"source", "relation", "target"} <= given.keys():
-        raise click.UsageError("a link needs A, REL and B")
+        raise click.UsageError("a link requires A, REL and B")
     links = _read_links(file) if file else [given]
     done = perform(run, memories_graph.link, links=links)
     run.answer(done, lambda paper: _render_change(paper, done))
@@ -173,16 +173,16 @@ def link(run: Run, /, file: Path | None, **asked: Any) -> None:
     "graph-unlink-origin",
     "origin",
     required=False,
-    help="Instead: all links of this origin, e.g. import.",
+    help="Remove all links of this origin, such as import.",
 )
 @option(
-    "graph-unlink-origin", "project", help="With --origin: only those of memories of this project."
+    "graph-unlink-origin", "project", help="With --origin: only links of this project's memories."
 )
 @option(
     "graph-invalidate",
     "at",
     type=SAID_DAY,
-    help="End the link on this day (2026-10-01, today) and keep it.",
+    help="End the link on this day (2026-10-01, today) instead of removing it.",
 )
 @click.option("--yes", "-y", is_flag=True, help="With --origin: do not ask.")
 @click.pass_obj
@@ -195,16 +195,16 @@ def unlink(
     yes: bool,
     **asked: Any,
 ) -> None:
-    """Remove a link, all links between two memories, or all of one origin.
+    """Remove a link, all links between two memories, or all links of an origin.
 
-    With --at, recall and lists leave the link out from that day on; --as-of with an earlier day shows it. A memory that
-    A superseded by that link is active again. nacre undo brings the link back.
+    With --at, recall and lists ignore the link from that day on, except with an earlier --as-of. A memory that was
+    superseded by the link becomes active again. nacre undo restores the link.
     """
     if (origin is None) == (asked["relation"] is None):
-        raise click.UsageError("give A and B, or --origin")
+        raise click.UsageError("pass A and B, or --origin")
     done: LinkChange
     if at and origin:
-        raise click.UsageError("--at needs A and B")
+        raise click.UsageError("--at requires A and B")
     if at:
         done = perform(run, memories_graph.invalidate, **_ends(asked), at=at)
     elif origin is None:
@@ -241,9 +241,9 @@ def unlink(
 @options("graph-list", "ended", "project", "limit", "offset")
 @click.pass_obj
 def list_links(run: Run, /, **asked: Any) -> None:
-    """List links, those of the newest memories first.
+    """List links, sorted from newest to oldest memory.
 
-    Without --of, those between active memories. Computed similarity is not a link: --origin auto lists it.
+    Without --of, only links between active memories. --origin auto lists computed similarities, which are not links.
     """
     asked["project"] = find_project(run, asked["project"])
     found = ask(run, memories_graph.LinkPage, "graph-list", **asked)
@@ -267,21 +267,21 @@ def list_links(run: Run, /, **asked: Any) -> None:
 def show(run: Run, /, **asked: Any) -> None:
     """Show the links of a memory as a tree.
 
-    An arrow shows the direction of a link. A memory that is reached a second time is marked ↑, and not followed again.
+    Arrows show the direction. A memory that occurs again is marked ↑ and not expanded.
     """
     found = ask(run, memories_graph.Traversal, "graph-show", **asked)
     run.answer(found, lambda paper: _render_tree(paper, found))
 
 
 def _ends(asked: dict[str, Any]) -> dict[str, Any]:
-    """Two words name both ends of a link; with three, the second one is the relation."""
+    """Return the ends and the relation of a link from two or three arguments."""
     if not asked["target"] and asked["relation"] in [item.value for item in Relation]:
-        raise click.UsageError("give A and B")
+        raise click.UsageError("pass A and B")
     return asked if asked["target"] else {**asked, "relation": None, "target": asked["relation"]}
 
 
 def _read_links(file: Path) -> list[dict[str, Any]]:
-    """The links of a file in JSON lines. Raises InvalidInputError."""
+    """Read links from a file of JSON lines. Raises InvalidInputError."""
     with click.open_file(str(file), encoding="utf-8", errors="replace") as lines:
         return [_read_link(line, at) for at, line in enumerate(lines, 1) if line.strip()]
 
@@ -310,8 +310,8 @@ def _read_link(line: str, at: int) -> dict[str, Any]:
 
 
 def _render_change(paper: Paper, done: LinkChange) -> None:
-    """What became of links, and each of them where they are few."""
-    told = [
+    """Print the numbers of changed links, and some of the links."""
+    changes = [
         f"{number:,} {word}"
         for number, word in (
             (done.made, "new"),
@@ -320,8 +320,8 @@ def _render_change(paper: Paper, done: LinkChange) -> None:
         )
         if number
     ]
-    if told:
-        paper.line(bold("Links: "), joined(told, ", "))
+    if changes:
+        paper.line(bold("Links: "), joined(changes, ", "))
     elif not done.waiting:
         paper.line("Nothing to change.")
     for item in done.links[:_MOST_SHOWN]:
@@ -330,7 +330,7 @@ def _render_change(paper: Paper, done: LinkChange) -> None:
         paper.line(dim(f"and {len(done.links) - _MOST_SHOWN:,} more"), indent=2)
     if done.waiting:
         paper.line(
-            f"{count(len(done.waiting), 'memory', 'memories')} of the owner: the request waits in nacre review."
+            f"{count(len(done.waiting), 'memory', 'memories')} of the owner: the request is pending in nacre review."
         )
 
 
@@ -338,10 +338,10 @@ _MOST_SHOWN = 10
 
 
 def _render_list(paper: Paper, found: LinkPage, offset: int) -> None:
-    """One link a line, and how many there are."""
+    """Print a line for each link, and their number."""
     if not found.links:
         more = f"No more: {count(found.total, 'link')} in all."
-        paper.line(more if offset else "No such link; nacre graph link draws one.")
+        paper.line(more if offset else "No such link; nacre graph link adds one.")
         return
     rows = [
         (
@@ -387,7 +387,7 @@ def _name(node: Node) -> str:
 
 
 def _render_tree(paper: Paper, found: Traversal) -> None:
-    """The memory, and below each one what it leads to."""
+    """Print the tree of links that starts from a memory."""
     children: dict[int, list[Hop]] = {}
     for hop in found.hops:
         children.setdefault(hop.parent, []).append(hop)
@@ -396,7 +396,7 @@ def _render_tree(paper: Paper, found: Traversal) -> None:
     _branches(paper, found, children, 0, "")
     told = f"{count(len(found.nodes) - 1, 'memory', 'memories')}, {count(len(found.hops), 'link')}"
     more = f"{told}; more lie beyond --limit" if found.more else told
-    paper.line(dim(more if found.hops else "No links; nacre graph link draws one."))
+    paper.line(dim(more if found.hops else "No links; nacre graph link adds one."))
     if found.together:
         paper.heading("Used together with")
         rows = [

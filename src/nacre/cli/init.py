@@ -643,7 +643,7 @@ def _run_dialog(
         run.flush()
         finish_vectors(run)
     if run.exit_code == 0 and (started := home_wiring.start_for_hosts(run.settings)):
-        run.tell(started.told)
+        run.tell(started.message)
 
 
 def _wishes(

@@ -1,4 +1,4 @@
-"""``nacre store`` and ``nacre edit``."""
+"""``nacre store``, ``edit``, ``list``, ``show``, ``retire`` and ``todo``."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ _LISTS = ("tags", "add_tags", "triggers", "suppressed_contexts")
 _PLACE = click.Choice(["session-start", "prompt", ""])
 _STORED = {
     "stored": ("Stored", "Would be stored"),
-    "retired": ("Retired at once", "Would be retired at once"),
+    "retired": ("Stored and retired", "Would be stored and retired"),
     "updated": ("Merged into", "Would be merged into"),
-    "known": ("Known already", "Would be nothing new"),
+    "known": ("Already stored", "Already stored"),
 }
 
 
@@ -76,7 +76,7 @@ _STORED = {
 @argument("store", "content")
 @options("store", "subject", "kind", "importance", "expiry", "scope")
 @option("store", "expires_on", type=DAY)
-@option("store", "project", help="The project it belongs to; . is the one of this folder.")
+@option("store", "project", help="The project; . is this folder's project.")
 @option("store", "tags", help="A tag.")
 @option(
     "store",
@@ -89,14 +89,14 @@ _STORED = {
 @options("store", "force", "online_dedup")
 @option("store", "aggressive", "--aggressive", is_flag=True)
 @option("store", "dedup_threshold")
-@click.option("--dry-run", is_flag=True, help="Say what would happen and why; store nothing.")
+@click.option("--dry-run", is_flag=True, help="Only show what would happen, and why.")
 @click.pass_obj
 def store(run: Run, /, content: str, project: str | None, dry_run: bool, **values: Any) -> None:
     """Store one memory.
 
-    CONTENT is what is to be remembered; - reads it from standard input. What says the same as a memory of the same
-    project is not stored twice; what says otherwise takes its place. With a language model for the background
-    (models.background) or --online-dedup, the model decides where the rules cannot.
+    CONTENT is the text of the memory; - reads it from standard input. A duplicate of a memory in the same project is
+    not stored. A memory that changes an older one supersedes it. If rules cannot decide, a language model does, with
+    --online-dedup or models.background.
     """
     slug, folder = _place(run.home, project)
     values |= {"content": read_content(content), "project": slug, "folder": folder}
@@ -116,11 +116,11 @@ def store(run: Run, /, content: str, project: str | None, dry_run: bool, **value
 
 
 def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
-    """The project that is named, or the folder whose project is meant: that may be a new one."""
+    """Return the named project, or for ``.`` the current folder, whose project may be new."""
     if project != HERE:
         return (project_slug(home, project) if project else None), None
 
-    project_slug(home, project, change.known_or_named)  # a folder that is no project's is refused
+    project_slug(home, project, change.known_or_named)  # raises if the folder has no project
     return None, str(Path.cwd())
 
 
@@ -129,7 +129,7 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
     examples=[
         "nacre edit 5f0c2a4d                    # opens the file in your editor",
         "nacre edit 5f0c2a4d --importance 9 --tag postgres --tag billing",
-        'nacre edit 5f0c2a4d --project ""        # holds everywhere, in no project',
+        'nacre edit 5f0c2a4d --project ""        # applies everywhere',
     ],
 )
 @argument("edit", "reference", metavar="ID")
@@ -141,11 +141,11 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
     "edit",
     "expires_on",
     type=DAY,
-    help='From this day on recall and context leave it out; "" for never.',
+    help='Exclude it from recall and context from this day on; "" for never.',
 )
-@option("edit", "project", help='The project it belongs to; "" for none: it holds everywhere.')
+@option("edit", "project", help='The project; "" for none: it applies everywhere.')
 @option("edit", "tags")
-@option("edit", "add_tags", help="A tag beside those it has.")
+@option("edit", "add_tags", help="An additional tag.")
 @option(
     "edit",
     "triggers",
@@ -153,7 +153,7 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
     help='An agent gets this memory with a prompt that has this word or phrase; "" for none.',
 )
 @option(
-    "edit", "valid", help='When it is true in the world, as 2026-01-01..2026-06-30; "" for always.'
+    "edit", "valid", help='The time in which it is true, as 2026-01-01..2026-06-30; "" for always.'
 )
 @option("edit", "evergreen", "--evergreen/--no-evergreen", default=None)
 @option(
@@ -161,7 +161,7 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
     "suppressed_contexts",
     "--suppress",
     type=_PLACE,
-    help='Never add it to this kind of context; may be given twice, "" for none.',
+    help='Never include it in this kind of context (repeatable); "" for none.',
 )
 @click.pass_obj
 def edit(run: Run, /, reference: str, **options: Any) -> None:
@@ -177,7 +177,7 @@ def edit(run: Run, /, reference: str, **options: Any) -> None:
     run.answer(
         memory,
         lambda paper: hits.render_outcome(
-            paper, "Waits for the owner's review" if waits else "Saved", memory
+            paper, "Pending the owner's review" if waits else "Saved", memory
         ),
     )
 
@@ -200,17 +200,17 @@ def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _edit_file(run: Run, reference: str) -> Memory:
-    """Open the memory's file in the person's editor, then read what became of it."""
+    """Open the memory's file in the user's editor, then return the edited memory."""
     view = usage.look_at(run.home, decision.GetRequest(reference=reference, update=False))
     if not run.is_interactive or view.path is None:
         raise click.UsageError(
-            "say what to change: there is no terminal to open an editor in",
+            "not interactive: pass options to change the memory without an editor",
             click.get_current_context(),
         )
     if run.settings.server:
         raise UnavailableError(
-            "this memory is on a server, and has no file",
-            hint="say what to change: nacre edit --help",
+            "this memory is on a server and has no file",
+            hint="use the options of nacre edit",
         )
     run.home.problems.clear()
     click.edit(filename=str(run.settings.vault / view.path))
@@ -220,7 +220,7 @@ def _edit_file(run: Run, reference: str) -> Memory:
         run.home.problems.clear()
         raise InvalidMemoryError(
             broken,
-            hint=f"nacre edit {reference} opens it again; the last good version is recalled until then",
+            hint=f"fix it with nacre edit {reference}; until then, nacre uses the last valid version",
         )
     return after.memory
 
@@ -228,37 +228,39 @@ def _edit_file(run: Run, reference: str) -> Memory:
 def _render_stored(
     paper: Paper, outcome: StoreOutcome, memory: Memory, *, dry_run: bool = False
 ) -> None:
-    """What became of a memory that was to be stored, or would become, and which others it concerns."""
+    """Print the outcome of storing a memory, and the other memories concerned."""
     hits.render_outcome(paper, _STORED[outcome.action][dry_run], memory)
     if outcome.action == "updated":
         paper.line(text.shorten(memory.content, hits.HIT_CHARACTERS), indent=2, hang=2)
     if outcome.reason:
         forced = {
-            "known": "; --force stores it beside",
-            "retired": "; --force stores it all the same",
+            "known": "; --force stores it anyway",
+            "retired": "; --force keeps it active",
         }
         by = f"{outcome.decided_by}: " if outcome.decided_by else ""
         paper.line(dim(f"{by}{outcome.reason}{forced.get(outcome.action, '')}"), indent=2)
     elif dry_run and outcome.action == "stored" and not (outcome.supersedes or outcome.similar):
-        paper.line(dim("rules: no memory says the same or otherwise"), indent=2)
+        paper.line(dim("rules: no memory is a duplicate or changed"), indent=2)
     for supersede in outcome.supersedes:
         _concerned(paper, "supersedes", supersede.memory, supersede.reason)
     if outcome.amended:
-        _concerned(paper, "ends a part of", outcome.amended, "that reads so now")
+        _concerned(paper, "shortened", outcome.amended, "a part of it is out of date")
     if outcome.superseded_by:
-        _concerned(paper, "newer is", outcome.superseded_by.memory, outcome.superseded_by.reason)
+        _concerned(
+            paper, "superseded by", outcome.superseded_by.memory, outcome.superseded_by.reason
+        )
     for similar in outcome.similar:
         _concerned(paper, *_relation(memory, similar))
 
 
 def _relation(memory: Memory, other: Memory) -> tuple[str, Memory, str]:
-    """How a memory stands to one like it, that one, and what comes of it."""
+    """Return the relation to a similar memory, that memory, and the consequence."""
     ours = {link.rel for link in memory.links if link.to == other.id}
     theirs = {link.rel for link in other.links if link.to == memory.id}
     if judge.CONTRADICTS in ours:
-        return "may end", other, "recalled as perhaps outdated: nacre review"
+        return "may supersede", other, "shown as possibly out of date: nacre review"
     if judge.CONTRADICTS in theirs:
-        return "may be ended by", other, "recalled as perhaps outdated: nacre review"
+        return "may be superseded by", other, "shown as possibly out of date: nacre review"
     return "similar", other, ""
 
 
@@ -301,7 +303,7 @@ def list_memories(
 ) -> None:
     """List memories, the newest first.
 
-    With WORDS, those whose subject, content or tags hold each of them; nacre recall ranks by what answers instead.
+    With WORDS, only memories whose subject, content or tags contain all of them. To ask a question, use nacre recall.
     """
     last, most = views.Listing((), 0), None if everything else limit
 
@@ -320,7 +322,7 @@ def list_memories(
         elif is_empty(run):
             hits.render_beginning(paper)
         else:
-            paper.line("No memory fits." if not offset else "No more memories.")
+            paper.line("No memory matches." if not offset else "No more memories.")
 
     run.answer(replace(last, memories=memories), render)
 
@@ -329,7 +331,7 @@ def list_memories(
 # ``nacre show``: one memory in full, and its history.
 
 
-_UNSETTLED = "not settled (inbox): no agent is given it unasked, until nacre edit --project says where it holds"
+_UNSETTLED = "unknown (inbox): not part of context until nacre edit --project sets its project"
 
 
 @command(
@@ -347,7 +349,7 @@ _UNSETTLED = "not settled (inbox): no agent is given it unasked, until nacre edi
     "--history",
     "with_history",
     is_flag=True,
-    help="What it superseded, what superseded it, when and why.",
+    help="Show its predecessors and successors, with times and reasons.",
 )
 @click.pass_obj
 def show(run: Run, reference: str, session: str | None, update: bool, with_history: bool) -> None:
@@ -371,7 +373,7 @@ def _show_history(run: Run, reference: str) -> None:
 
 
 def _render_history(paper: Paper, steps: Sequence[Step]) -> None:
-    """A chain of memories, the oldest first: when each was true, what ended it and why."""
+    """Print a chain of memories, oldest first, with the times and reasons of changes."""
     for step in steps:
         memory = step.memory
         until = step.until.isoformat() if step.until else ("retired" if memory.retired else "today")
@@ -387,11 +389,11 @@ def _render_history(paper: Paper, steps: Sequence[Step]) -> None:
             reason = f": {step.reason}" if step.reason else ""
             paper.line(dim(f"superseded by {step.superseded_by[-8:]}{reason}"), indent=4)
     if len(steps) == 1:
-        paper.line(dim("It superseded nothing, and nothing superseded it."), indent=2)
+        paper.line(dim("It has no predecessor or successor."), indent=2)
 
 
 def render_memory(paper: Paper, view: MemoryView, vault: Path) -> None:
-    """One memory in full."""
+    """Print one memory in full."""
     memory = view.memory
     if memory.retired:
         reason = f": {memory.retired.reason}" if memory.retired.reason else ""
@@ -421,9 +423,9 @@ def render_memory(paper: Paper, view: MemoryView, vault: Path) -> None:
 
 
 def _by_model(memory: Memory, how: str) -> str:
-    """Which model made a memory of several (``merged``) or brought it up to date (``amended``), and why."""
-    told = memory.extra.get(how)
-    return f"by {told.get('by')}: {told.get('reason')}" if isinstance(told, dict) else ""
+    """Return the model that ``merged`` or ``amended`` the memory, and its reason; empty if none did."""
+    change = memory.extra.get(how)
+    return f"by {change.get('by')}: {change.get('reason')}" if isinstance(change, dict) else ""
 
 
 def _facts(view: MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
@@ -439,8 +441,8 @@ def _facts(view: MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
         ("project", _UNSETTLED if memory.inbox else memory.project or ""),
         ("tags", ", ".join(memory.tags)),
         ("triggers", ", ".join(memory.triggers)),
-        ("evergreen", "yes, it never fades" if memory.evergreen else ""),
-        ("left out of", ", ".join(memory.suppressed_contexts)),
+        ("evergreen", "yes: its rank never decays" if memory.evergreen else ""),
+        ("excluded from", ", ".join(memory.suppressed_contexts)),
         (
             "expiry",
             memory.expiry.value if memory.expiry is not values_memory.Expiry.PERMANENT else "",
@@ -474,7 +476,7 @@ def _facts(view: MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
 
 
 def render_evidence(paper: Paper, item: Evidence, memory: Memory) -> None:
-    """A turn that shows a memory: who said it, where and when, and its words."""
+    """Print a turn that is evidence for a memory: speaker, session, time and words."""
     tool, _, native_id = item.session_id.partition(":")
     said_by = speaker_name(item.speaker, memory.author if item.speaker is memory.speaker else None)
     paper.line(
@@ -493,7 +495,7 @@ def _link_row(link: LinkView) -> tuple[str, Span, str]:
 
 
 def _render_together(paper: Paper, together: Sequence[CompanionView]) -> None:
-    """The memories that are used together with one, and how often they were."""
+    """Print the memories that are used together with a memory, and how often."""
     paper.heading("Used or learned together with")
     rows = [
         (
@@ -514,7 +516,7 @@ def _render_together(paper: Paper, together: Sequence[CompanionView]) -> None:
 _HOW = {
     "exact": "memories about {!r}",
     "contains": "memories whose subject contains {!r}",
-    "pattern": "memories whose subject is like {!r}",
+    "pattern": "memories whose subject matches {!r}",
 }
 
 
@@ -541,14 +543,14 @@ _HOW = {
     "--like",
     "--fuzzy",
     metavar="TEXT",
-    help="Also memories whose subject is nearly this.",
+    help="Also memories with a similar subject.",
 )
 @options("retire", "reason", "persist")
-@click.option("--dry-run", is_flag=True, help="Show what would be retired, and change nothing.")
-@click.option("--list", "shows_list", is_flag=True, help="List what is retired.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be retired.")
 @click.option(
-    "--restore", is_flag=True, help="Bring back memories that were retired or superseded."
+    "--list", "shows_list", is_flag=True, help="List retired memories and standing rules."
 )
+@click.option("--restore", is_flag=True, help="Restore retired or superseded memories.")
 @click.option("--yes", "-y", "--force", "yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def retire(  # noqa: PLR0913 - one parameter an option
@@ -564,11 +566,11 @@ def retire(  # noqa: PLR0913 - one parameter an option
     restore: bool,
     yes: bool,
 ) -> None:
-    """Take memories out of recall; their files are kept.
+    """Remove memories from recall, but keep their files.
 
-    Each is named by its id (four characters or more), its subject, or a pattern in which * stands for any text. They
-    move to retired/ in the vault; --restore brings them back. On a terminal it asks first; elsewhere it wants
-    --yes where a subject or pattern means several.
+    Name each by its id (four characters or more), its subject, or a pattern with * for any text. The files move to
+    retired/ in the vault, and --restore brings them back. On a terminal, the command asks first. Otherwise, subjects
+    and patterns that match several memories require --yes.
     """
     if shows_list:
         _list(run)
@@ -578,7 +580,7 @@ def retire(  # noqa: PLR0913 - one parameter an option
         return
     if not (references or contains or subjects or like):
         raise click.UsageError(
-            "say which memories: ids, subjects, patterns, --contains or --like",
+            "name the memories: ids, subjects, patterns, --contains or --like",
             click.get_current_context(),
         )
     chosen = perform(
@@ -608,9 +610,9 @@ def retire(  # noqa: PLR0913 - one parameter an option
 
 
 def _restore(run: Run, references: tuple[str, ...]) -> None:
-    """Bring back memories. The id of a standing retirement (``--list``) ends that.
+    """Restore memories, or end a standing rule by its id (``--list``).
 
-    A memory that superseded one of them is kept: both then hold.
+    A memory that superseded a restored one also stays active.
     """
     back = perform(run, retiring.unretire, references=references)
     run.answer(back, lambda paper: _render_unretired(paper, back))
@@ -631,13 +633,13 @@ def _ask(run: Run, chosen: Chosen, *, persist: bool, yes: bool) -> None:
     if not run.is_interactive:
         if chosen.is_wider:
             raise click.UsageError(
-                f"that means {len(chosen.memories)} memories: look with --dry-run, then add --yes",
+                f"{len(chosen.memories)} memories match: check them with --dry-run, then pass --yes",
                 click.get_current_context(),
             )
         return
     run.show(lambda paper: hits.render_table(paper, chosen.memories))
     run.confirm(
-        "Retire, and keep out what is stored later under such a subject?" if persist else "Retire?"
+        "Retire these, and all later memories with such a subject?" if persist else "Retire?"
     )
 
 
@@ -649,7 +651,7 @@ def _render_retired(
     waiting: Sequence[Memory] = (),
     is_dry: bool = False,
 ) -> None:
-    """What was retired, or would be."""
+    """Print the memories that were retired, or would be."""
     if is_dry:
         paper.line(
             f"Would retire {count(len(memories), 'memory', 'memories')}:"
@@ -659,23 +661,23 @@ def _render_retired(
         hits.render_table(paper, memories, indent=2)
         return
     hits.render_outcomes(paper, "Retired", memories)
-    hits.render_outcomes(paper, "Waits for the owner's review", waiting)
+    hits.render_outcomes(paper, "Pending the owner's review", waiting)
     for rule in rules:
         paper.line("From now on: ", _standing(rule), hang=2)
-        paper.line(dim(f"nacre retire --restore {rule.id[-SHORT_ID:]} ends that"), indent=2)
+        paper.line(dim(f"nacre retire --restore {rule.id[-SHORT_ID:]} ends this rule"), indent=2)
 
 
 def _render_unretired(paper: Paper, back: BroughtBack) -> None:
-    """What is not retired any more."""
-    hits.render_outcomes(paper, "Brought back", back.memories)
+    """Print the restored memories and the ended rules."""
+    hits.render_outcomes(paper, "Restored", back.memories)
     for rule in back.rules:
-        paper.line("No longer: ", _standing(rule), hang=2)
+        paper.line("Rule ended: ", _standing(rule), hang=2)
 
 
 def _render_retired_list(
     paper: Paper, memories: Sequence[Memory], rules: Sequence[StandingRetirement]
 ) -> None:
-    """Every retired memory with its reason, and what stands for later ones."""
+    """Print all retired memories with their reasons, and the standing rules."""
     if not memories and not rules:
         paper.line("Nothing is retired.")
         return
@@ -692,7 +694,7 @@ def _render_retired_list(
     if rows:
         paper.table(rows, header=("id", "retired", "memory", "reason"), drop=(1,))
     if rules:
-        paper.heading("Whenever they are stored")
+        paper.heading("Standing rules")
         paper.table(
             [(dim(rule.id[-SHORT_ID:]), _standing(rule), dim(rule.reason or "")) for rule in rules],
             indent=2,
@@ -700,7 +702,7 @@ def _render_retired_list(
 
 
 def _standing(rule: StandingRetirement) -> str:
-    return _HOW[rule.match].format(rule.pattern) + " are retired as soon as they are stored"
+    return _HOW[rule.match].format(rule.pattern) + " are retired when they are stored"
 
 
 # ----------------------------------------------------------------------------
@@ -712,8 +714,8 @@ def _standing(rule: StandingRetirement) -> str:
     cls=DefaultGroup,
     examples=["nacre todo", 'nacre todo add "Rotate the staging keys"', "nacre todo done 5f0c2a4d"],
 )
-@option("store", "project", help="Only todos of this project; . is the one of this folder.")
-@limit_option("list", default=50, help="Todos at most.")
+@option("store", "project", help="Only todos of this project; . is this folder's project.")
+@limit_option("list", default=50, help="Maximum number of todos.")
 @click.pass_context
 def todo(context: click.Context, project: str | None, limit: int) -> None:
     """List, add and finish todos.
@@ -750,7 +752,7 @@ def _list_todos(run: Run, project: str | None, limit: int) -> None:
 )
 @argument("store", "content", metavar="TEXT...", nargs=-1)
 @option("store", "importance", default=6)
-@option("store", "project", help="The project it belongs to; . is the one of this folder.")
+@option("store", "project", help="The project; . is this folder's project.")
 @option("store", "tags", help="A tag.")
 @click.pass_obj
 def add(
@@ -773,7 +775,7 @@ def add(
 def answer_todo(run: Run, outcome: StoreOutcome) -> None:
     """Show the todo that was stored."""
     memory = remembering.get(run.home, outcome.memory_id)
-    verb = {"stored": "Added", "retired": "Retired at once"}.get(outcome.action, "Known already")
+    verb = {"stored": "Added", "retired": "Added and retired"}.get(outcome.action, "Already stored")
     run.answer(
         outcome,
         lambda paper: paper.line(f"{verb}: ", bold(memory.subject), "  ", dim(short_id(memory))),
@@ -792,7 +794,7 @@ def done(run: Run, references: tuple[str, ...]) -> None:
     def render(paper: Paper) -> None:
         for memory in finished:
             paper.line(
-                "Done: " if memory.retired else "Waits for the owner's review: ",
+                "Done: " if memory.retired else "Pending the owner's review: ",
                 bold(memory.subject),
             )
 

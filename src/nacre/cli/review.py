@@ -53,9 +53,9 @@ if TYPE_CHECKING:
 
 _CHARACTERS = 400
 _DONE = {
-    "keep-new": "the newer one holds",
-    "keep-old": "the older one holds; the newer one is retired",
-    "keep-both": "both hold",
+    "keep-new": "the newer memory supersedes the older one",
+    "keep-old": "the older memory is kept, the newer one retired",
+    "keep-both": "both are kept",
 }
 
 
@@ -72,15 +72,14 @@ _DONE = {
 @options("review", "project", "only", "limit", "offset")
 @click.pass_context
 def review(context: click.Context, /, **wanted: Any) -> None:
-    """Go through pending items: keep, change or drop them.
+    """Review pending items: keep, change or drop them.
 
-    Two memories wait where one says otherwise than the other and nacre cannot tell which holds. A memory waits when an
-    agent proposed it or wants it changed, when it is recalled often and rarely used, or when you called it bad.
-    Candidates may be worth remembering; no agent is told them, and they are deleted after 90 days.
+    Two memories are pending if they contradict each other and nacre cannot tell which one is true. A memory is pending
+    if an agent proposed or changed it, if it is recalled often but rarely used, or if you rated it as bad. Candidates
+    are possible memories. Agents do not get them, and they are deleted after 90 days.
 
-    On a terminal all of them are shown, one after another: a key keeps it, edits it, merges it into another memory,
-    drops it, skips it, or undoes the last decision. Elsewhere, and with options, it lists conflicts, then memories in
-    doubt, then candidates.
+    On a terminal, all items are shown one by one, with keys to keep, edit, merge, drop or skip an item, and to undo the
+    last decision. Otherwise, or with options, the command lists conflicts, then memories in doubt, then candidates.
     """
     if context.invoked_subcommand is not None:
         return
@@ -104,8 +103,8 @@ def review(context: click.Context, /, **wanted: Any) -> None:
 def keep(run: Run, /, references: tuple[str, ...], **fields: Any) -> None:
     """Keep pending items.
 
-    Candidates become memories. A memory in doubt stays, its quality is raised to .3 where it is lower, and a newer
-    memory that seemed to say otherwise holds beside it.
+    Candidates become memories. A memory in doubt is kept with a quality of at least .3, also next to a newer memory
+    that seemed to contradict it.
     """
     try:
         kept = perform(run, queue.keep_items, references=references, **fields)
@@ -126,9 +125,9 @@ def keep(run: Run, /, references: tuple[str, ...], **fields: Any) -> None:
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def drop(run: Run, references: tuple[str, ...], reason: str | None, yes: bool) -> None:
-    """Drop candidates for good, and retire memories in doubt; their files are kept.
+    """Delete candidates, and retire memories in doubt.
 
-    On a terminal it asks before it retires memories.
+    The files of retired memories are kept. On a terminal, the command asks before it retires memories.
     """
     if run.is_interactive and not yes:
         memories = [
@@ -157,12 +156,12 @@ def drop(run: Run, references: tuple[str, ...], reason: str | None, yes: bool) -
 def resolve(run: Run, reference: str, choice: str, reason: str | None) -> None:
     """Resolve a conflict between two memories.
 
-    With keep-new the newer memory takes the older one's place; with keep-old the newer one is retired; with keep-both
-    neither is doubted again. nacre undo takes it back.
+    keep-new: the newer memory supersedes the older one. keep-old: the newer memory is retired. keep-both: both are
+    kept, and are not reported again. nacre undo reverts it.
     """
     settled = perform(run, queue.resolve, reference=reference, choice=choice, reason=reason)
-    told = f"  {settled.older.subject}: {_DONE[choice]}"
-    run.answer(settled, lambda paper: paper.line(bold("Settled"), told, hang=2))
+    outcome = f"  {settled.older.subject}: {_DONE[choice]}"
+    run.answer(settled, lambda paper: paper.line(bold("Resolved"), outcome, hang=2))
 
 
 @review.command("judge", examples=["nacre review judge", "nacre review judge --json"])
@@ -173,7 +172,7 @@ def resolve(run: Run, reference: str, choice: str, reason: str | None) -> None:
 def judge(run: Run, background: bool) -> None:
     """Let the model judge pending items now.
 
-    New memories wait in a queue, and are judged in the background where models.background is on.
+    With models.background, new memories are judged in the background.
     """
     with output.shown(run) as notify:
         report = perform(run, queue.judge, notify, background=background)
@@ -194,7 +193,7 @@ def _render(paper: Paper, page: PendingPage) -> None:
     paper.line(dim("nacre review drop ID drops a candidate or retires a memory in doubt"))
     if page.conflicts:
         paper.line(
-            dim("nacre review resolve ID keep-new, keep-old or keep-both settles a conflict")
+            dim("nacre review resolve ID keep-new, keep-old or keep-both resolves a conflict")
         )
 
 
@@ -230,7 +229,7 @@ def _side(paper: Paper, name: str, memory: Memory) -> None:
         f"importance {memory.importance}",
         f"said by {speaker_name(memory.speaker, memory.author)}",
         when(memory.created),
-        f"holds from {valid}" if valid else "",
+        f"valid from {valid}" if valid else "",
         short_id(memory),
     )
     if memory.trust is session.Trust.UNTRUSTED:
@@ -242,7 +241,7 @@ def _side(paper: Paper, name: str, memory: Memory) -> None:
 
 
 def _render_judged(paper: Paper, report: JudgeReport) -> None:
-    """What a model made of what waited."""
+    """Print the model's judgements of pending items."""
     if not report.judged and not report.waiting and not report.note:
         paper.line("Nothing is pending.")
         return
@@ -256,8 +255,8 @@ def _render_judged(paper: Paper, report: JudgeReport) -> None:
                 f"{report.conflicts}; nacre review shows them" if report.conflicts else "",
             ),
             ("todos done", str(report.todos or "")),
-            ("given up", str(report.given_up or "")),
-            ("still waiting", str(report.waiting or "")),
+            ("failed", str(report.given_up or "")),
+            ("still pending", str(report.waiting or "")),
         ),
         indent=2,
     )
@@ -281,9 +280,9 @@ _LINKS = {
 _KEEPS = {"n": views.Choice.KEEP_NEW, "o": views.Choice.KEEP_OLD, "b": views.Choice.KEEP_BOTH}
 _ASKED = (
     "1 … 2: (r)elated, (d)epends on, (s)pecial case of, (p)art of, (b)uilds on, (a)lternative to, (c)ontradicts; a "
-    "capital: 2 … 1. Or a sentence; (n)ever ask, Enter: later, (q)uit"
+    "capital letter: 2 … 1. Or type a sentence; (n)ever ask, Enter: later, (q)uit"
 )
-_ASKED_WHICH = "Keep the (n)ewer one, the (o)lder one, (b)oth. Or a sentence; Enter: later, (q)uit"
+_ASKED_WHICH = "Keep (n)ewer, (o)lder, (b)oth. Or type a sentence; Enter: later, (q)uit"
 
 
 @command(
@@ -297,19 +296,19 @@ _ASKED_WHICH = "Keep the (n)ewer one, the (o)lder one, (b)oth. Or a sentence; En
 @argument("reflect-answer", "reference", metavar="[ID]", required=False)
 @argument("reflect-answer", "text", metavar="[TEXT]", required=False)
 @option("reflect", "limit", "--limit", "-n")
-@option("reflect", "project", help="About this project only; . is the one of this folder.")
+@option("reflect", "project", help="Only about this project; . is this folder's project.")
 @options("reflect-answer", "link", "keep", "skip", "lesson")
 @click.pass_obj
 def reflect(
     run: Run, /, reference: str | None, limit: int, project: str | None, **answer: Any
 ) -> None:
-    """Record how unconnected memories relate to each other.
+    """Ask how unlinked memories relate to each other.
 
-    Asked are first those that contradict each other, then those near in meaning, or with a name in common, that no link
-    connects. What you answer becomes a link or a memory. On a terminal you are asked about one after another.
+    The questions cover contradictions first, then unlinked memories with a similar meaning or a common name. An answer
+    becomes a link or a memory. On a terminal, the command asks one question after another.
 
-    ID is two memories joined by +. --link says how the first relates to the second; a sentence is stored, with a link
-    to both; --keep settles a contradiction. nacre undo takes it back.
+    ID is two memories joined by +. --link sets the relation of the first to the second. A sentence is stored as a
+    memory with a link to both. --keep resolves a contradiction. nacre undo reverts it.
     """
     if reference:
         done = perform(run, queue.answer, reference=reference, **answer)
@@ -328,7 +327,7 @@ def _list_reflect(run: Run, *, limit: int, project: str | None) -> None:
 
 
 def _ask(run: Run) -> None:
-    """Show one question after another, and do as the person says."""
+    """Ask one question after another, and apply the answers."""
     found = ask(run, reviews.Reflection, "reflect")
     done: list[Reflected] = []
     for number, question in enumerate(found.questions, 1):
@@ -346,7 +345,7 @@ def _ask(run: Run) -> None:
 
 
 def _given(question: Question) -> dict[str, Any] | None:
-    """The answer that a person types; empty where they leave it for later, ``None`` where they are done."""
+    """Return the typed answer: empty for later, ``None`` to quit."""
     keys = _KEEPS if question.contradicts else _LINKS
     while True:
         typed: str = click.prompt(
@@ -376,10 +375,10 @@ def _given(question: Question) -> dict[str, Any] | None:
 
 
 def _render_questions(paper: Paper, found: Reflection) -> None:
-    """Every question, and how to answer."""
+    """Print all questions and the ways to answer."""
     if not found.questions:
         paper.line(
-            "Nothing to ask: what is near in meaning or shares a name is linked, and nothing contradicts."
+            "No questions: all memories with a similar meaning or a common name are linked, without contradictions."
         )
         return
     for question in found.questions:
@@ -395,8 +394,8 @@ def _render_questions(paper: Paper, found: Reflection) -> None:
 
 
 def _render_question(paper: Paper, question: Question, title: str) -> None:
-    """Two memories, and what is asked."""
-    how = "Which of these holds?" if question.contradicts else "How do these stand to each other?"
+    """Print two memories and the question."""
+    how = "Which of these is true?" if question.contradicts else "How are these related?"
     paper.line(bold(title), "  ", bold(how), hang=2)
     for number, memory in enumerate((question.first, question.second), 1):
         _side_reflect(paper, f"{number}: ", memory)
@@ -415,16 +414,16 @@ def _side_reflect(paper: Paper, name: str, memory: Memory) -> None:
 
 
 def _render_answers(paper: Paper, done: Sequence[Reflected], *, asked: int | None = None) -> None:
-    """What became of answers."""
+    """Print the effects of the answers."""
     if asked == 0:
-        paper.line("Nothing to ask.")
+        paper.line("No questions.")
     for reflected in done:
-        told = (
+        subject = (
             reflected.stored.subject
             if reflected.stored
             else f"{reflected.first.subject} · {reflected.second.subject}"
         )
-        paper.line(bold(reflected.action.capitalize()), f"  {told}", hang=2)
+        paper.line(bold(reflected.action.capitalize()), f"  {subject}", hang=2)
         link = next(
             (
                 link
@@ -463,10 +462,10 @@ _BY_PERSON = {"used": "good", "corrected": "bad"}
     "reply",
     required=False,
     type=click.Path(dir_okay=False, exists=True, allow_dash=True),
-    help="A file with the agent's reply; standard input where it is left out.",
+    help="A file with the agent's reply [default: standard input].",
 )
-@option("feedback", "stored", "--stored", help="A memory that the agent stored itself meanwhile.")
-@click.option("--good/--bad", "good", default=None, help="Your own verdict, in place of a reply.")
+@option("feedback", "stored", "--stored", help="A memory that the agent stored in the meantime.")
+@click.option("--good/--bad", "good", default=None, help="Your own rating, instead of a reply.")
 @click.pass_obj
 def feedback(
     run: Run,
@@ -478,10 +477,10 @@ def feedback(
 ) -> None:
     """Rate whether recalled memories were useful.
 
-    An agent's reply is compared with the memories that were recalled for it: those named, else those used in the
-    session since the last feedback. A memory whose words are in the reply gains quality, one that is not loses a
-    little, and one that the agent stored anew loses more. The reply itself is not kept. With --good or --bad the
-    verdict is yours; what is bad also waits in nacre review.
+    An agent's reply is compared with the named memories, or else with those recalled in the session since the last
+    feedback. A memory whose words are in the reply gains quality, others lose a little, and a memory that the agent
+    stored again loses more. The reply is not stored. With --good or --bad you rate the memories yourself; bad ones are
+    also pending in nacre review.
     """
     if good is None:
         words = _reply(run, reply)
@@ -503,7 +502,7 @@ def _verdict(
 ) -> FeedbackReport:
     if is_mixed or not references:
         raise click.UsageError(
-            "--good and --bad take memories, and nothing else", click.get_current_context()
+            "--good and --bad require memories and no other options", click.get_current_context()
         )
     return perform(run, recall.judge_answers, references=references, good=good)
 
@@ -513,14 +512,14 @@ def _reply(run: Run, path: str | None) -> str:
         return Path(path).read_text(encoding="utf-8", errors="replace")
     if run.is_interactive:
         raise click.UsageError(
-            "there is no reply to judge by: name a file with --reply, or say --good or --bad",
+            "no reply: pass --reply FILE, --good or --bad",
             click.get_current_context(),
         )
     return read_content("-")
 
 
 def _render_feedback(paper: Paper, report: FeedbackReport) -> None:
-    """One line a memory: the verdict, its quality before and after."""
+    """Print a line for each memory with the rating and the change of quality."""
     if report.note:
         paper.line(f"Nothing changed: {report.note}.")
     paper.table([_judged_row(item) for item in report.judged])
@@ -528,13 +527,13 @@ def _render_feedback(paper: Paper, report: FeedbackReport) -> None:
         item.verdict is reviews.Verdict.CORRECTED and item.likeness is None
         for item in report.judged
     ):
-        paper.line(dim("nacre review lists what you called bad"))
+        paper.line(dim("nacre review lists memories rated as bad"))
 
 
 def _judged_row(item: Judged) -> tuple[Span | str, ...]:
-    said = item.verdict.value if item.likeness is not None else _BY_PERSON[item.verdict]
+    verdict = item.verdict.value if item.likeness is not None else _BY_PERSON[item.verdict]
     return (
-        Span(said, _TINTS[item.verdict]),
+        Span(verdict, _TINTS[item.verdict]),
         dim(item.memory_id[-SHORT_ID:]),
         f"quality {item.before:.2f} → {item.after:.2f}",
         item.subject,
@@ -559,12 +558,12 @@ _CHARACTERS_GAPS = 160
 )
 @option("unanswered", "days")
 @option(
-    "unanswered", "project", help="Only questions about this project; . is the one of this folder."
+    "unanswered", "project", help="Only questions about this project; . is this folder's project."
 )
 @option("unanswered", "min_times")
 @option("unanswered", "limit", "--limit", "-n")
-@click.option("--todo", metavar="ID", type=TEXT, help="Store a todo to write the answer down.")
-@click.option("--dismiss", metavar="ID", type=TEXT, help="Hide a gap in all its wordings.")
+@click.option("--todo", metavar="ID", type=TEXT, help="Store a todo to answer the question.")
+@click.option("--dismiss", metavar="ID", type=TEXT, help="Hide a question in all wordings.")
 @click.pass_obj
 def gaps(
     run: Run,
@@ -577,8 +576,7 @@ def gaps(
 ) -> None:
     """List questions that nacre could not answer.
 
-    Questions that ask the same thing are grouped, the most asked first. Each is asked again before it is shown: a
-    question that has an answer by now is closed.
+    Similar questions are grouped, the most frequent first. Questions that nacre can answer now are closed.
     """
     if todo and dismiss:
         raise click.UsageError("use either --todo or --dismiss", click.get_current_context())
@@ -615,11 +613,11 @@ def _list_gaps(run: Run, *, days: int, project: str | None, min_times: int, limi
 def _render_gaps(
     paper: Paper, found: Unanswered, *, days: int, has_log: bool, is_narrowed: bool
 ) -> None:
-    """Each gap with how often it was asked, and in which words."""
+    """Print each unanswered question with its frequency and wordings."""
     if not has_log:
-        paper.line("Questions are not kept: traces.keep_days is 0.", hang=2)
+        paper.line("Questions are not stored: traces.keep_days is 0.", hang=2)
     if not found.gaps:
-        paper.line(f"No unanswered question of the last {days} days{' matches' * is_narrowed}.")
+        paper.line(f"No unanswered questions in the last {days} days{' match' * is_narrowed}.")
     for gap in found.gaps:
         _render_gap(paper, gap)
     left = found.total - len(found.gaps)
@@ -631,9 +629,7 @@ def _render_gaps(
         paper.line(dim(f"{more[:1].upper()}{more[1:]}."))
     if found.gaps:
         paper.line(
-            dim(
-                "nacre review gaps --todo ID stores a todo to write it down; nacre review gaps --dismiss ID hides it"
-            ),
+            dim("nacre review gaps --todo ID stores a todo to answer it; --dismiss ID hides it"),
             hang=2,
         )
 
@@ -678,8 +674,8 @@ _SUBJECT_CHARACTERS = 28
 def edges(run: Run, reference: str | None, limit: int) -> None:
     """List memories that were used together.
 
-    A pair gains .1 for each session in which both were used, 1 at most, and loses a twentieth a day. Recall ranks
-    memories higher that are often used with its best hits. With ID, only pairs of that memory.
+    A pair gains .1 (up to 1) for each session in which both were used, and loses 5 % a day. Recall ranks memories
+    higher if they are often used together with its best hits. With ID, only pairs of that memory.
     """
     found = ask(run, list[views.UsedTogether], "edges", reference=reference, limit=limit)
     run.answer({"edges": found}, lambda paper: _render_edges(paper, found))
@@ -687,7 +683,7 @@ def edges(run: Run, reference: str | None, limit: int) -> None:
 
 def _render_edges(paper: Paper, found: Sequence[UsedTogether]) -> None:
     if not found:
-        paper.line("No memories were used together yet.")
+        paper.line("No memories have been used together yet.")
         return
     rows = [
         (

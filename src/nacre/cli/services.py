@@ -1,4 +1,4 @@
-"""``nacre init`` and the daemon, wirings of hosts as text, ``open``, ``mcp`` and ``statusline``."""
+"""The output of ``nacre init``, and ``nacre open``, ``mcp`` and ``statusline``."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ _START_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class DaemonMet:
-    """A daemon that was started, or an unneeded daemon, or one of another nacre, and whether it ended.
+    """A daemon that was started or stopped, or that runs on although it is unneeded or outdated.
 
-    A process that the system or a person started is not ended.
+    Only a daemon that hooks started is stopped.
     """
 
     version: str
     state: Literal["started", "ended", "runs"]
-    told: str
+    message: str
 
 
 def start_for_hosts(settings: Settings) -> DaemonMet | None:
@@ -73,45 +73,45 @@ def start_for_hosts(settings: Settings) -> DaemonMet | None:
             else None
         )
     except OSError:
-        return None  # hooks do without, and try again
+        return None  # hooks try again
     if started is None:
         return None
     until = time.monotonic() + _START_SECONDS
     while not (found := homes.greet(settings.home)) or not found.is_warm:
         if started.poll() is not None or time.monotonic() > until:
-            return None  # its log says why; hooks try again
+            return None  # its log has the reason; hooks try again
         time.sleep(0.05)
-    told = "nacre serve runs in the background now: sessions are answered at once. Unasked for a while, it ends."
-    return DaemonMet(__version__, "started", told)
+    message = "The daemon now runs in the background, and ends when it is not used."
+    return DaemonMet(__version__, "started", message)
 
 
 def end_unneeded(home: Path) -> DaemonMet | None:
-    """After the last host is disconnected, end their daemon. Return ``None`` if none runs."""
+    """Stop the daemon after the last host is disconnected. Return ``None`` if none runs."""
     found = homes.greet(home)
     if found is None:
         return None
     if found.on_demand and link.ask_to_stop(home):
-        told = "The daemon ended, and no session is read any more: nacre ingest reads them, when you like."
-        return DaemonMet(found.version, "ended", told)
+        message = "The daemon was stopped. New sessions are read by nacre ingest only."
+        return DaemonMet(found.version, "ended", message)
     reads = " and reads your agents' sessions" if found.following else ""
-    ends = "nacre serve stop ends it, nacre serve uninstall for good"
-    return DaemonMet(found.version, "runs", f"The daemon goes on{reads}: {ends}.")
+    stop = "nacre serve stop ends it, nacre serve uninstall also removes its service"
+    return DaemonMet(found.version, "runs", f"The daemon still runs{reads}: {stop}.")
 
 
 def end_other_version(home: Path) -> DaemonMet | None:
-    """End a daemon of another nacre. Return ``None`` if none runs."""
+    """Stop a daemon of another version. Return ``None`` if none runs."""
     found, own = homes.greet(home), __version__
     if found is None or found.version == own:
         return None
     if found.on_demand and link.ask_to_stop(home):
-        told = f"The daemon of nacre {found.version} ended; that of {own} answers the next session."
-        return DaemonMet(found.version, "ended", told)
-    told = f"The daemon is nacre {found.version}, this is {own}: nacre serve stop, then start it as you did."
-    return DaemonMet(found.version, "runs", told)
+        message = f"The daemon of nacre {found.version} was stopped; the next session starts {own}."
+        return DaemonMet(found.version, "ended", message)
+    message = f"The daemon is nacre {found.version}, this is {own}: restart it (nacre serve stop)."
+    return DaemonMet(found.version, "runs", message)
 
 
 # ----------------------------------------------------------------------------
-# Wirings of hosts, for people: what would change, as a diff, and what was done.
+# Planned and completed changes of hosts' files.
 
 
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
@@ -131,7 +131,7 @@ _TO_DO = {
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Format paths of the user with ``~``, and texts without secrets."""
+    """The format of paths and texts: the user's folder as ``~``, and no secrets."""
 
     user: Path
     home: Path
@@ -169,9 +169,7 @@ def render_plan(paper: Paper, plan: WiringPlan, places: Shown, *, is_whole: bool
     _own_memories(paper, plan.own_memories)
     same = sum(change.action == "none" for change in plan.changes)
     if same:
-        paper.line(
-            dim(f"{count(same, 'file')} as {'it' if same == 1 else 'they'} should be already")
-        )
+        paper.line(dim(f"{count(same, 'file')} already up to date"))
     _left(paper, plan.left_alone, places)
     _left(paper, plan.kept, places, "kept      ")
 
@@ -219,10 +217,8 @@ def render_done(
     if done.trusted:
         paper.line(Span(f"{'trusted':<8}", "green"), " the hooks, by Codex")
     elif plan.is_nothing and not plan.left_alone:
-        paper.line(
-            "Nothing to do: ",
-            "none of it is there." if plan.is_removal else "everything is in place.",
-        )
+        state = "nothing is connected." if plan.is_removal else "everything is connected."
+        paper.line(f"Nothing to do: {state}")
     _own_memories(paper, plan.own_memories)
     _captured(paper, captured, places)
     _copies(paper, done, places)
@@ -231,17 +227,16 @@ def render_done(
     _left(paper, (*plan.left_alone, *done.left_alone), places)
     _left(paper, plan.kept, places, "kept      ")
     if daemon:
-        paper.line(daemon.told, hang=2)
+        paper.line(daemon.message, hang=2)
     if plan.is_removal:
         paper.line(dim(f"Your memories stay in {places.short(places.home)}."))
         return
     for host, note in plan.notes:
-        if (
-            not plan.is_nothing or host == registry.NAME_CODEX
-        ):  # which is told as long as the hooks are not trusted
+        if not plan.is_nothing or host == registry.NAME_CODEX:  # its hooks are not trusted yet
             paper.line(bold(registry.ALL_HOSTS[host].label), f": {note}", hang=2)
-    works = "tells what works" if plan.left_alone else "proves that it works"
-    paper.line(dim(f"nacre admin doctor hosts {works}; nacre init --uninstall takes it out again."))
+    paper.line(
+        dim("nacre admin doctor hosts tests the hooks; nacre init --uninstall removes them.")
+    )
 
 
 def _own_memories(paper: Paper, found: Sequence[OwnMemory]) -> None:
@@ -265,9 +260,7 @@ def _captured(paper: Paper, captured: Sequence[Captured], places: Shown) -> None
         if added or updated:
             above = places.short(Path(os.path.commonpath([item.path for item in own])))
             changed = f", {updated} changed" if updated else ""
-            hint = dim(
-                f"  found when searched; nacre data import {above} --trust has agents told unasked"
-            )
+            hint = dim(f"  searchable; nacre data import {above} --trust also gives it to sessions")
             paper.line(
                 Span("imported", "green"),
                 f" {count(added, 'memory', 'memories')} of {above}{changed}",
@@ -286,9 +279,9 @@ def _captured(paper: Paper, captured: Sequence[Captured], places: Shown) -> None
 def _copies(paper: Paper, done: WiringDone, places: Shown) -> None:
     """Print the locations of earlier versions of files."""
     for path in done.backups:
-        paper.line(dim(f"as it was: {places.short(path)}"))
+        paper.line(dim(f"backup: {places.short(path)}"))
     for path in done.old_copies:
-        paper.line(dim(f"as it was before nacre: {places.short(path)}"))
+        paper.line(dim(f"backup from before nacre: {places.short(path)}"))
 
 
 def _own_files(paper: Paper, plan: WiringPlan, places: Shown, verbs: Mapping[str, str]) -> None:
@@ -327,7 +320,7 @@ def _shown(change: FileChange, clean: Clean, *, is_whole: bool) -> Iterator[str]
         return
     yield from lines[1 : _NEW_LINES + 1]
     if len(lines) > _NEW_LINES + 1:
-        yield f"  … and {len(lines) - _NEW_LINES - 1} lines more"
+        yield f"  … and {len(lines) - _NEW_LINES - 1} more lines"
 
 
 def _cut(line: str) -> str:
@@ -339,12 +332,12 @@ def _left(
     paper: Paper, left: Sequence[LeftAlone], places: Shown, label: str = "left alone"
 ) -> None:
     for alone in left:
-        told = f" {places.short(alone.path)}: {alone.reason} ({alone.hint})"
-        paper.line(Span(label, "yellow"), told, hang=2)
+        reason = f" {places.short(alone.path)}: {alone.reason} ({alone.hint})"
+        paper.line(Span(label, "yellow"), reason, hang=2)
 
 
 # ----------------------------------------------------------------------------
-# ``nacre open``: the dashboard, in a browser that is the owner's from then on.
+# ``nacre open``.
 
 
 _SECONDS = 30.0
@@ -361,14 +354,14 @@ def open_dashboard(run: Run, only_prints: bool, forget: bool) -> None:
     """Open the dashboard in your browser.
 
     The address works once, within a minute; then that browser has access for 90 days. The daemon serves the dashboard
-    on this machine only, and is started if necessary; a new home first asks whether to read your agents' sessions. An
-    agent cannot open it.
+    on this machine only, and is started if necessary. In a new home, the command first asks if it may read your
+    agents' sessions. Agents cannot open the dashboard.
     """
     run.settings.actor.require_owner("nacre open")
     if forget:
-        were = browsers.Browsers(run.settings.home).forget()
-        told = "No browser has access any more." if were else "No browser had access."
-        run.answer({"forgotten": were}, lambda paper: paper.line(told))
+        forgotten = browsers.Browsers(run.settings.home).forget()
+        message = "Access of all browsers ended." if forgotten else "No browser had access."
+        run.answer({"forgotten": forgotten}, lambda paper: paper.line(message))
         return
     address = _address(run)
     is_open = not only_prints and _has_screen(run.settings.environ) and webbrowser.open(address)
@@ -378,7 +371,7 @@ def open_dashboard(run: Run, only_prints: bool, forget: bool) -> None:
         if not only_prints:
             paper.line(
                 dim(
-                    "Your browser shows it."
+                    "Opened in your browser."
                     if is_open
                     else "Open this address in a browser, within a minute."
                 )
@@ -402,7 +395,7 @@ def _may_read(run: Run) -> bool:
         "Read your agents' sessions on this machine?", default=True, err=True
     ):
         return True
-    run.warnings.append("no sessions are read yet: nacre ingest reads them")
+    run.warnings.append("no sessions were read yet: run nacre ingest")
     return False
 
 
@@ -451,7 +444,7 @@ def _address(run: Run) -> str:
 def mcp(run: Run, home: Path | None, tools: str | None, structured: bool) -> None:
     """Serve memory to an agent, over the Model Context Protocol.
 
-    Agent tools start it as a server over standard input and output, and end it. It uses the daemon if one runs.
+    Agents start and stop it, and talk to it over standard input and output. It uses the daemon if one runs.
     nacre serve --http serves agents over HTTP.
     """
     face = _face(home, everything=tools, structured=structured)
@@ -459,7 +452,7 @@ def mcp(run: Run, home: Path | None, tools: str | None, structured: bool) -> Non
 
     if run.is_interactive:
         click.echo(
-            "Waiting for an agent's tool, whose settings name this command. Ctrl-D ends this.",
+            "Waiting for an agent: this command belongs in its settings. Ctrl-D ends it.",
             err=True,
         )
     mcp_protocol.serve(face, mcp_protocol.Wire.taken())
@@ -482,7 +475,7 @@ def _face(home: Path | None, *, everything: str | None, structured: bool) -> Fac
 
 
 def _start_daemon(settings: Settings) -> None:
-    # By a process that ends at once: the daemon is no child of the server, which tools end with all its children.
+    # Started by a process that ends at once, because agents stop this server with all its child processes.
     link.start_process(str(settings.home), settings.environ, "serve", "--on-demand")
 
 
@@ -494,8 +487,7 @@ def _note(home: Path, line: str) -> None:
 
 
 # ----------------------------------------------------------------------------
-# ``nacre statusline``, where more than the line is asked for: :mod:`nacre.serve.statusline` prints
-# that by itself.
+# ``nacre statusline``. Without options, :mod:`nacre.serve.statusline` prints the line without this module.
 
 
 _SECONDS_STATUSLINE = 1.0
