@@ -1,14 +1,15 @@
-"""Write src/nacre/serve/manifest.py: the module and the request of each operation."""
+"""Write src/nacre/serve/manifest.py: the module of each operation, and its request if that is in another module."""
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from pathlib import Path
 
 from nacre.serve.catalogue import operations_in
 
 SOURCE = Path(__file__).parents[1] / "src" / "nacre"
-HEAD = '''"""Each operation with its module and request. Written by scripts/write_manifest.py; do not edit it."""
+HEAD = '''"""The module of each operation, and its request if that is in another module. Written by scripts/write_manifest.py; do not edit it."""
 
 from __future__ import annotations
 
@@ -22,6 +23,10 @@ for path in sorted(SOURCE.rglob("*.py")):
     module = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
     for name, operation in operations_in(import_module(f"nacre.{module}")).items():
         request = operation.request
-        place = f"{request.__module__.removeprefix('nacre.')}:{request.__name__}"
-        rows += f'    "{name}": "{module} {place}",\n'
-(SOURCE / "serve" / "manifest.py").write_text(HEAD + rows + "}\n", encoding="utf-8")
+        own = request.__module__.removeprefix("nacre.")
+        place = f" {own}:{request.__name__}" if own != module else ""
+        rows += f'    "{name}": "{module}{place}",\n'
+if "--show" in sys.argv:
+    print(HEAD + rows + "}")
+else:
+    (SOURCE / "serve" / "manifest.py").write_text(HEAD + rows + "}\n", encoding="utf-8")

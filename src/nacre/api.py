@@ -52,7 +52,6 @@ from nacre.recall import recall
 from nacre.recall.requests import DeepQuery
 from nacre.settings import load_settings
 from nacre.setup import chores as flushing
-from nacre.setup.requests import FlushRequest
 from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
 from nacre.values.memory import Expiry, ForgetReport, Forgotten, Kind, Memory, Scope
 from nacre.values.recall import (
@@ -376,9 +375,7 @@ class MemoryHome:
         ``transcript`` is the file of an unknown session; ``seconds`` limits the work left by hooks.
         """
         file = str(Path(transcript).absolute()) if transcript else None
-        return flushing.flush(
-            self._home, FlushRequest(session=session, transcript=file, seconds=seconds)
-        )
+        return flushing.flush(self._home, session=session, transcript=file, seconds=seconds)
 
     def search_sessions(
         self,

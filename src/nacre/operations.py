@@ -1,7 +1,8 @@
 """Operations: functions of nacre that its interfaces offer, with the rules for calling them.
 
-Mark a function with :func:`operation`. Its first parameter is the home or the settings, the second
-one the request, if it has any; keyword-only parameters belong to callers in Python.
+Mark a function with :func:`operation`. Its first parameter is the home or the settings. Its parameters with
+``Annotated`` bounds and help are the fields of a request; a function whose callers pass a request on takes that
+as its second parameter instead. Other keyword-only parameters belong to callers in Python.
 """
 
 from __future__ import annotations
@@ -92,14 +93,19 @@ class Operation:
                 hint="run it on a machine that opens that space directly",
             )
         if self.is_owners(request) or (target.actor.face is Face.HTTP and _names_files(request)):
-            fields = "" if isinstance(self.owners, bool) else f" with {' or '.join(self.owners)}"
-            target.actor.require_owner(self.in_words + fields)
-        arguments = () if self.request is requests.Nothing else (request,)
-        reports = on_progress and "on_progress" in inspect.signature(self.function).parameters
-        progress = {"on_progress": on_progress} if reports else {}
+            options = "" if isinstance(self.owners, bool) else f" with {' or '.join(self.owners)}"
+            target.actor.require_owner(self.in_words + options)
+        arguments: tuple[Any, ...] = ()
+        fields: dict[str, Any] = {}
+        if names := _types(self.function)[2]:
+            fields = {name: getattr(request, name) for name in names}
+        elif self.request is not requests.Nothing:
+            arguments = (request,)
+        if on_progress and "on_progress" in inspect.signature(self.function).parameters:
+            fields["on_progress"] = on_progress
         try:
             with self.allowed(target, request):
-                return self.function(target, *arguments, **progress)
+                return self.function(target, *arguments, **fields)
         except OverflowError as error:
             raise InvalidInputError(
                 f"{self.name}: a number or time is too large", hint="use a smaller value"
@@ -217,16 +223,34 @@ def operation_of(function: Callable[..., Any]) -> Operation:
 
 
 @cache
-def _types(function: Callable[..., Any]) -> tuple[Any, Any]:
-    """Return the types of a function's request and result."""
+def _types(function: Callable[..., Any]) -> tuple[Any, Any, tuple[str, ...]]:
+    """Return the types of a function's request and result, and the parameters that are fields of the request."""
     own = inspect.unwrap(getattr(function, "__func__", function))
     hints = get_type_hints(own, localns=_Names(own.__globals__), include_extras=True)
-    parameters = inspect.signature(function).parameters.values()
-    positional = [item.name for item in parameters if item.kind is item.POSITIONAL_OR_KEYWORD]
+    parameters = inspect.signature(function).parameters
+    fields = tuple(name for name in parameters if "Annotated[" in str(hints.get(name)))
+    if fields:
+        request = msgspec.defstruct(
+            operation_of(own).name.title().replace("-", "") + "Request",
+            [(name, hints[name], *_default(parameters[name])) for name in fields],
+            bases=(requests.Request,),
+            namespace={"__doc__": own.__doc__},
+            module=own.__module__,
+            frozen=True,
+            kw_only=True,
+        )
+        return request, hints["return"], fields
+    positional = [
+        item.name for item in parameters.values() if item.kind is item.POSITIONAL_OR_KEYWORD
+    ]
     names = [name for name in positional[1:] if name != "on_progress"]
     request = hints[names[0]] if names else requests.Nothing
     optional = [item for item in get_args(request) if item is not type(None)]
-    return optional[0] if optional else request, hints["return"]
+    return optional[0] if optional else request, hints["return"], ()
+
+
+def _default(parameter: inspect.Parameter) -> tuple[Any, ...]:
+    return () if parameter.default is parameter.empty else (parameter.default,)
 
 
 class _Names(dict[str, Any]):

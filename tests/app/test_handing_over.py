@@ -27,7 +27,6 @@ from nacre.memories.store import list_active
 from nacre.serve.hook_shapes import leave_chore
 from nacre.setup.chores import Chore, do_waiting, flush, given_up, put, waiting
 from nacre.setup.chores import Kind as ChoreKind
-from nacre.setup.requests import FlushRequest
 from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
 from nacre.values.recall import Filter
 from nacre.values.session import Handoff
@@ -601,7 +600,7 @@ def test_handoff_does_not_block_learning_and_joins_no_comparison(
     transcript = talk(world, rule, "Understood.", ASKED, "I moved it.")
     ended(world, transcript)
     assert [one.content for one in list_active(world.context(), Filter(), limit=100)[0]] == [rule]
-    flush(world.context(), FlushRequest(session=FIRST, transcript=str(transcript)))
+    flush(world.context(), session=FIRST, transcript=str(transcript))
     assert len(handoffs(world)) == 1
 
 
@@ -900,12 +899,9 @@ def test_a_flush_learns_what_was_said_until_now(world: World) -> None:
     transcript = talk(
         world, "Remember that the staging database is called heron.", "Noted.", "Thanks.", "Sure."
     )
-    report = flush(world.context(), FlushRequest(session=FIRST, transcript=str(transcript)))
+    report = flush(world.context(), session=FIRST, transcript=str(transcript))
     assert len(report.memories) == 1
-    assert (
-        flush(world.context(), FlushRequest(session=FIRST, transcript=str(transcript))).memories
-        == ()
-    )
+    assert flush(world.context(), session=FIRST, transcript=str(transcript)).memories == ()
 
 
 def test_before_a_compaction_what_was_said_is_learned(world: World) -> None:

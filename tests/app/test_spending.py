@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from nacre.base.ids import utc_now
 from nacre.care.database import rebuild
-from nacre.care.health import TracesRequest, list_traces
+from nacre.care.health import list_traces
 from nacre.cli.root import cli
 from nacre.errors import BudgetSpentError, ModelUnavailableError, NacreError, UnusableAnswerError
 from nacre.home.home import Home
@@ -210,9 +210,7 @@ def test_rebuild_keeps_model_costs_and_todays_budget(
 
     context = home(world, priced(), models_daily_budget_usd=0.006)
     assert show_costs(context) == before
-    assert [trace.prompt for trace in list_traces(context, TracesRequest())] == [
-        "Which colour has the sky?"
-    ]
+    assert [trace.prompt for trace in list_traces(context)] == ["Which colour has the sky?"]
 
 
 def test_a_rebuild_says_what_of_the_costs_it_could_not_read(world: World) -> None:
@@ -233,9 +231,7 @@ def test_a_rebuild_says_what_of_the_costs_it_could_not_read(world: World) -> Non
     assert problem.message == "what models cost could not be read"
     context = home(world, priced())
     assert entries(context) == []
-    assert [trace.prompt for trace in list_traces(context, TracesRequest())] == [
-        "Which colour has the sky?"
-    ]
+    assert [trace.prompt for trace in list_traces(context)] == ["Which colour has the sky?"]
 
 
 def test_no_budget_holds_a_model_of_unknown_price(world: World) -> None:

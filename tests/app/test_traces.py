@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from nacre.care.health import TraceRequest, TracesRequest, list_traces, show_trace
+from nacre.care.health import list_traces, show_trace
 from nacre.cli.root import cli
 from nacre.data.forget import ForgetRequest, ScrubOptions, forget, prepare
 from nacre.data.scrub import scrub
@@ -66,7 +66,7 @@ def asks(context: Home, *texts: str, task: Task = Task.EXTRACTION) -> None:
 
 
 def traced(context: Home, task: Task | None = None, limit: int = 20) -> list[Trace]:
-    return list_traces(context, TracesRequest(task=task, limit=limit))
+    return list_traces(context, task=task, limit=limit)
 
 
 def questions(context: Home) -> list[str]:
@@ -184,7 +184,7 @@ def test_half_a_character_breaks_nothing(world: World) -> None:
 
 def test_a_trace_that_is_not_there_is_said_to_be_so(world: World) -> None:
     with pytest.raises(NotFoundError):
-        show_trace(world.context(), TraceRequest(reference="5f0c2a4d"))
+        show_trace(world.context(), "5f0c2a4d")
 
 
 def requests(world: World, context: Home) -> Iterator[ForgetRequest]:

@@ -74,7 +74,7 @@ def test_the_history_is_the_same_from_either_end(nacre: Nacre, changed: tuple[st
 
 def test_the_history_of_what_never_changed_says_so(nacre: Nacre) -> None:
     stored = nacre("store", "The lamp is green", "--json").json["memory_id"]
-    assert "nothing superseded it" in nacre("show", stored, "--history").out
+    assert "no predecessor or successor" in nacre("show", stored, "--history").out
 
 
 def test_list_and_recall_answer_for_a_day_in_the_past(

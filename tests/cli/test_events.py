@@ -83,9 +83,7 @@ def test_a_person_reads_what_happens_in_chats(
     heard = hearing()
     with closing(GatewayStore.open(Path(os.environ["NACRE_HOME"]))) as store:
         store.ask_pairing(Pairing("telegram", "77", "Ines", "K7QM-2XDP", utc_now()))
-    assert (
-        heard.until("chat ").strip().endswith("chat telegram: who may write, or asks to, changed")
-    )
+    assert heard.until("chat ").strip().endswith("chat telegram: senders changed")
     assert heard.end() == 0
 
 

@@ -37,7 +37,7 @@ def test_what_is_retired_is_listed_and_brought_back(
     listed = nacre("retire", "--list", "--json").json
     assert [one["subject"] for one in listed["retired"]] == ["lamp", "Lamp"]
     assert "Restored" in nacre("retire", "--restore", lamp).out
-    assert "No longer" in nacre("retire", "--restore", listed["standing"][0]["id"]).out
+    assert "Rule ended" in nacre("retire", "--restore", listed["standing"][0]["id"]).out
     assert nacre("retire", "--list", "--json").json["standing"] == []
     nacre("retire", code=2)
 

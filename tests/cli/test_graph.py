@@ -198,7 +198,7 @@ def test_an_agent_in_a_shell_is_told_that_its_wish_waits(
     nacre: Nacre, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLAUDECODE", "1")
-    assert "waits in nacre review" in nacre("graph", "link", "Glaze", "part_of", "Kiln").out
+    assert "pending in nacre review" in nacre("graph", "link", "Glaze", "part_of", "Kiln").out
     refused = nacre("graph", "unlink", "--origin", "manual", "--yes", "--json", code=None)
     assert refused.error["code"] == "owner_only"
 
@@ -207,7 +207,7 @@ def test_gaps_and_brief_describe_the_links(nacre: Nacre, drawn: dict[str, str]) 
     nacre("store", "The shop opens on Saturdays.", "--subject", "Shop", "--project", "pottery")
     gaps = nacre("graph", "gaps").out
     assert "Shop" in gaps.splitlines()[1]
-    assert gaps.endswith("3 memories with one link at most, 1 without any\n")
+    assert gaps.endswith("3 memories with at most one link, 1 without\n")
     brief = nacre("graph", "brief", "--project", "pottery").out
     assert brief.startswith("5 memories in pottery, 3 links between them")
     for name in ("gaps", "brief"):

@@ -308,7 +308,7 @@ def test_list_and_show_say_that_nobody_knows_yet_where_a_memory_holds(
     (memory,) = nacre("list", "--json").json["memories"]
     assert (memory["project"], memory["inbox"]) == (None, True)
     assert " inbox " in nacre("list").out
-    assert "not settled (inbox)" in nacre("show", memory["id"]).out
+    assert "unknown (inbox)" in nacre("show", memory["id"]).out
 
     nacre("edit", memory["id"], "--project", "")
     assert nacre("list", "--json").json["memories"][0]["inbox"] is False

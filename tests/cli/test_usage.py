@@ -64,8 +64,8 @@ def test_a_session_is_judged_by_its_id(nacre: Nacre, falcon: str, kettle: str) -
     [
         ((), 2, "nothing says which memories"),
         (("nope-nope",), 3, "there is no memory"),
-        (("--good",), 2, "take memories"),
-        (("x", "--good", "--session", "s"), 2, "nothing else"),
+        (("--good",), 2, "require memories"),
+        (("x", "--good", "--session", "s"), 2, "no other options"),
         (("x", "--reply", "/no/such/file"), 2, "does not exist"),
     ],
 )

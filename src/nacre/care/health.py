@@ -24,7 +24,6 @@ from nacre.base import files as private_files
 from nacre.base import json, link, plugins
 from nacre.base.environment import install_hint
 from nacre.base.locks import is_held
-from nacre.base.request import Request
 from nacre.base.text import count, shorten
 from nacre.base.times import day_interval, shown_day, shown_minute
 from nacre.care import autostart, database
@@ -353,11 +352,13 @@ _LATE_CHORE_SECONDS = 3_600.0
 _REPORT_CHORE_SECONDS = 7 * 86_400.0
 
 
-def doctor(home: Home, *, repair: bool = False) -> list[Check]:
-    """Check everything; every finding that is not ok has a remedy.
-
-    ``repair`` fixes problems with only one solution: permissions.
-    """
+@operation("doctor")
+def doctor(
+    home: Home,
+    *,
+    repair: Annotated[bool, Meta(description="Repair permissions.")] = False,
+) -> list[Check]:
+    """Check the installation and the home. Every finding that is not ok has a remedy."""
     return [
         *installation(home, repair=repair),
         *_run_checks(home, {"database": _integrity, "vault": _parity, "changes": _lost_memories}),
@@ -889,48 +890,6 @@ def _waiting(number: int, noun: str) -> str:
     return f"{number:,} {noun} waiting" if number == 1 else f"{number:,} {noun}s waiting"
 
 
-# -- Requests --------------------------------------------------------------------------------------
-
-
-class TracesRequest(Request, frozen=True, kw_only=True):
-    """Traces, the latest first."""
-
-    task: Annotated[Task | None, Meta(description="Only calls for this task.")] = None
-    since: Annotated[datetime | None, Meta(description="Only traces from this time on.")] = None
-    limit: Annotated[int, Meta(description="Maximum number of traces.", ge=0)] = 20
-
-
-class TraceRequest(Request, frozen=True, kw_only=True):
-    """One trace."""
-
-    reference: Annotated[str, Meta(description="Its id, or the start or end of it.")]
-
-
-class DoctorRequest(Request, frozen=True, kw_only=True):
-    """Check the installation and the home."""
-
-    repair: Annotated[bool, Meta(description="Repair what can be repaired without loss.")] = False
-
-
-class ProveRequest(Request, frozen=True, kw_only=True):
-    """Prove every part of a home against what it was made from."""
-
-    everything: Annotated[bool, Meta(description="Reread all transcripts, not a sample.")] = False
-    repair: Annotated[bool, Meta(description="Repair what can be repaired without loss.")] = False
-
-
-class RebuildRequest(Request, frozen=True, kw_only=True):
-    """Make the database anew."""
-
-    vectors: Annotated[bool, Meta(description="Also make the vectors.")] = True
-
-
-class VerifyRequest(Request, frozen=True, kw_only=True):
-    """A backup to prove."""
-
-    backup: Annotated[Path, Meta(description="The backup's file.")]
-
-
 # -- Operations -----------------------------------------------------------------------------------
 
 
@@ -944,54 +903,62 @@ def overview(home: Home) -> Overview:
     return Overview(counts, tuple(projects(home)), findings, home.links.count(home.today()))
 
 
-@operation("doctor")
-def doctor_answers(home: Home, request: DoctorRequest) -> list[Check]:
-    """Check the installation and the home."""
-    return doctor(home, repair=request.repair)
-
-
 @operation("doctor-deep", writes=True, takes_long=True)
 def prove_home(
-    home: Home, request: ProveRequest, on_progress: OnProgress | None = None
+    home: Home,
+    on_progress: OnProgress | None = None,
+    *,
+    everything: Annotated[bool, Meta(description="Reread all transcripts, not a sample.")] = False,
+    repair: Annotated[bool, Meta(description="Repair findings if nothing can be lost.")] = False,
 ) -> list[Check]:
-    """Prove every part of the home against its sources."""
-    proofs = prove.prove(home, everything=request.everything, on_progress=on_progress)
-    if request.repair and prove.repair(home, proofs):
-        proofs = prove.prove(home, everything=request.everything, on_progress=on_progress)
+    """Check every part of the home against its sources."""
+    proofs = prove.prove(home, everything=everything, on_progress=on_progress)
+    if repair and prove.repair(home, proofs):
+        proofs = prove.prove(home, everything=everything, on_progress=on_progress)
     return [prove.as_check(proof) for proof in proofs]
 
 
 @operation("traces")
-def list_traces(home: Home, request: TracesRequest) -> list[Trace]:
+def list_traces(
+    home: Home,
+    *,
+    task: Annotated[Task | None, Meta(description="Only calls for this task.")] = None,
+    since: Annotated[datetime | None, Meta(description="Only traces from this time on.")] = None,
+    limit: Annotated[int, Meta(description="Maximum number of traces.", ge=0)] = 20,
+) -> list[Trace]:
     """Return the traces of model calls, the latest first."""
     fold_notes(home)
-    return home.traces.latest(request.task, request.since, max(0, request.limit))
+    return home.traces.latest(task, since, limit)
 
 
 @operation("trace")
-def show_trace(home: Home, request: TraceRequest) -> Trace:
-    """Return the trace of a call by its id, or the end or start of it. Raises NotFoundError, ConflictError."""
+def show_trace(
+    home: Home, reference: Annotated[str, Meta(description="The id, or its start or end.")]
+) -> Trace:
+    """Return the trace of a call. Raises NotFoundError, ConflictError."""
     fold_notes(home)
-    traces = home.traces.find(request.reference.strip())
+    traces = home.traces.find(reference.strip())
     if not traces:
         raise NotFoundError(
-            f"there is no trace {request.reference!r}", hint="nacre writer traces shows ids"
+            f"there is no trace {reference!r}", hint="nacre writer traces shows ids"
         )
     if len(traces) > 1:
         ids = ", ".join(trace.id for trace in traces)
         raise ConflictError(
-            f"{request.reference!r} matches several traces: {ids}",
-            hint="give more characters of the id",
+            f"{reference!r} matches several traces: {ids}", hint="give more characters of the id"
         )
     return traces[0]
 
 
 @operation("db-rebuild", writes=True, takes_long=True, closed=True)
 def rebuild(
-    settings: Settings, request: RebuildRequest, on_progress: OnProgress | None = None
+    settings: Settings,
+    on_progress: OnProgress | None = None,
+    *,
+    vectors: Annotated[bool, Meta(description="Also create the vectors.")] = True,
 ) -> IngestReport:
     """Rebuild the database from the vault, the transcripts and the archive. Raises SchemaTooNewError."""
-    return database.rebuild(settings, open_home, on_progress, vectors=request.vectors)
+    return database.rebuild(settings, open_home, on_progress, vectors=vectors)
 
 
 @operation("db-reset", writes=True, closed=True, owners=True, command="admin db reset")
@@ -1002,10 +969,12 @@ def reset(settings: Settings) -> Path | None:
 
 @operation("backup-verify", takes_long=True)
 def verify_backup(
-    settings: Settings, request: VerifyRequest, on_progress: OnProgress | None = None
+    settings: Settings,
+    backup: Annotated[Path, Meta(description="The backup's file.")],
+    on_progress: OnProgress | None = None,
 ) -> list[Check]:
-    """Restore a backup into a temporary folder and prove it. Raises NotFoundError, InvalidInputError."""
-    return database.verify(request.backup, settings, open_home, on_progress)
+    """Restore a backup into a temporary folder and check it. Raises NotFoundError, InvalidInputError."""
+    return database.verify(backup, settings, open_home, on_progress)
 
 
 # -- Status page -----------------------------------------------------------------------------------

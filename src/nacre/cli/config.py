@@ -146,7 +146,7 @@ def unset(run: Run, key: str) -> None:
     """Remove a setting from the config file, so that its default applies."""
     settings = replace(nacre_settings.load_settings(mending=key), face=Face.COMMAND_LINE)
     settings.actor.require_owner("nacre config unset")
-    found = writers.unset_setting(settings, writers.SettingRequest(key=key))
+    found = writers.unset_setting(settings, key)
     run.answer(
         found,
         lambda paper: paper.line(bold(key), f" = {_text(found.value)}", dim(f"  {found.origin}")),

@@ -524,7 +524,7 @@ def chores(run: Run, only_list: bool, seconds: float) -> None:
         run.answer({"waiting": pending, "given_up": abandoned}, render_list)
         return
     with acting(Actor(Face.DAEMON)):  # started by a hook that an agent ran
-        report = perform(run, queue.do_waiting_answers, seconds=seconds)
+        report = perform(run, queue.do_waiting, seconds=seconds)
     counts = ", ".join(
         f"{count} {name.replace('_', ' ')}" for name, count in asdict(report).items() if count
     )

@@ -265,7 +265,7 @@ def doctor(run: Run, part: str | None, deep: bool, everything: bool, repair: boo
     if deep:
         _prove(run, everything=everything, with_repair=repair)
     else:
-        checks = perform(run, checking.doctor_answers, repair=repair)
+        checks = perform(run, checking.doctor, repair=repair)
         run.home.problems.clear()  # they are among the checks
         answer_checks(run, checks)
 

@@ -337,7 +337,7 @@ def models(run: Run, name: str, test: bool) -> None:
         raise click.UsageError("PROVIDER:MODEL needs --test", click.get_current_context())
     if test:
         with output.waiting(run, f"Asking {name or settings['models.default']}"):
-            trial = perform(run, setup_requests.test_model, name=name)
+            trial = perform(run, setup_requests.try_model, name=name)
         run.answer(trial, lambda paper: _render_trial(paper, trial))
         return
     uses, offers = setup_requests.uses(run.home), perform(run, setup_requests.offers)

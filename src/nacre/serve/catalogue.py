@@ -27,7 +27,9 @@ class _Catalogue(Mapping[str, Operation]):
     def __getitem__(self, name: str) -> Operation:
         if name not in self._loaded:
             if name in PLACES:
-                self._loaded |= operations_in(import_module(f"nacre.{PLACES[name].split()[0]}"))
+                self._loaded |= operations_in(
+                    import_module(f"nacre.{PLACES[name].partition(' ')[0]}")
+                )
             else:
                 point = plugins.find_plugins(plugins.OPERATIONS)[name]
                 self._loaded[name] = operation_of(plugins.load_plugin(point, FunctionType))
@@ -58,8 +60,9 @@ CATALOGUE: Mapping[str, Operation] = _Catalogue()
 
 
 def request_of(name: str) -> Any:
-    """Return the request type of an operation, without importing the operation if it is nacre's own."""
-    return load(f"nacre.{PLACES[name].split()[1]}") if name in PLACES else CATALOGUE[name].request
+    """Return the request type of an operation, without importing the operation if the manifest names the type."""
+    _, _, place = PLACES.get(name, "").partition(" ")
+    return load(f"nacre.{place}") if place else CATALOGUE[name].request
 
 
 def find_operation(name: str, face: Face = Face.DAEMON) -> Operation | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from nacre.base import files, json
 from nacre.base.ids import to_ms
@@ -40,7 +41,6 @@ from nacre.memories.usage import note_stale
 from nacre.memories.vectors import embed_pending
 from nacre.operations import operation
 from nacre.recall.recall import feedback
-from nacre.setup import requests
 from nacre.values.reports import OnProgress
 from nacre.values.session import (
     ChoresReport,
@@ -143,7 +143,7 @@ _NUMBERS = itertools.count()
 _SLOW_LOCK = "chores-slow.lock"
 
 
-_Moment = Annotated[float, msgspec.Meta(ge=0, le=1e11)]
+_Moment = Annotated[float, Meta(ge=0, le=1e11)]
 
 
 class Chore(msgspec.Struct, frozen=True):
@@ -528,8 +528,12 @@ KINDS: Mapping[str, Kind] = {
 """By the name of the chore."""
 
 
+@operation("chores", writes=True, takes_long=True, http=False)
 def do_waiting(
-    home: Home, *, seconds: float = MOST_SECONDS, kinds: Mapping[str, Kind] = KINDS
+    home: Home,
+    *,
+    seconds: Annotated[float, Meta(description="Time limit in seconds.", ge=0)] = MOST_SECONDS,
+    kinds: Mapping[str, Kind] = KINDS,
 ) -> ChoresReport:
     """Do due chores, quick ones first, within a time limit; chores of other processes are left to them.
 
@@ -551,22 +555,18 @@ def do_waiting(
     return replace(work.report, left=len(waiting(home.settings.home)))
 
 
-# -- Operations ----------------------------------------------------------------------------------
-
-
-@operation("chores", writes=True, takes_long=True, http=False)
-def do_waiting_answers(home: Home, request: requests.ChoresRequest) -> ChoresReport:
-    """Do what hooks left to be done."""
-    return do_waiting(home, seconds=request.seconds)
-
-
 # -- Flush -----------------------------------------------------------------------------------------
 # Reads and learns from sessions so far, and does pending chores.
 
 
 @operation("flush", writes=True, takes_long=True, http=False)
 def flush(
-    home: Home, request: requests.FlushRequest, on_progress: OnProgress | None = None
+    home: Home,
+    on_progress: OnProgress | None = None,
+    *,
+    session: Annotated[str | None, Meta(description="The host's session, as <tool>:<id>.")] = None,
+    transcript: Annotated[str | None, Meta(description="The session's transcript file.")] = None,
+    seconds: Annotated[float, Meta(description="Time limit for chores in seconds.", ge=0)] = 60.0,
 ) -> FlushReport:
     """Read and learn from sessions so far, then do pending chores and place pending memories in the vault.
 
@@ -574,23 +574,23 @@ def flush(
     """
     notify = on_progress or (lambda _: None)
     catch_up(home)
-    session: StoredSession | None = None
-    if request.session:
-        session = read_session(home, request.session, request.transcript)
+    stored: StoredSession | None = None
+    if session:
+        stored = read_session(home, session, transcript)
     else:
         read_recent(home)
     rows = [
-        stored.row
-        for stored in home.sessions.to_extract()
-        if session is None or stored.row == session.row
+        other.row
+        for other in home.sessions.to_extract()
+        if stored is None or other.row == stored.row
     ]
-    is_asked_for_nothing = request.session and session is None
-    lessons = None if is_asked_for_nothing else learn_now(home, session, notify)
-    chores = do_waiting(home, seconds=request.seconds)
+    is_unknown = session and stored is None
+    lessons = None if is_unknown else learn_now(home, stored, notify)
+    chores = do_waiting(home, seconds=seconds)
     return FlushReport(
         lessons.memories if lessons else (),
         lessons.duplicates if lessons else 0,
-        0 if is_asked_for_nothing else len(rows),
+        0 if is_unknown else len(rows),
         chores,
         lessons.notes if lessons else (),
     )

@@ -82,37 +82,7 @@ from nacre.values.session import Task
 Provider = Annotated[str, Meta(description="The provider's name.", min_length=1)]
 
 
-class SettingRequest(Request, frozen=True, kw_only=True):
-    """One setting."""
-
-    key: Annotated[str, Meta(description="The setting's key, as recall.limit.")]
-
-
-class SetRequest(SettingRequest, frozen=True, kw_only=True):
-    """Write one setting to the config file."""
-
-    value: Annotated[
-        Any,
-        Meta(description="Text, a number, true or false; write lists and tables as in TOML."),
-    ]
-
-
-class TryModelRequest(Request, frozen=True, kw_only=True):
-    """Ask a model one short question."""
-
-    name: Annotated[str, Meta(description="provider:model; default: models.default.")] = ""
-
-
-class ProviderRequest(Request, frozen=True, kw_only=True):
-    """The key of a provider."""
-
-    provider: Provider
-
-
-class SetKeyRequest(ProviderRequest, frozen=True, kw_only=True):
-    """Keep another key of a provider."""
-
-    secret: Annotated[str, Meta(description="The key.", min_length=1)]
+Key = Annotated[str, Meta(description="The setting's key, such as recall.limit.")]
 
 
 class WriterRequest(Request, frozen=True, kw_only=True):
@@ -229,14 +199,17 @@ def keep(settings: Settings, provider: str, secret: str) -> str:
 
 
 @operation("auth-set", writes=True, owners=True, daemon=False, http=False, command="writer keys")
-def replace_key(settings: Settings, request: SetKeyRequest) -> str:
+def replace_key(
+    settings: Settings,
+    provider: Provider,
+    secret: Annotated[str, Meta(description="The key.", min_length=1)],
+) -> str:
     """Replace a provider's key, and remove one in the config. Return the place.
 
     Raises ModelRefusedError for a provider that is unknown or needs no key,
     UnusableCredentialsError for a key of another method than the configured one, and the errors of
     :func:`keep`.
     """
-    provider, secret = request.provider, request.secret
     if not provider_of(settings, provider).needs_key:
         raise ModelRefusedError(
             f"{provider_of(settings, provider).label} needs no key",
@@ -271,13 +244,12 @@ def _drop_from_config(settings: Settings, provider: str) -> bool:
     http=False,
     command="writer keys --remove",
 )
-def remove(settings: Settings, request: ProviderRequest) -> list[str]:
+def remove(settings: Settings, provider: Provider) -> list[str]:
     """Delete a provider's key from all of nacre's places, and return those.
 
     Raises NotFoundError if there is none, ModelRefusedError for an unknown provider,
     UnavailableError, UnusableCredentialsError.
     """
-    provider = request.provider
     variables = variables_for(settings, provider)
     removed = []
     try:
@@ -686,13 +658,11 @@ def offers(home: Home) -> list[Offer]:
 
 
 @operation("models-test", takes_long=True)
-def test_model(home: Home, request: TryModelRequest) -> Trial:
-    """Ask a model one short question. Raises InvalidInputError, ModelUnavailableError, ModelRefusedError."""
-    return try_model(home, request.name)
-
-
-def try_model(home: Home, name: str = "") -> Trial:
-    """Ask a model one short question: by default that of ``models.default``.
+def try_model(
+    home: Home,
+    name: Annotated[str, Meta(description="provider:model; default: models.default.")] = "",
+) -> Trial:
+    """Ask a model one short question.
 
     Raises InvalidInputError without a model, ModelUnavailableError, ModelRefusedError, and
     UnusableAnswerError if it does not follow the schema.
@@ -1115,27 +1085,33 @@ def list_settings(settings: Settings) -> list[SettingView]:
 
 
 @operation("config-get")
-def get_setting(settings: Settings, request: SettingRequest) -> SettingView:
+def get_setting(settings: Settings, key: Key) -> SettingView:
     """Return one setting. Raises InvalidSettingsError."""
-    return _view(settings, request.key)
+    return _view(settings, key)
 
 
 @operation("config-set", writes=True, owners=True)
-def set_setting(settings: Settings, request: SetRequest) -> SettingView:
+def set_setting(
+    settings: Settings,
+    key: Key,
+    value: Annotated[
+        Any, Meta(description="Text, a number, true or false; lists and tables as in TOML.")
+    ],
+) -> SettingView:
     """Write one setting to the config file. Raises InvalidSettingsError, UnusableStoreError."""
-    write(settings, request.key, request.value)
-    return _view(load_settings(settings.home, settings.environ), request.key)
+    write(settings, key, value)
+    return _view(load_settings(settings.home, settings.environ), key)
 
 
 @operation("config-unset", writes=True, owners=True)
-def unset_setting(settings: Settings, request: SettingRequest) -> SettingView:
+def unset_setting(settings: Settings, key: Key) -> SettingView:
     """Remove one setting from the config file, so that its default applies.
 
     Raises InvalidSettingsError, UnusableStoreError.
     """
-    before = _before(settings, request.key)
-    unwrite_setting(settings.config, request.key)
-    return _view(_written_visible_settings(before), request.key)
+    before = _before(settings, key)
+    unwrite_setting(settings.config, key)
+    return _view(_written_visible_settings(before), key)
 
 
 def write(settings: Settings, key: str, value: Any) -> Any:

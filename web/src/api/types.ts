@@ -2283,9 +2283,22 @@ export interface AnalysisRequest {
   project?: string | null;
 }
 
+export interface AuthRemoveRequest {
+  provider: string;
+}
+
+export interface AuthSetRequest {
+  provider: string;
+  secret: string;
+}
+
 export interface BackupRequest {
   target: string;
   overwrite?: boolean;
+}
+
+export interface BackupVerifyRequest {
+  backup: string;
 }
 
 export interface BriefRequest {
@@ -2335,6 +2348,19 @@ export interface CodeRequest {
   limit?: number;
 }
 
+export interface ConfigGetRequest {
+  key: string;
+}
+
+export interface ConfigSetRequest {
+  key: string;
+  value: unknown;
+}
+
+export interface ConfigUnsetRequest {
+  key: string;
+}
+
 export interface ContextRequest {
   moment?: Moment;
   occasion?: Occasion;
@@ -2358,6 +2384,10 @@ export interface CreateSpaceRequest {
   space: string;
   kind?: SpaceKind;
   raising?: Raising;
+}
+
+export interface DbRebuildRequest {
+  vectors?: boolean;
 }
 
 export interface DeedFilter {
@@ -2387,6 +2417,11 @@ export interface DidQuery {
 
 export interface DiffRequest {
   reference?: string | null;
+}
+
+export interface DoctorDeepRequest {
+  everything?: boolean;
+  repair?: boolean;
 }
 
 export interface DoctorRequest {
@@ -2659,6 +2694,10 @@ export interface ModelRequest {
   name: string;
 }
 
+export interface ModelsTestRequest {
+  name?: string;
+}
+
 export type Moment = "prompt" | "start";
 
 export interface MoveRequest {
@@ -2731,15 +2770,6 @@ export interface ProposalRequest {
   related?: boolean;
 }
 
-export interface ProveRequest {
-  everything?: boolean;
-  repair?: boolean;
-}
-
-export interface ProviderRequest {
-  provider: string;
-}
-
 export interface PushedDocument {
   path: string;
   text: string | null;
@@ -2765,10 +2795,6 @@ export interface PushedTurn {
 
 export interface QueriesRequest {
   queries?: string | null;
-}
-
-export interface RebuildRequest {
-  vectors?: boolean;
 }
 
 export interface RecallQuery {
@@ -2990,20 +3016,6 @@ export interface SessionsRequest {
   offset?: number;
 }
 
-export interface SetKeyRequest {
-  provider: string;
-  secret: string;
-}
-
-export interface SetRequest {
-  key: string;
-  value: unknown;
-}
-
-export interface SettingRequest {
-  key: string;
-}
-
 export interface ShareRequest {
   reference: string;
   space: string;
@@ -3105,10 +3117,6 @@ export interface TraverseRequest {
   limit?: number;
 }
 
-export interface TryModelRequest {
-  name?: string;
-}
-
 export interface TurnQuery {
   text: string;
   filter?: Filter;
@@ -3171,10 +3179,6 @@ export interface ValidityInput {
   until?: string | null;
 }
 
-export interface VerifyRequest {
-  backup: string;
-}
-
 export interface WireRequest {
   wishes: Array<WiringWishInput>;
   uninstall?: boolean;
@@ -3217,14 +3221,14 @@ export interface NacreMemoriesSpacesLogRequest {
 export interface Operations {
   "db-stats": [Record<string, never>, Stats];
   "db-vacuum": [Record<string, never>, Vacuumed];
-  "overview": [Record<string, never>, Overview];
   "doctor": [DoctorRequest, Array<Check>];
-  "doctor-deep": [ProveRequest, Array<Check>];
+  "overview": [Record<string, never>, Overview];
+  "doctor-deep": [DoctorDeepRequest, Array<Check>];
   "traces": [TracesRequest, Array<Trace>];
   "trace": [TraceRequest, Trace];
-  "db-rebuild": [RebuildRequest, IngestReport];
+  "db-rebuild": [DbRebuildRequest, IngestReport];
   "db-reset": [Record<string, never>, string | null];
-  "backup-verify": [VerifyRequest, Array<Check>];
+  "backup-verify": [BackupVerifyRequest, Array<Check>];
   "status": [Record<string, never>, Status];
   "move": [MoveRequest, MoveReport];
   "remote-add": [AddRemoteRequest, Exchanged];
@@ -3357,19 +3361,19 @@ export interface Operations {
   "chores": [ChoresRequest, ChoresReport];
   "flush": [FlushRequest, FlushReport];
   "auth": [Record<string, never>, SigningIn];
-  "auth-set": [SetKeyRequest, string];
-  "auth-remove": [ProviderRequest, Array<string>];
+  "auth-set": [AuthSetRequest, string];
+  "auth-remove": [AuthRemoveRequest, Array<string>];
   "writer": [Record<string, never>, WriterStatus];
   "writer-set": [WriterRequest, WriterStatus];
   "writer-pause": [Record<string, never>, WriterStatus];
   "writer-resume": [Record<string, never>, WriterStatus];
   "writer-off": [Record<string, never>, WriterStatus];
   "models": [Record<string, never>, Array<Offer>];
-  "models-test": [TryModelRequest, NacreSetupModelsTrial];
+  "models-test": [ModelsTestRequest, NacreSetupModelsTrial];
   "config": [Record<string, never>, Array<SettingView>];
-  "config-get": [SettingRequest, SettingView];
-  "config-set": [SetRequest, SettingView];
-  "config-unset": [SettingRequest, SettingView];
+  "config-get": [ConfigGetRequest, SettingView];
+  "config-set": [ConfigSetRequest, SettingView];
+  "config-unset": [ConfigUnsetRequest, SettingView];
   "quickstart": [Record<string, never>, QuickstartResult];
   "gateway-end": [EndChatRequest, ChatSession];
   "gateway-pair": [PairRequest, Paired];

@@ -32,7 +32,7 @@ from nacre.home.home import Home
 from nacre.home.spending import name_for
 from nacre.operations import operation
 from nacre.settings import Settings
-from nacre.setup.models import SetRequest, set_setting
+from nacre.setup.models import set_setting
 from nacre.store.gateway import DATABASE, FOLDER, PROBLEM, GatewayStore
 from nacre.values.gateway import (
     Answer,
@@ -1056,7 +1056,7 @@ def _add_owner_identity(settings: Settings, pairing: Pairing) -> str:
         value = json.dumps(
             [*identities, identity], ensure_ascii=False
         )  # an id may contain characters that end a TOML string
-        set_setting(settings, SetRequest(key="owner.identities", value=value))
+        set_setting(settings, "owner.identities", value)
     return identity
 
 

@@ -36,7 +36,6 @@ from nacre.home.home import Home
 from nacre.learn.ingest import read_files
 from nacre.recall.recall import recall
 from nacre.settings import Settings
-from nacre.setup import requests
 from nacre.setup.chores import flush
 from nacre.store.gateway import FOLDER, TRANSCRIPTS_LOCK, GatewayStore, Kept, Line
 from nacre.values.context import ContextRequest, Moment, Part
@@ -412,9 +411,7 @@ def flush_memories(home: Home, session: ChatSession, transcript: Path) -> str:
     an empty string.
     """
     try:
-        flush(
-            home, requests.FlushRequest(session=f"{TOOL}:{session.id}", transcript=str(transcript))
-        )
+        flush(home, session=f"{TOOL}:{session.id}", transcript=str(transcript))
     except NacreError as error:
         return error.message
     return ""

@@ -9,7 +9,7 @@ from threading import Event, Thread
 
 import pytest
 
-from nacre.care.health import TracesRequest, list_traces
+from nacre.care.health import list_traces
 from nacre.errors import BudgetSpentError, ModelRefusedError, ModelUnavailableError, NacreError
 from nacre.home.home import Home, open_home
 from nacre.home.spending import show_costs
@@ -69,7 +69,7 @@ def test_the_model_of_the_chat_answers_and_is_counted(opens: Opens, respond: Res
     [spent] = report.tasks
     assert (spent.task, spent.calls, spent.failed) == ("chat", 1, 0)
     assert spent.cost == report.budgets[0].spent == round(answer.cost * 1_000_000)
-    [trace] = list_traces(home, TracesRequest(task=Task.CHAT))
+    [trace] = list_traces(home, task=Task.CHAT)
     assert (trace.model, trace.answer) == ("fake:m", SAID)
 
 
