@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+import generated
 
 from nacre.hosts.host import proven_versions
 from nacre.hosts.registry import ALL_HOSTS
@@ -77,7 +78,4 @@ def place(adapter: Adapter) -> str:
 
 
 if __name__ == "__main__":
-    if "--show" in sys.argv:
-        print(page(), end="")
-    else:
-        PAGE.write_text(page(), encoding="utf-8")
+    generated.write(PAGE, page())

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
+import generated
 import msgspec
 
 from nacre.base import json as json_values
@@ -182,7 +182,4 @@ SHAPES = dict(zip(KINDS, _FOUND, strict=True))
 
 
 if __name__ == "__main__":
-    if "--show" in sys.argv:
-        print(page(), end="")
-    else:
-        PAGE.write_text(page(), encoding="utf-8")
+    generated.write(PAGE, page())

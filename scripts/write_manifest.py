@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from pathlib import Path
+
+import generated
 
 from nacre.serve.catalogue import operations_in
 
 SOURCE = Path(__file__).parents[1] / "src" / "nacre"
-HEAD = '''"""The module of each operation, and its request if that is in another module. Written by scripts/write_manifest.py; do not edit it."""
+HEAD = '''"""The module of each operation, and its request if that is in another module.
+
+Written by scripts/write_manifest.py; do not edit it.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +30,4 @@ for path in sorted(SOURCE.rglob("*.py")):
         own = request.__module__.removeprefix("nacre.")
         place = f" {own}:{request.__name__}" if own != module else ""
         rows += f'    "{name}": "{module}{place}",\n'
-if "--show" in sys.argv:
-    print(HEAD + rows + "}")
-else:
-    (SOURCE / "serve" / "manifest.py").write_text(HEAD + rows + "}\n", encoding="utf-8")
+generated.write(SOURCE / "serve" / "manifest.py", HEAD + rows + "}\n")

@@ -14,7 +14,6 @@ def main() -> None:
     """Write all tools; the plugin selects some."""
     tools = described(offered(everything=True))
     PATH.write_text(json.dumps(tools, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    print(f"{len(tools)} tools: {PATH}")
 
 
 if __name__ == "__main__":

@@ -6,11 +6,11 @@ types; the one for requests is named ``…Input``.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import generated
 import msgspec
 
 from nacre.base.json import schema_hook
@@ -135,7 +135,4 @@ def _literal(value: object) -> str:
 
 
 if __name__ == "__main__":
-    if "--show" in sys.argv:
-        print(page(), end="")
-    else:
-        PATH.write_text(page(), encoding="utf-8")
+    generated.write(PATH, page())

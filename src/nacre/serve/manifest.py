@@ -1,4 +1,7 @@
-"""The module of each operation, and its request if that is in another module. Written by scripts/write_manifest.py; do not edit it."""
+"""The module of each operation, and its request if that is in another module.
+
+Written by scripts/write_manifest.py; do not edit it.
+"""
 
 from __future__ import annotations
 
