@@ -110,7 +110,7 @@ class Operation:
 
         Without a ``request``, the operation does not count as the owner's because of its fields.
         """
-        if not self.needs_home or not cast("Home", target).database.is_server:
+        if not self.needs_home or not cast("Home", target).database.server:
             return nullcontext()
         allowed: AbstractContextManager[None] = cast("Home", target).allowed(
             self.name, writes=self.writes, owners=self.is_owners(request)

@@ -18,10 +18,10 @@ from nacre.care.move import MoveReport, MoveRequest, move
 from nacre.errors import ConflictError, InvalidSettingsError, StoreBusyError
 from nacre.settings import load_settings, write_setting
 from nacre.store.maintenance import OF_ONE_ENGINE, TABLES
-from nacre.store.postgres import PostgresDatabase
 from nacre.store.schema import Database
 from nacre.store.sqlite import open_database
 from nacre.values.reports import OnProgress, Progress
+from nacre_server.postgres import PostgresDatabase
 from tests.catalogue.conftest import known_in, make_home
 from tests.cli.conftest import Nacre, said, write_transcript
 from tests.daemon.conftest import Serving

@@ -518,7 +518,7 @@ def _disk(home: Home) -> Check:
 
 
 def _integrity(home: Home) -> Check:
-    if home.database.is_server:
+    if home.database.server:
         return Check("database", OK, home.settings.where)
     errors = home.database_file.check()
     if errors:

@@ -898,7 +898,7 @@ def _state(home: Home) -> State:
 
 
 def _require_files(home: Home) -> None:
-    if home.database.is_server:
+    if home.database.server:
         raise ConflictError(
             "this memory is itself on a server", hint="move it here first: nacre data move --from"
         )

@@ -190,27 +190,25 @@ class Home(Stores):
     @cached_property
     def vault(self) -> Vault:
         """The vault, in files or in rows of a server."""
-        vault: Vault
-        if self.database.is_server:
-            documents = load("nacre.store.postgres:Documents")(self.database, self.clock)
-            vault = load("nacre.home.projects:ServerVault")(documents)
-        else:
-            vault = load("nacre.vault.files:Vault")(self.settings.vault)
+        if server := self.database.server:
+            return server.vault(self.clock)
+        vault: Vault = load("nacre.vault.files:Vault")(self.settings.vault)
         return vault
 
     @cached_property
     def memory_search(self) -> WordSearch:
         """Full-text search in memories."""
-        return self._word_search("memory_search")
+        return self._word_search("memories")
 
     @cached_property
     def turn_search(self) -> WordSearch:
         """Full-text search in turns."""
-        return self._word_search("turn_search")
+        return self._word_search("turns")
 
-    def _word_search(self, name: str) -> WordSearch:
-        module = "postgres_schema" if self.database.is_server else "search"
-        search: WordSearch = load(f"nacre.store.{module}:{name}")(self.database)
+    def _word_search(self, kind: str) -> WordSearch:
+        if server := self.database.server:
+            return server.search(kind)
+        search: WordSearch = load("nacre.store.search:word_search")(self.database, kind)
         return search
 
     @cached_property
@@ -231,7 +229,7 @@ class Home(Stores):
         spools of different spaces are not mixed.
         """
         origin = self.settings.values["storage.tenant"].origin
-        if not self.database.is_server or origin in ("default", str(self.settings.config)):
+        if not self.database.server or origin in ("default", str(self.settings.config)):
             return self.settings.home
         folder = self.settings.home / "spaces" / self.settings.text("storage.tenant")
         files.make_folder(folder)
@@ -254,9 +252,8 @@ class Home(Stores):
 
     def _lock(self, name: str) -> FileLock:
         """Return a lock between all processes that may write to the memory."""
-        if self.database.is_server:
-            lock: FileLock = load("nacre.store.postgres:ServerLock")(self.database, name)
-            return lock
+        if server := self.database.server:
+            return server.lock(name)
         return FileLock(self.settings.home / f"{name}.lock", observe=self.observe)
 
     def change(
@@ -418,14 +415,17 @@ def open_home(
     )
 
 
-def open_database(settings: Settings, observe: Observe | None = None) -> Database:
-    """Open the database of a home, creating or migrating it.
+def open_database(
+    settings: Settings, observe: Observe | None = None, unwritable: NacreError | None = None
+) -> Database:
+    """Open the database of a home, creating or migrating it. ``unwritable`` makes one on a server read-only.
 
-    Raises UnusableStoreError, StoreBusyError, SchemaTooNewError.
+    Raises UnusableStoreError, StoreBusyError, SchemaTooNewError, and UnavailableError without the server's engine.
     """
     if settings.server:
-        server: Database = load("nacre.store.postgres:PostgresDatabase")(
-            settings.server, settings.text("storage.tenant"), settings.text("storage.account")
+        address, names = settings.server, ("storage.tenant", "storage.account")
+        server: Database = load("nacre.base.plugins:load_engine")(address)(
+            address, *map(settings.text, names), unwritable
         )
         return server
     load("nacre.vault.files:Vault")(settings.vault).prepare()
@@ -543,7 +543,7 @@ def standing(home: Home) -> Standing:
 
 def require_server(home: Home) -> None:
     """Raise UnavailableError if the memory is in a file."""
-    if not home.database.is_server:
+    if not home.database.server:
         raise UnavailableError(
             "this memory is in a file, and one person's",
             hint="spaces, roles and keys are for a memory on a server: docs/server.md",

@@ -3,41 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from datetime import UTC, date, datetime
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from nacre.base import files
-from nacre.base.ids import bytes_hash
-from nacre.base.lazy import load
 from nacre.errors import (
-    EditConflictError,
     InvalidMemoryError,
     NacreError,
     NotAllowedError,
     UnavailableError,
     UnusableStoreError,
 )
-from nacre.home.home import Home, require_server, standing
+from nacre.home.home import Home, open_database, require_server, standing
 from nacre.hosts.files import blocks_of
-from nacre.store import postgres
 from nacre.values.codec import plain_fields
 from nacre.values.memory import Memory
 from nacre.values.session import Handoff
 from nacre.vault import documents
-from nacre.vault.files import (
-    FOLDERS,
-    LEDGER,
-    LISTING,
-    MAX_FILE_BYTES,
-    OWN_PAGES,
-    FileStat,
-    is_memory_name,
-    parts_of,
-)
 
 REFERENCE_CHARACTERS = 8
 """Characters of the end of a memory's id in a line."""
@@ -306,9 +292,7 @@ def open_space(home: Home, space: str, unwritable: NacreError | None = None) -> 
         .having("storage.account", account)
         .having("storage.spaces", [])
     )
-    database = load("nacre.store.postgres:PostgresDatabase")(
-        settings.server, space, account, unwritable
-    )
+    database = open_database(settings, unwritable=unwritable)
     other = replace(home, settings=settings, database=database, problems=[], earlier=None)
     try:
         if standing(other).kind is None:
@@ -366,198 +350,3 @@ class FurtherSpaces:
                 self._open.pop(name).database.close()
             return error
         return self._open[name]
-
-
-# -- The vault on a server -----------------------------------------------------
-#
-# The same documents, stored as rows that only nacre edits.
-
-
-_NANOSECONDS_PER_MS = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class _Snapshot:
-    """The state of the vault up to a version: all documents, memories by path, and project pages by folder."""
-
-    until: int = 0
-    documents: frozenset[str] = frozenset()
-    pages: Mapping[str, int] = field(default_factory=dict)
-    memories: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-
-    def and_then(self, changes: Sequence[postgres.Change]) -> _Snapshot:
-        """Return the state after some changes."""
-        until, documents = self.until, set(self.documents)
-        pages, memories = dict(self.pages), dict(self.memories)
-        for change in changes:
-            until = max(until, change.version)
-            documents.discard(change.path)
-            memories.pop(change.path, None)
-            parts = change.path.split("/")
-            is_page = len(parts) == 3 and parts[0] == "projects" and parts[2] == "project.md"
-            if is_page:
-                pages.pop(parts[1], None)
-            if change.present is None:
-                continue
-            documents.add(change.path)
-            if is_page:
-                pages[parts[1]] = change.present
-            elif _is_memory(change.path):
-                memories[change.path] = change.present, change.size
-        return _Snapshot(until, frozenset(documents), pages, memories)
-
-
-class ServerVault:
-    """The interface of :class:`~nacre.vault.files.Vault` over rows.
-
-    Its rules for paths apply, so that a vault can move to files.
-    """
-
-    root = PurePosixPath("vault")
-    """Prefix of displayed paths."""
-
-    def __init__(self, documents: postgres.Documents) -> None:
-        self._documents = documents
-        self._seen: tuple[object, _Snapshot] = None, _Snapshot()
-
-    def prepare(self) -> None:
-        """Do nothing."""
-
-    def pages(self) -> Mapping[str, int]:
-        """Return the folder of each project with a page, and the version of the page."""
-        return self._seen_now().pages
-
-    def scan(self) -> list[FileStat]:
-        """Return path, version and size of every memory, ordered by folder and name."""
-        stats = [_stat(head) for head in self._documents.heads() if _is_memory(head.path)]
-        return sorted(stats, key=lambda stat: (stat.path.split("/")[:-1], stat.path))
-
-    def paths(self) -> list[str]:
-        """Return the paths of all documents."""
-        return [head.path for head in self._documents.heads()]
-
-    def times(self) -> Mapping[str, tuple[int, int]]:
-        """Return version and size by path for everything that :meth:`scan` finds."""
-        return self._seen_now().memories
-
-    def read(self, path: str, *, whole: bool = False) -> bytes:
-        """Return a document's bytes, of any size if ``whole``.
-
-        Raises InvalidMemoryError, FileNotFoundError.
-        """
-        if path == LEDGER:
-            return self._documents.ledger()
-        data = self._documents.read(_checked_path(path))
-        if data is None:
-            raise FileNotFoundError(path)
-        if not whole and len(data) > MAX_FILE_BYTES:
-            raise InvalidMemoryError(
-                f"it is larger than {MAX_FILE_BYTES // 1_000_000} MB", hint="split the file"
-            )
-        return data
-
-    def exists(self, path: str) -> bool:
-        """Return True if there is a document at a path."""
-        return path == LEDGER or self._documents.head(path) is not None
-
-    def stat(self, path: str) -> FileStat:
-        """Return a document's version and size, or the ledger's last line number.
-
-        Raises FileNotFoundError.
-        """
-        if path == LEDGER:
-            return FileStat(LEDGER, self._documents.ledger_lines(), 0, 0)
-        head = self._documents.head(path)
-        if head is None:
-            raise FileNotFoundError(path)
-        return _stat(head)
-
-    def write_ahead(self, documents: Mapping[str, str]) -> None:
-        """Do nothing, because rows need no disk sync."""
-
-    def write(self, path: str, text: str, *, base: bytes | None) -> None:
-        """Write a document.
-
-        ``base`` is the hash of the version it was derived from, ``None`` for a new one.
-
-        Raises EditConflictError if the current version is neither ``base`` nor the new text.
-        """
-        self.write_bytes(path, text.encode("utf-8", errors="replace"), base=base)
-
-    def write_bytes(self, path: str, data: bytes, *, base: bytes | None) -> None:
-        """Write binary data like :meth:`write`."""
-        if path == LEDGER:
-            if base != bytes_hash(self._documents.ledger()):
-                raise EditConflictError(
-                    f"{LEDGER} was written to by someone else", hint="repeat the command"
-                )
-            self._documents.reword(data.removesuffix(b"\n").split(b"\n"))
-            return
-        current = self._documents.read(_checked_path(path))
-        if current == data:
-            return
-        if (bytes_hash(current) if current is not None else None) != base:
-            raise EditConflictError(
-                f"{path} was changed by someone else", hint="read it again, then repeat the edit"
-            )
-        self._documents.write(path, data)
-        self._keep_one(path)
-
-    def remove(self, path: str) -> None:
-        """Remove a document, if it exists."""
-        self._documents.remove(path)
-        self._keep_one(path)
-
-    def append(
-        self, path: str, lines: Sequence[str], known: tuple[int, bytes] = (0, b"")
-    ) -> tuple[int, bytes]:
-        """Append new lines to the ledger. Return its size and the known hash."""
-        if path != LEDGER:
-            raise InvalidMemoryError(f"lines are appended to {LEDGER} alone, not to {path!r}")
-        return self._documents.append(
-            line.encode("utf-8", errors="replace") for line in lines
-        ), known[1]
-
-    def sync_folders(self, paths: Iterable[str]) -> None:
-        """Do nothing, because committed rows are durable."""
-
-    def _keep_one(self, path: str) -> None:
-        """Delete former versions of a listing, which is derived from memories."""
-        if PurePosixPath(path).name == LISTING:
-            self._documents.keep_present(path)
-
-    def _seen_now(self) -> _Snapshot:
-        """Return the current state. Each recall calls this twice, so only new changes are read."""
-        # First, so that concurrent writes are read twice rather than missed.
-        state = self._documents.state()
-        known_state, seen = self._seen
-        if state is not None and state == known_state:
-            return seen
-        seen = seen.and_then(self._documents.changes(seen.until))
-        # A forgotten document has no version for its deletion.
-        if len(seen.documents) != self._documents.count():
-            seen = _Snapshot().and_then(
-                [
-                    postgres.Change(head.path, head.version, head.version, head.size)
-                    for head in self._documents.heads()
-                ]
-            )
-        if state is not None:  # not within a transaction, which may be rolled back
-            self._seen = state, seen
-        return seen
-
-
-def _is_memory(path: str) -> bool:
-    *above, name = path.split("/")
-    if not is_memory_name(name) or any(part.startswith(".") for part in above):
-        return False
-    return above[0] in FOLDERS if above else name not in OWN_PAGES
-
-
-def _stat(head: postgres.Head) -> FileStat:
-    return FileStat(head.path, head.version, head.size, head.written * _NANOSECONDS_PER_MS)
-
-
-def _checked_path(path: str) -> str:
-    parts_of(path)
-    return path

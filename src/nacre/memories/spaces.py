@@ -32,8 +32,8 @@ from nacre.values.memory import Bearer, Memory, Quota, Role, Scope, Source
 from nacre.values.recall import HitConfidence, Lane, LaneState, MemoryHit, RecallQuery, RecallResult
 
 if TYPE_CHECKING:
-    from nacre.store.postgres_schema import Registry
     from nacre.store.schema import Row
+    from nacre_server.registry import Registry
 
 FOLD_SECONDS = 30.0
 """Interval in seconds at which a process adds its counts to the shared ones.
@@ -316,7 +316,7 @@ class Managed:
 @contextmanager
 def registry_of(home: Home) -> Iterator[Registry]:
     """Open the registry of a home's server for the block."""
-    registry: Registry = load("nacre.store.postgres_schema:Registry")(home.settings.server)
+    registry: Registry = load("nacre_server.registry:Registry")(home.settings.server)
     try:
         yield registry
     finally:
@@ -559,7 +559,7 @@ def with_further_spaces(
     memory in several spaces is returned once, from the own space if possible. A space that cannot
     be read is reported as an unavailable lane.
     """
-    if not home.database.is_server or not home.settings.texts("storage.spaces"):
+    if not home.database.server or not home.settings.texts("storage.spaces"):
         return own
     space = home.settings.text("storage.tenant")
     hits, lanes = [replace(hit, space=space) for hit in own.hits], list(own.lanes)

@@ -83,7 +83,7 @@ from nacre.values.recall import RecallQuery
 
 if TYPE_CHECKING:
     from nacre.serve.web import Waiting
-    from nacre.store.postgres_schema import Registry
+    from nacre_server.registry import Registry
 
 _CHUNK = 65_536
 _CALLER_TIMEOUT_SECONDS = 5.0
@@ -424,7 +424,7 @@ class Spaces:
 
     def _connection(self) -> Registry:
         if self._registry is None:
-            self._registry = load("nacre.store.postgres_schema:Registry")(
+            self._registry = load("nacre_server.registry:Registry")(
                 self._settings.server, _REGISTRY_TIMEOUT_SECONDS
             )
         return self._registry

@@ -26,8 +26,14 @@ from nacre.values.session import Action, Flag, Speaker, StoredTurn, ToolCall, Tr
 
 if TYPE_CHECKING:
     import msgspec
+    import numpy as np
+    from numpy.typing import NDArray
 
+    from nacre.base.ids import Clock
+    from nacre.base.locks import FileLock
+    from nacre.store.search import Walk, WordSearch
     from nacre.values.memory import DeedFilter
+    from nacre.vault.files import Vault
 else:
     msgspec = Module("msgspec")
 
@@ -274,11 +280,12 @@ class Database(Protocol):
     methods also raise ``unwritable``.
     """
 
-    is_server: bool
-    """True for a server, which many machines may share; False for a local file."""
-
     unwritable: NacreError | None
     """Reason why the database is read-only."""
+
+    @property
+    def server(self) -> Server | None:
+        """The other parts of a memory on a server, which many machines may share; ``None`` for a local file."""
 
     def all(self, name: str, **parameters: Any) -> list[Row]:
         """Return all rows of a named query."""
@@ -358,6 +365,22 @@ class Database(Protocol):
 
     def close(self) -> None:
         """Close the connection, once."""
+
+
+class Server(Protocol):
+    """Parts of a memory that are on a server, and for which the core uses files or SQLite otherwise."""
+
+    def vault(self, clock: Clock) -> Vault:
+        """Return the vault."""
+
+    def lock(self, name: str) -> FileLock:
+        """Return a lock between all processes that may write to the memory."""
+
+    def search(self, table: str) -> WordSearch:
+        """Return the full-text search of ``memories`` or ``turns``."""
+
+    def nearest(self, bits: NDArray[np.uint64]) -> Walk:
+        """Return the passages in order of their distance from sign bits."""
 
 
 def fits_index(text: str) -> bool:
