@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from nacre.base.environment import install_hint
 from nacre.errors import UnavailableError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+    from nacre.store.schema import Engine
 
 T = TypeVar("T")
 
@@ -96,7 +98,7 @@ def broken_plugins(group: str, kind: Any = object) -> list[UnavailableError]:
     return [found for found in _load(group, kind).values() if isinstance(found, UnavailableError)]
 
 
-def load_engine(address: str) -> Any:
+def load_engine(address: str) -> Engine:
     """Return the class of databases at a server's address. Raises UnavailableError if its plugin is missing."""
     scheme = address.partition("://")[0]
     point = find_plugins(ENGINES).get(scheme)
@@ -104,4 +106,4 @@ def load_engine(address: str) -> Any:
         raise UnavailableError(
             f"a memory at {scheme}:// needs nacre-server", hint=install_hint("server")
         )
-    return load_plugin(point, type)
+    return cast("Engine", load_plugin(point, type))

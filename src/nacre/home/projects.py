@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import fields, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -13,12 +13,9 @@ from typing import Any
 from nacre.base import files
 from nacre.errors import (
     InvalidMemoryError,
-    NacreError,
-    NotAllowedError,
-    UnavailableError,
     UnusableStoreError,
 )
-from nacre.home.home import Home, open_database, require_server, standing
+from nacre.home.home import Home
 from nacre.hosts.files import blocks_of
 from nacre.values.codec import plain_fields
 from nacre.values.memory import Memory
@@ -274,79 +271,3 @@ def _read(path: Path) -> Handoff:
     return Handoff(
         **values | {"id": name, "project": project, "content": content.strip(), "given": recipient}
     )
-
-
-# -- Other spaces of the server ------------------------------------------------
-
-
-def open_space(home: Home, space: str, unwritable: NacreError | None = None) -> Home:
-    """Open another space of the server for the same account, sharing the models.
-
-    ``unwritable`` is the error for writes, if it is read-only. Raises NotAllowedError if the account is
-    not a member.
-    """
-    require_server(home)
-    account = home.settings.text("storage.account") or home.settings.text("storage.tenant")
-    settings = (
-        home.settings.having("storage.tenant", space)
-        .having("storage.account", account)
-        .having("storage.spaces", [])
-    )
-    database = open_database(settings, unwritable=unwritable)
-    other = replace(home, settings=settings, database=database, problems=[], earlier=None)
-    try:
-        if standing(other).kind is None:
-            raise NotAllowedError(
-                f"{space} is nobody's space", hint="nacre server spaces shows yours"
-            )
-    except BaseException:
-        other.database.close()
-        raise
-    return other
-
-
-@contextmanager
-def opened_space(home: Home, space: str) -> Iterator[Home]:
-    """Open another space for the block."""
-    other = open_space(home, space)
-    try:
-        yield other
-    finally:
-        other.database.close()
-
-
-class FurtherSpaces:
-    """The additional spaces that recall reads, opened on first use and never written."""
-
-    def __init__(self, home: Home) -> None:
-        self._home = home
-        self._open: dict[str, Home] = {}
-
-    def homes(self) -> Mapping[str, Home | NacreError]:
-        """Return the spaces by name, or the error for an unreadable one."""
-        tenant, names = (
-            self._home.settings.text("storage.tenant"),
-            self._home.settings.texts("storage.spaces"),
-        )
-        return {name: self._read(name) for name in dict.fromkeys(names) if name != tenant}
-
-    def close(self) -> None:
-        """Close the open spaces."""
-        for home in self._open.values():
-            home.database.close()
-        self._open.clear()
-
-    def _read(self, name: str) -> Home | NacreError:
-        try:
-            if name in self._open:
-                standing(self._open[name])  # the account may have been removed since
-            else:
-                unwritable = UnavailableError(
-                    f"{name} is read beside another space, and not written"
-                )
-                self._open[name] = open_space(self._home, name, unwritable)
-        except NacreError as error:
-            if name in self._open:
-                self._open.pop(name).database.close()
-            return error
-        return self._open[name]

@@ -32,13 +32,13 @@ from nacre.home.home import Home
 from nacre.serve.browsers import Browsers
 from nacre.serve.events import Bus, Live
 from nacre.serve.homes import Answering, Homes
-from nacre.serve.server import Spaces
 from nacre.serve.server_web import Door, Site, Web
 from nacre.serve.web import Run, Waiting
 from nacre.settings import Settings
 from nacre.values.memory import NO_QUOTA, Actor, Quota
 from nacre.values.reports import OnProgress, Progress
 from nacre_server.connection import connect, migrate, state, translated_errors
+from nacre_server.keys import Spaces
 from nacre_server.postgres import Distributed, distribute
 from nacre_server.queue import prepare_queue
 from nacre_server.registry import Registry

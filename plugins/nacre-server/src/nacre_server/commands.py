@@ -11,10 +11,10 @@ from nacre.base.ids import utc_now
 from nacre.cli.command import TEXT, DefaultGroup, Group, Paper, Run, bold, command, dim
 from nacre.cli.operations import perform
 from nacre.cli.options import argument, day, minute, option, options, short_id
-from nacre.memories import spaces as memories_spaces
+from nacre_server import spaces as memories_spaces
 
 if TYPE_CHECKING:
-    from nacre.memories.spaces import Key, Member, NewKey, Note, Shared, Space
+    from nacre_server.spaces import Key, Member, NewKey, Note, Shared, Space
 
 server = Group(
     "server",

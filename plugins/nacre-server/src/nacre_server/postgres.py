@@ -16,6 +16,7 @@ import psycopg
 from psycopg import sql
 from psycopg.pq import TransactionStatus
 
+from nacre.base.lazy import Module
 from nacre.base.locks import PATIENCE_SECONDS, FileLock
 from nacre.base.sql import statements
 from nacre.errors import InvalidInputError, NacreError, NotAllowedError, UnusableStoreError
@@ -44,7 +45,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nacre.base.ids import Clock
+    from nacre.home.home import Home
+    from nacre.settings import Settings
+    from nacre.values.recall import RecallQuery, RecallResult
     from nacre.vault.files import Vault
+    from nacre_server import keys, spaces
+    from nacre_server.keys import Spaces
+else:
+    keys, spaces = Module("nacre_server.keys"), Module("nacre_server.spaces")
 
 SHARDS = 32
 """Initial number of shards of tenants' rows, which is the maximum number of nodes."""
@@ -219,6 +227,7 @@ class PostgresDatabase:
         self.unwritable = unwritable
         self._url = url
         self._patience = patience
+        self.further_homes: dict[str, Home] = {}
         self._depth = 0
         self._since = 0.0
         self._is_open = False  # in a block
@@ -295,7 +304,24 @@ class PostgresDatabase:
     def nearest(self, bits: NDArray[np.uint64]) -> ServerWalk:
         return ServerWalk(self, bits)
 
+    def allowed(
+        self, home: Home, operation: str, *, writes: bool, owners: bool
+    ) -> contextlib.AbstractContextManager[None]:
+        return spaces.allowed(home, operation, writes=writes, owners=owners)
+
+    def with_further_spaces(
+        self, home: Home, query: RecallQuery, own: RecallResult, ask: spaces.Ask
+    ) -> RecallResult:
+        return spaces.with_further_spaces(self.further_homes, home, query, own, ask)
+
+    @staticmethod
+    def key_spaces(settings: Settings) -> Spaces:
+        """Return the spaces that keys open."""
+        return keys.Spaces(settings)
+
     def close(self) -> None:
+        for home in self.further_homes.values():
+            home.database.close()
         self._is_final = True
         self._connection.close()
 
