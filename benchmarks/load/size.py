@@ -17,9 +17,9 @@ from nacre.home.home import Home, open_home
 from nacre.learn.ingest import IngestOptions, ingest
 from nacre.recall.recall import recall
 from nacre.settings import Settings, load_settings
-from nacre.store.postgres_connection import connect
 from nacre.values.recall import Mode, RecallQuery
 from nacre.values.reports import OnProgress, Progress
+from nacre_server.connection import connect
 
 _QUESTIONS = 100
 _WARMING = 10
@@ -146,7 +146,7 @@ def _sizes(least: int, most: int) -> Iterator[int]:
 
 def _settle(context: Home) -> None:
     """Checkpoint the file's log, or update the server's statistics."""
-    if context.database.is_server:
+    if context.database.server:
         with connect(context.settings.server) as server:
             server.execute("VACUUM ANALYZE")
     else:
@@ -181,7 +181,7 @@ def _size(
 
 def _bytes(context: Home) -> tuple[int, int]:
     """Return the sizes of full text and vectors on disk; on a server, of all tenants."""
-    if context.database.is_server:
+    if context.database.server:
         query = "SELECT CAST(pg_total_relation_size(CAST(? AS regclass)) AS bigint)"
         text, vectors = (
             sum(

@@ -116,12 +116,11 @@ class Operation:
 
         Without a ``request``, the operation does not count as the owner's because of its fields.
         """
-        if not self.needs_home or not cast("Home", target).database.is_server:
+        home = cast("Home", target)
+        server = home.database.server if self.needs_home else None
+        if server is None:
             return nullcontext()
-        allowed: AbstractContextManager[None] = cast("Home", target).allowed(
-            self.name, writes=self.writes, owners=self.is_owners(request)
-        )
-        return allowed
+        return server.allowed(home, self.name, writes=self.writes, owners=self.is_owners(request))
 
     def is_owners(self, request: Any) -> bool:
         """Return True if only the owner may make this request."""

@@ -9,7 +9,7 @@ from typing import Any
 from click.testing import CliRunner
 
 from benchmarks.__main__ import benchmarks
-from nacre.store.postgres_connection import connect
+from nacre_server.connection import connect
 
 
 def figures(server: str, data: Path, *more: str) -> dict[str, Any]:

@@ -10,10 +10,10 @@ import pytest
 
 from nacre.api import open_memory
 from nacre.base.link import environment_of
+from nacre.base.plugins import OPERATIONS, find_plugins
 from nacre.errors import NacreError, UnavailableError
 from nacre.hosts.ways import own_programs
 from nacre.serve.catalogue import CATALOGUE
-from nacre.serve.manifest import PLACES
 from nacre.settings import load_settings
 from tests.catalogue.conftest import known_in, make_home
 from tests.catalogue.samples import SAMPLES
@@ -28,7 +28,9 @@ FOR_FILES = {
 """What is refused on a server, and a part of the reason."""
 
 FOR_SERVERS = {
-    name for name, place in PLACES.items() if place.startswith(("memories.spaces", "care.remote"))
+    name
+    for name, point in find_plugins(OPERATIONS).items()
+    if point.module in ("nacre_server.spaces", "nacre_server.remote")
 }
 """What is refused in files, or elsewise; tests/spaces and tests/remote tell how it is on a server."""
 

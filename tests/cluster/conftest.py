@@ -15,10 +15,10 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from nacre.cluster.cluster import Api as RunningApi
-from nacre.cluster.cluster import Continued, Observer, Watch
 from nacre.serve.server_web import Door
 from nacre.settings import load_settings
+from nacre_server.cluster import Api as RunningApi
+from nacre_server.cluster import Continued, Observer, Watch
 from tests.cli.conftest import command, environment, nacre, process  # noqa: F401 - fixtures
 from tests.processes import Processes
 from tests.spaces.conftest import Server, server, team  # noqa: F401 - fixtures

@@ -12,7 +12,7 @@ import httpx2 as httpx
 import psycopg
 import pytest
 
-from nacre.store.postgres_connection import connect
+from nacre_server.connection import connect
 from tests.cluster.conftest import PATIENCE_SECONDS, Api, Balancer, key_of
 from tests.spaces.conftest import Server
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nacre.store.postgres_connection import migrations
+from nacre_server.connection import migrations
 from tests.cli.conftest import Nacre, nacre  # noqa: F401 - the fixture
 from tests.spaces.conftest import Server, server  # noqa: F401 - fixtures
 

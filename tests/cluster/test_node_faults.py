@@ -11,8 +11,8 @@ from threading import Event
 import pytest
 
 from nacre.api import open_memory
-from nacre.cluster.queue import MOST_TRIES
-from nacre.store.postgres_connection import connect
+from nacre_server.connection import connect
+from nacre_server.queue import MOST_TRIES
 from tests.cli.conftest import Nacre
 from tests.cluster.conftest import Api, Balancer
 from tests.cluster.test_worker import Worker

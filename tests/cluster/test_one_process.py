@@ -11,14 +11,14 @@ import httpx2 as httpx
 import pytest
 from prometheus_client import generate_latest
 
-from nacre.cluster.cluster import (
+from nacre.errors import NotFoundError
+from nacre.settings import load_settings
+from nacre_server.cluster import (
     Metrics,
     Telemetry,
     Watch,
 )
-from nacre.cluster.worker import Worker, WorkerOptions
-from nacre.errors import NotFoundError
-from nacre.settings import load_settings
+from nacre_server.worker import Worker, WorkerOptions
 from tests.cli.conftest import Nacre
 from tests.cluster.collector import collecting
 from tests.cluster.conftest import key_of, serving_here

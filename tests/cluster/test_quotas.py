@@ -10,9 +10,9 @@ import pytest
 
 from nacre.errors import UnusableStoreError
 from nacre.home.spending import budgets
-from nacre.serve.server import MOST_SPACES, Spaces
 from nacre.settings import load_settings
 from nacre.values.memory import Bearer, Role
+from nacre_server.keys import MOST_SPACES, Spaces
 from tests.cli.conftest import Nacre
 from tests.cluster.conftest import Api, key_of
 from tests.spaces.conftest import Server

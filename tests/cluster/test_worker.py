@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from nacre.cluster.queue import MOST_TRIES, deferred, queue_of
 from nacre.errors import MissingStoreError
+from nacre_server.queue import MOST_TRIES, deferred, queue_of
 from tests.cli.conftest import Nacre, command, environment
 from tests.processes import Processes
 from tests.spaces.conftest import Server

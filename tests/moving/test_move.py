@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from nacre.api import open_memory
-from nacre.care.move import MoveReport, MoveRequest, move
 from nacre.errors import ConflictError, InvalidSettingsError, StoreBusyError
 from nacre.settings import load_settings, write_setting
 from nacre.store.maintenance import OF_ONE_ENGINE, TABLES
-from nacre.store.postgres import PostgresDatabase
 from nacre.store.schema import Database
 from nacre.store.sqlite import open_database
 from nacre.values.reports import OnProgress, Progress
+from nacre_server.move import MoveReport, MoveRequest, move
+from nacre_server.postgres import PostgresDatabase
 from tests.catalogue.conftest import known_in, make_home
 from tests.cli.conftest import Nacre, said, write_transcript
 from tests.daemon.conftest import Serving
@@ -233,8 +233,8 @@ def test_a_move_that_was_killed_goes_on_with_the_same_command(
 ) -> None:
     program = f"""
 import os, signal
-from nacre.care.move import move
-from nacre.care.move import MoveRequest
+from nacre_server.move import move
+from nacre_server.move import MoveRequest
 from nacre.settings import load_settings
 left = [{point}]
 

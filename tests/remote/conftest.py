@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from nacre.api import open_memory
 from nacre.cli.root import cli
-from nacre.store.postgres_connection import connect
+from nacre_server.connection import connect
 from tests.cli.conftest import Outcome, dialog_process, said, write_transcript  # noqa: F401 - a fixture
 from tests.daemon.conftest import Serving, serving  # noqa: F401 - the fixture
 from tests.processes import Processes

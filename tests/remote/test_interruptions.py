@@ -23,7 +23,7 @@ Machines = Callable[..., Machine]
 SESSION = "7f3a1c2d-0000-4000-8000-00000000000a"
 KILLED_AT = """
 import os, signal, sys
-from nacre.care import remote as connection
+from nacre_server import remote as connection
 asked, kill_at = 0, int(sys.argv.pop(1))
 ask = connection.Connection.ask
 

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from nacre.api import MemoryHome, open_memory
-from nacre.store.postgres_connection import connect
+from nacre_server.connection import connect
 
 _databases = count(1)
 

@@ -8,9 +8,9 @@ import psycopg
 import pytest
 from psycopg import errors, sql
 
-from nacre.memories.spaces import bearer_of
-from nacre.store.postgres_schema import Registry
 from nacre.values.memory import Bearer, Role
+from nacre_server.registry import Registry
+from nacre_server.spaces import bearer_of
 from tests.spaces.conftest import Server
 from tests.storage.filled import acting_as
 

@@ -11,8 +11,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from nacre.store.postgres import distribute
-from nacre.store.postgres_connection import connect, migrate
+from nacre_server.connection import connect, migrate
+from nacre_server.postgres import distribute
 from tests.storage.server import folder, user_of_servers
 
 SERVER = os.environ.get("CITUS_SERVER", "")

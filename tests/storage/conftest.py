@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from nacre.store.postgres import PostgresDatabase
 from nacre.store.schema import Database
 from nacre.store.sqlite import FileDatabase, open_database
+from nacre_server.postgres import PostgresDatabase
 
 Both = tuple[FileDatabase, PostgresDatabase]
 Open = Callable[[str], Database]

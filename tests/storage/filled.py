@@ -14,7 +14,7 @@ import psycopg
 from psycopg import sql
 
 from nacre.base.sql import statements
-from nacre.store.postgres_connection import query, writes
+from nacre_server.connection import query, writes
 
 Server = psycopg.Connection[Any]
 
@@ -161,9 +161,7 @@ def _insert(server: Server, table: str, row: dict[str, Any]) -> None:
 def meeting(server: Server, tenant: str, other: str) -> list[Statement]:
     """Every named statement that the server knows, with values for which it meets a tenant's rows, if some are found:
     it answers otherwise than to another, who has none."""
-    texts = statements("nacre.store", "sql/queries") | statements(
-        "nacre.store", "sql/postgres_queries"
-    )
+    texts = statements("nacre.store", "sql/queries") | statements("nacre_server", "sql/queries")
     chance = random.Random(24)  # noqa: S311 - values for tests
     found = []
     for name, text in sorted(texts.items()):

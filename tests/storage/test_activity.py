@@ -10,12 +10,12 @@ import pytest
 
 from nacre.store.journal import Spending, Traces
 from nacre.store.memories import Memories, UsageLog
-from nacre.store.postgres_connection import local_zone
 from nacre.store.schema import Database
 from nacre.store.sessions import Activity, Period
 from nacre.values.memory import Confirmation, Kind, Source
 from nacre.values.models import AskedQuestion, Call, Tokens
 from nacre.values.session import SessionKind, Speaker, Turn
+from nacre_server.connection import local_zone
 from tests.storage.made import DAY, NOON, an_id, memory, put, retired, said, turn
 
 

@@ -16,11 +16,11 @@ import pytest
 from nacre.api import open_memory
 from nacre.base.sql import statements
 from nacre.errors import NotAllowedError
-from nacre.store.postgres import PostgresDatabase, distribute
-from nacre.store.postgres_connection import connect, migrate, query
-from nacre.store.postgres_schema import ServerSearch
 from nacre.store.schema import Indexed, turn_clause
 from nacre.values.recall import Filter
+from nacre_server.connection import connect, migrate, query
+from nacre_server.postgres import PostgresDatabase, distribute
+from nacre_server.search import ServerSearch
 from tests.cli.conftest import Nacre, nacre  # noqa: F401 - the fixture
 from tests.storage import cluster
 from tests.storage.cluster import Cluster
@@ -77,9 +77,7 @@ def test_every_table_of_tenants_is_distributed_beside_the_others(many: Cluster) 
 def test_each_statement_asks_one_node_for_one_tenant(
     many: Cluster, two: psycopg.Connection[Any]
 ) -> None:
-    texts = statements("nacre.store", "sql/queries") | statements(
-        "nacre.store", "sql/postgres_queries"
-    )
+    texts = statements("nacre.store", "sql/queries") | statements("nacre_server", "sql/queries")
     asked = {}
     with opened(many, "one") as database:
         for name in texts:

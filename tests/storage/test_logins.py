@@ -14,8 +14,8 @@ import psycopg
 import pytest
 
 from nacre.errors import NacreError, SchemaTooNewError, UnusableStoreError
-from nacre.store.postgres import PostgresDatabase
-from nacre.store.postgres_connection import connect
+from nacre_server.connection import connect
+from nacre_server.postgres import PostgresDatabase
 from tests.storage.server import running
 
 _PASSWORD = "hunter2"

@@ -10,9 +10,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from nacre.store import postgres_connection, sqlite
+from nacre.store import sqlite
 from nacre.store.memories import Known, Links, Memories, News
-from nacre.store.postgres import PostgresDatabase
 from nacre.store.review import Comparisons
 from nacre.store.rows import memory_rows
 from nacre.store.schema import Database
@@ -31,6 +30,8 @@ from nacre.values.memory import (
     Validity,
 )
 from nacre.values.session import Speaker, Trust
+from nacre_server import connection
+from nacre_server.postgres import PostgresDatabase
 from tests.storage.made import DAY, NOON, an_id, memory, numbers, put, retired
 
 _FULL = memory(
@@ -392,7 +393,7 @@ def test_a_column_that_a_later_version_adds_is_written_and_read(
         admin.execute("CREATE DATABASE coloured")
     url = server_url.replace("/postgres?", "/coloured?")
     monkeypatch.setattr("nacre.store.rows.Memory", Coloured)
-    caches = (memory_rows, sqlite.query, postgres_connection.query)
+    caches = (memory_rows, sqlite.query, connection.query)
     for cached in caches:
         cached.cache_clear()
     try:

@@ -13,10 +13,11 @@ import psycopg
 import pytest
 
 import nacre
+import nacre_server
 from nacre.errors import SchemaTooNewError
-from nacre.store.postgres import PostgresDatabase
-from nacre.store.postgres_connection import connect, migrations
 from nacre.store.sqlite import FileDatabase, newest
+from nacre_server.connection import connect, migrations
+from nacre_server.postgres import PostgresDatabase
 from tests.storage.server import running
 
 PRESENT = Path(nacre.__file__).parents[1]
@@ -34,19 +35,20 @@ with nacre.open_memory() as memory:
 @pytest.fixture
 def newer(tmp_path: Path) -> Path:
     """A nacre that can be given a migration more."""
-    made = tmp_path / "newer" / "nacre"
-    shutil.copytree(
-        PRESENT / "nacre", made, copy_function=os.symlink, ignore=shutil.ignore_patterns("*.pyc")
-    )
+    ignored = shutil.ignore_patterns("*.pyc")
+    for package in (nacre, nacre_server):
+        (present,) = map(Path, package.__path__)
+        made = tmp_path / "newer" / present.name
+        shutil.copytree(present, made, copy_function=os.symlink, ignore=ignored)
     return made.parent
 
 
 def _give(source: Path, sql: str) -> None:
     """Give a nacre the migration 9000, beside which the present programs still work with a server."""
-    place = source / "nacre/store/sql"
-    (place / "migrations/9000_later.sql").write_text(sql.format(schema=""))
+    file = source / "nacre/store/sql/migrations/9000_later.sql"
+    file.write_text(sql.format(schema=""))
     told = f"-- needs {max(migrations())}\n{sql.format(schema='nacre_rows.')}\n"
-    (place / "postgres/9000_later.sql").write_text(told)
+    (source / "nacre_server/sql/migrations/9000_later.sql").write_text(told)
 
 
 def _program(source: Path, home: Path, url: str = "") -> subprocess.Popen[str]:

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nacre.store.postgres import PostgresDatabase
-from nacre.store.postgres_connection import connect
-from nacre.store.postgres_schema import ServerSearch
 from nacre.store.schema import Indexed, Words, turn_clause
 from nacre.store.search import Vectors
 from nacre.store.sessions import Sessions
 from nacre.values.recall import Filter
 from nacre.values.session import Session
+from nacre_server.connection import connect
+from nacre_server.postgres import PostgresDatabase
+from nacre_server.search import ServerSearch
 from tests.storage.made import turn
 
 _ROWS, _FEW = 2000, 100

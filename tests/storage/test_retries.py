@@ -16,9 +16,9 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
 from nacre.errors import StoreBusyError, UnusableStoreError
-from nacre.store.postgres import PostgresDatabase
-from nacre.store.postgres_connection import TIMES, repeated
 from nacre.store.schema import Database
+from nacre_server.connection import TIMES, repeated
+from nacre_server.postgres import PostgresDatabase
 from tests.storage.conftest import Open
 
 

@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nacre.store.memories import EdgeFilter, Links, Memories, UsageLog
-from nacre.store.postgres import PostgresDatabase
 from nacre.store.review import Comparisons, Reviews
 from nacre.store.schema import Database
 from nacre.store.search import Selection
@@ -23,6 +22,7 @@ from nacre.values.memory import Expiry, Kind, Link, Memory, Scope, SessionFilter
 from nacre.values.recall import Filter
 from nacre.values.review import Reason
 from nacre.values.session import Speaker, Trust
+from nacre_server.postgres import PostgresDatabase
 from tests.storage.made import DAY, NOON, an_id, memory, numbers, put, retired, said, turn
 
 _TODAY = NOON.date()

@@ -20,10 +20,10 @@ import psycopg
 import pytest
 
 from nacre.errors import NacreError, StoreBusyError, UnavailableError, UnusableStoreError
-from nacre.store.postgres import PostgresDatabase, ServerLock
-from nacre.store.postgres_connection import connect
 from nacre.store.schema import Database
 from nacre.store.sessions import Changes
+from nacre_server.connection import connect
+from nacre_server.postgres import PostgresDatabase, ServerLock
 from tests.storage.conftest import Open
 from tests.storage.server import kill, running, standing_still, start
 

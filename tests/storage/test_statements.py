@@ -10,9 +10,9 @@ import pytest
 import nacre.store
 from nacre.base.sql import statements
 from nacre.errors import UnusableStoreError
-from nacre.store.postgres_connection import statement, translated
 from nacre.store.schema import Database
 from nacre.store.sqlite import about_other
+from nacre_server.connection import statement, translated
 from tests.storage import cluster
 from tests.storage.conftest import Open
 
@@ -63,7 +63,7 @@ def _in_file(name: str) -> set[str]:
 def test_a_server_understands_all_statements_but_those_of_a_file(server: Database) -> None:
     named = {
         *statements("nacre.store", "sql/queries"),
-        *statements("nacre.store", "sql/postgres_queries"),
+        *statements("nacre_server", "sql/queries"),
     }
     every = {*named, *map(about_other, named)}.difference(MADE)
     misunderstood = {name for name in every if not _is_understood(server, name)}
@@ -73,6 +73,6 @@ def test_a_server_understands_all_statements_but_those_of_a_file(server: Databas
         )  # a kind of NULL, as here, leads Citus to no shard; nothing asks for it
     expected = {*OF_FULL_TEXT.split(), *OF_THE_FILE.split()}.union(*map(_in_file, ON_A_FILE))
     assert misunderstood - expected == set(), (
-        "write it so that a server understands it, or in sql/postgres_queries"
+        "write it so that a server understands it, or in sql/queries of nacre_server"
     )
     assert expected - misunderstood == set(), "these are no statements of a file alone"

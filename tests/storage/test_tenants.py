@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from psycopg import errors, sql
 
 from nacre.errors import InvalidInputError, UnusableStoreError
-from nacre.store.postgres import PostgresDatabase
-from nacre.store.postgres_connection import connect
+from nacre_server.connection import connect
+from nacre_server.postgres import PostgresDatabase
 from tests.storage.conftest import Open
 from tests.storage.filled import (
     Server,

@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 
 from nacre.base.ids import bytes_hash
-from nacre.home.projects import ServerVault
-from nacre.store.postgres import Documents
 from nacre.store.schema import Database
+from nacre_server.vault import Documents, ServerVault
 from tests.storage.conftest import Open
 from tests.storage.made import NOON
 

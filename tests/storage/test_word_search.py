@@ -10,15 +10,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from nacre.store.memories import Memories
-from nacre.store.postgres import PostgresDatabase
-from nacre.store.postgres_schema import ServerSearch
-from nacre.store.schema import Database, Indexed, memory_clause, turn_clause
-from nacre.store.search import Match, WordSearch, memory_search, turn_search
+from nacre.store.schema import Database, memory_clause, turn_clause
+from nacre.store.search import Match, WordSearch, word_search
 from nacre.store.sessions import Sessions
 from nacre.store.sqlite import FileDatabase, open_database
 from nacre.values.memory import Kind, Memory
 from nacre.values.recall import Filter
 from nacre.values.session import Session, Speaker, Turn
+from nacre_server.postgres import PostgresDatabase
 from tests.storage.conftest import Both
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -35,18 +34,19 @@ QUESTIONS = (
 )
 
 
-def memories_of(database: Database) -> WordSearch:
+def search_of(database: Database, table: str) -> WordSearch:
     if isinstance(database, FileDatabase):
-        return memory_search(database)
-    assert isinstance(database, PostgresDatabase)
-    return ServerSearch(database, Indexed.MEMORIES)
+        return word_search(database, table)
+    assert database.server
+    return database.server.search(table)
+
+
+def memories_of(database: Database) -> WordSearch:
+    return search_of(database, "memories")
 
 
 def turns_of(database: Database) -> WordSearch:
-    if isinstance(database, FileDatabase):
-        return turn_search(database)
-    assert isinstance(database, PostgresDatabase)
-    return ServerSearch(database, Indexed.TURNS)
+    return search_of(database, "turns")
 
 
 def fill(database: Database, *, seed: int = 7) -> None:

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from nacre.base.environment import install_hint
 from nacre.errors import UnavailableError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+    from nacre.store.schema import Engine
 
 T = TypeVar("T")
 
@@ -23,7 +26,8 @@ DAEMON = "nacre.daemon"
 CHECKS = "nacre.checks"
 TOOLS = "nacre.tools"
 STALE = "nacre.stale"
-GROUPS = (COMMANDS, OPERATIONS, RESOURCES, DAEMON, CHECKS, TOOLS, STALE)
+ENGINES = "nacre.engines"
+GROUPS = (COMMANDS, OPERATIONS, RESOURCES, DAEMON, CHECKS, TOOLS, STALE, ENGINES)
 
 
 @cache
@@ -92,3 +96,14 @@ def load_usable_plugins(group: str, kind: Any = object) -> Mapping[str, Any]:
 def broken_plugins(group: str, kind: Any = object) -> list[UnavailableError]:
     """Return the errors of a group's broken plugins."""
     return [found for found in _load(group, kind).values() if isinstance(found, UnavailableError)]
+
+
+def load_engine(address: str) -> Engine:
+    """Return the class of databases at a server's address. Raises UnavailableError if its plugin is missing."""
+    scheme = address.partition("://")[0]
+    point = find_plugins(ENGINES).get(scheme)
+    if point is None:
+        raise UnavailableError(
+            f"a memory at {scheme}:// needs nacre-server", hint=install_hint("server")
+        )
+    return cast("Engine", load_plugin(point, type))

@@ -95,7 +95,7 @@ def stats(home: Home) -> Stats:
         ToolStats(tool, sessions, turns or 0, from_ms(first), from_ms(last))
         for tool, sessions, turns, first, last in home.sessions.counts()
     )
-    files = () if home.database.is_server else _files(home.settings.database)
+    files = () if home.database.server else _files(home.settings.database)
     size = sum(file.stat().st_size for file in files if file.exists())
     return Stats(
         memories=home.memories.counts(),

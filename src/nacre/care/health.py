@@ -28,7 +28,6 @@ from nacre.base.text import count, shorten
 from nacre.base.times import day_interval, shown_day, shown_minute
 from nacre.care import autostart, database
 from nacre.care import proofs as prove
-from nacre.care import remote as care_remote
 from nacre.context import hooks
 from nacre.data import history
 from nacre.data import sync as data_sync
@@ -168,24 +167,6 @@ def sync(home: Home) -> Iterator[Check]:
         )
     elif last:
         yield Check("sync", OK, f"last {last.succeeded}")
-
-
-def remote(home: Home) -> Iterator[Check]:
-    """Report the outcome of the last exchange with the server."""
-    if not home.settings.text("remote.url"):
-        return
-    state = care_remote.read_state(home.settings)
-    if state.failing_since:
-        yield Check(
-            "remote",
-            WARNING,
-            f"out of sync since {state.failing_since}: {state.message}",
-            state.hint or None,
-        )
-    elif state.succeeded:
-        yield Check("remote", OK, f"{state.url}, space {state.space}, last {state.succeeded}")
-    else:
-        yield Check("remote", WARNING, f"{state.url}: no sync yet", "nacre server remote sync")
 
 
 # -- Quick checks of the ledger, the git history and the archive -----------------------------------
@@ -362,9 +343,7 @@ def doctor(
     return [
         *installation(home, repair=repair),
         *_run_checks(home, {"database": _integrity, "vault": _parity, "changes": _lost_memories}),
-        *_run_checks(
-            home, {"forgetting": _forgetting, "history": _history, "sync": sync, "remote": remote}
-        ),
+        *_run_checks(home, {"forgetting": _forgetting, "history": _history, "sync": sync}),
         *_run_checks(home, {"chats": _chats}),
         *_plugin_checks(home),
         *contents(home),
@@ -394,9 +373,13 @@ def _plugin_checks(home: Home) -> Iterator[Check]:
     if broken:
         yield Check("plugins", FAILURE, broken[0].message, broken[0].hint)
     yield from _run_checks(home, looks)
-    is_wanted = home.settings["gateway.channels"] or home.settings.flag("gateway.enabled")
-    if is_wanted and "gateway" not in looks:
-        yield Check("gateway", WARNING, "it is not installed", install_hint("gateway"))
+    wanted = {
+        "gateway": home.settings["gateway.channels"] or home.settings.flag("gateway.enabled"),
+        "server": home.settings.text("remote.url"),
+    }
+    for name, is_wanted in wanted.items():
+        if is_wanted and name not in looks:
+            yield Check(name, WARNING, "it is not installed", install_hint(name))
 
 
 _Look = Callable[[Home], Check | Iterable[Check]]
@@ -519,7 +502,7 @@ def _disk(home: Home) -> Check:
 
 
 def _integrity(home: Home) -> Check:
-    if home.database.is_server:
+    if home.database.server:
         return Check("database", OK, home.settings.where)
     errors = home.database_file.check()
     if errors:

@@ -1,4 +1,4 @@
-"""Groups whose commands are defined in other modules: ``data``, ``admin`` and ``server``; and ``nacre help``."""
+"""Groups whose commands are defined in other modules: ``data`` and ``admin``; and ``nacre help``."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ data = Group(
         "backup": "data:backup",
         "export": "data:export",
         "import": "data:import_",
-        "move": "server:move",
     },
+    extras={"move": "server"},
     examples=[
         "nacre data import ~/notes --from markdown",
         "nacre data export memories.jsonl",
@@ -39,23 +39,6 @@ admin = Group(
         "usefulness": "measures:usefulness",
     },
     examples=["nacre admin doctor", "nacre admin db stats", "nacre admin events"],
-)
-
-server = Group(
-    "server",
-    help="Share memory through a server: spaces, keys, and a copy on this machine.",
-    places={
-        "cluster": "cluster:cluster",
-        "keys": "cluster:keys",
-        "remote": "server:remote",
-        "share": "cluster:share",
-        "spaces": "cluster:spaces",
-    },
-    examples=[
-        "nacre server remote add https://memory.example.com",
-        "nacre server spaces",
-        "nacre server share 5f0c2a4d --with team:platform",
-    ],
 )
 
 

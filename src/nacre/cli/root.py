@@ -96,10 +96,6 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "graph": Entry("graph:graph", "Link memories, follow the links, and analyse them."),
         "data": Entry("groups:data", "Import, export, back up and move your data."),
         "admin": Entry("groups:admin", "Check, repair and measure the installation."),
-        "server": Entry(
-            "groups:server",
-            "Share memory through a server: spaces, keys, and a copy on this machine.",
-        ),
     },
 }
 
@@ -199,7 +195,7 @@ cli = Root(
     params=[_VERSION],
     callback=_begin,
     guesses=_GUESSES,
-    extras={"gateway": "gateway"},
+    extras={"gateway": "gateway", "server": "server"},
     help="Long-term memory for AI agents: local Markdown files, searched in milliseconds.",
     examples=[
         "nacre quickstart",

@@ -119,7 +119,7 @@ def create(
 
     Raises ConflictError if the file exists without ``overwrite``, UnavailableError on a server.
     """
-    if home.database.is_server:
+    if home.database.server:
         raise UnavailableError(
             "this memory is on a server", hint="back up the server: pg_dump, or nacre data export"
         )

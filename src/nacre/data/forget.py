@@ -39,7 +39,6 @@ from nacre.memories.erasure import (
     clear_told,
     clear_words,
     erase_written_bytes,
-    remove_for_good,
     still_saying,
     withdraw_matching,
 )
@@ -335,7 +334,7 @@ def rename_files(change: Change, match: Pattern) -> None:
         if memory and not match.search(memory.subject):
             misnamed.append((file, memory))
     for path in rename(change, misnamed):
-        remove_for_good(home, path)
+        home.vault.forget(path)
 
 
 # -- Requests --------------------------------------------------------------------------------------
@@ -431,7 +430,7 @@ def unreached(home: Home, plan: ForgetPlan) -> tuple[Unreached, ...]:
 
 def _git(home: Home) -> Iterator[Unreached]:
     repository = home.settings.vault / ".git"
-    if home.database.is_server or not repository.exists():
+    if home.database.server or not repository.exists():
         return
     yield Unreached("git history", str(home.vault.root), "nacre admin scrub --history")
     with suppress(OSError):
@@ -455,7 +454,7 @@ def _copies(home: Home) -> Iterator[Unreached]:
     folder = home.settings.home / "backups"
     if folder.is_dir() and any(folder.iterdir()):
         yield Unreached("backup", str(folder), _DELETE_HINT)
-    if home.database.is_server:
+    if home.database.server:
         yield Unreached(
             "the server's disk",
             "deleted data until it is overwritten; its log and backups",

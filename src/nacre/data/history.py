@@ -380,7 +380,7 @@ def sync_in_background(home: Home) -> bool:
 def exchange_in_background(home: Home) -> None:
     """Start a process that exchanges with the home's server, if it is due."""
     settings = home.settings
-    if not settings.text("remote.url") or home.database.is_server:
+    if not settings.text("remote.url") or home.database.server:
         return
     interval = timedelta(seconds=settings.whole("remote.every_seconds"))
     if abs(home.clock() - _tried(home, REMOTE_LOCK)) >= interval:

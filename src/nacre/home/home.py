@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cached_property
@@ -19,7 +19,6 @@ from nacre.base.times import day_of
 from nacre.errors import (
     EmbedderUnavailableError,
     NacreError,
-    NotAllowedError,
     RerankerUnavailableError,
     SpaceFullError,
     UnavailableError,
@@ -27,18 +26,17 @@ from nacre.errors import (
 )
 from nacre.protocols import Embedder, LanguageModel, RemoteEmbedder, Reranker
 from nacre.settings import Settings, load_settings
-from nacre.values.memory import Role
 from nacre.vault.files import LEDGER
 
 if TYPE_CHECKING:
     from nacre.home.change import Change, Run
-    from nacre.home.projects import FurtherSpaces, Handoffs
+    from nacre.home.projects import Handoffs
     from nacre.redact.redactor import Redactor
     from nacre.store.journal import Journal, Spending, Tombstones, Traces, VaultIndex
     from nacre.store.maintenance import Erasing
     from nacre.store.memories import CoRecall, Links, Memories, SessionUses, UsageLog
     from nacre.store.review import Candidates, Claims, Comparisons, Reviews
-    from nacre.store.schema import Database
+    from nacre.store.schema import Database, Engine
     from nacre.store.search import Selection, Vectors, WordSearch
     from nacre.store.sessions import Activity, ArchiveIndex, DeedIndex, ProjectContents, Sessions
     from nacre.store.sqlite import FileDatabase
@@ -148,10 +146,6 @@ class Stores:
     """Times of events."""
     traces: Lazy[Traces] = Lazy("nacre.store.journal:Traces")
     """Traces of runs."""
-    further_spaces: Lazy[FurtherSpaces] = Lazy(
-        "nacre.home.projects:FurtherSpaces", lambda kind, home: kind(home)
-    )
-    """Other spaces of the server that recall reads."""
 
 
 @dataclass(frozen=True)
@@ -190,27 +184,25 @@ class Home(Stores):
     @cached_property
     def vault(self) -> Vault:
         """The vault, in files or in rows of a server."""
-        vault: Vault
-        if self.database.is_server:
-            documents = load("nacre.store.postgres:Documents")(self.database, self.clock)
-            vault = load("nacre.home.projects:ServerVault")(documents)
-        else:
-            vault = load("nacre.vault.files:Vault")(self.settings.vault)
+        if server := self.database.server:
+            return server.vault(self.clock)
+        vault: Vault = load("nacre.vault.files:Vault")(self.settings.vault)
         return vault
 
     @cached_property
     def memory_search(self) -> WordSearch:
         """Full-text search in memories."""
-        return self._word_search("memory_search")
+        return self._word_search("memories")
 
     @cached_property
     def turn_search(self) -> WordSearch:
         """Full-text search in turns."""
-        return self._word_search("turn_search")
+        return self._word_search("turns")
 
-    def _word_search(self, name: str) -> WordSearch:
-        module = "postgres_schema" if self.database.is_server else "search"
-        search: WordSearch = load(f"nacre.store.{module}:{name}")(self.database)
+    def _word_search(self, kind: str) -> WordSearch:
+        if server := self.database.server:
+            return server.search(kind)
+        search: WordSearch = load("nacre.store.search:word_search")(self.database, kind)
         return search
 
     @cached_property
@@ -231,7 +223,7 @@ class Home(Stores):
         spools of different spaces are not mixed.
         """
         origin = self.settings.values["storage.tenant"].origin
-        if not self.database.is_server or origin in ("default", str(self.settings.config)):
+        if not self.database.server or origin in ("default", str(self.settings.config)):
             return self.settings.home
         folder = self.settings.home / "spaces" / self.settings.text("storage.tenant")
         files.make_folder(folder)
@@ -254,9 +246,8 @@ class Home(Stores):
 
     def _lock(self, name: str) -> FileLock:
         """Return a lock between all processes that may write to the memory."""
-        if self.database.is_server:
-            lock: FileLock = load("nacre.store.postgres:ServerLock")(self.database, name)
-            return lock
+        if server := self.database.server:
+            return server.lock(name)
         return FileLock(self.settings.home / f"{name}.lock", observe=self.observe)
 
     def change(
@@ -325,9 +316,7 @@ class Home(Stores):
         self.disconnect()
 
     def disconnect(self) -> None:
-        """Close the databases of the home and of further spaces, but not the embedding models."""
-        if "further_spaces" in self.__dict__:
-            self.further_spaces.close()
+        """Close the database, but not the embedding models."""
         self.database.close()
 
     @cached_property
@@ -339,25 +328,6 @@ class Home(Stores):
     def actor(self) -> Actor:
         """The current caller."""
         return self.settings.actor
-
-    @contextmanager
-    def allowed(self, operation: str, *, writes: bool, owners: bool) -> Iterator[None]:
-        """Run an operation in the block. Raises NotAllowedError if the role does not allow it.
-
-        Writes and refusals are recorded in the space's audit log.
-        """
-        caller = standing(self)
-        if refusal := _refusal(caller, operation, writes=writes, owners=owners):
-            note(self, caller, operation, outcome=refusal.code)
-            raise refusal
-        try:
-            yield
-        except NacreError as error:
-            if writes:
-                note(self, caller, operation, outcome=error.code)
-            raise
-        if writes and not operation.startswith(_SELF_LOGGED):
-            note(self, caller, operation)
 
     def ledger(self, *, whole: bool = False) -> bytes:
         """Return the ledger, also if it is very long with ``whole``; empty if there is none."""
@@ -418,16 +388,17 @@ def open_home(
     )
 
 
-def open_database(settings: Settings, observe: Observe | None = None) -> Database:
-    """Open the database of a home, creating or migrating it.
+def open_database(
+    settings: Settings, observe: Observe | None = None, unwritable: NacreError | None = None
+) -> Database:
+    """Open the database of a home, creating or migrating it. ``unwritable`` makes one on a server read-only.
 
-    Raises UnusableStoreError, StoreBusyError, SchemaTooNewError.
+    Raises UnusableStoreError, StoreBusyError, SchemaTooNewError, and UnavailableError without the server's engine.
     """
     if settings.server:
-        server: Database = load("nacre.store.postgres:PostgresDatabase")(
-            settings.server, settings.text("storage.tenant"), settings.text("storage.account")
-        )
-        return server
+        engine: Engine = load("nacre.base.plugins:load_engine")(settings.server)
+        tenant, account = map(settings.text, ("storage.tenant", "storage.account"))
+        return engine(settings.server, tenant, account, unwritable)
     load("nacre.vault.files:Vault")(settings.vault).prepare()
     file: Database = load("nacre.store.sqlite:open_database")(settings.database, observe)
     return file
@@ -499,79 +470,6 @@ def load_configured_model(settings: Settings, name: str) -> LanguageModel:
     # Importing an SDK takes up to a second.
     model: LanguageModel = load("nacre.llm.providers:open_model")(settings, name)
     return model
-
-
-# -- Rights in a space ---------------------------------------------------------
-
-
-DONE = "done"
-_SELF_LOGGED = ("spaces-", "keys-", "share")
-"""Operations that write detailed entries to the audit logs of the spaces concerned."""
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """The caller and their role.
-
-    ``kind`` and ``raising`` belong to the space, and are ``None`` if the tenant is not a space.
-    """
-
-    account: str
-    space: str
-    role: Role
-    kind: str | None
-    raising: str | None
-
-
-def standing(home: Home) -> Standing:
-    """Return the caller's current role in the open space.
-
-    Raises UnavailableError if the memory is in a file, NotAllowedError if the caller is not a member (any
-    more).
-    """
-    require_server(home)
-    space = home.settings.text("storage.tenant")
-    account = home.settings.text("storage.account") or space
-    row = home.database.one("read_standing", account=account)
-    if row is None:
-        raise NotAllowedError(
-            f"{account} does not belong to the space {space}", hint="an owner lets you in"
-        )
-    role, kind, raising = row
-    return Standing(account, space, Role(role).at_most(home.actor.most), kind, raising)
-
-
-def require_server(home: Home) -> None:
-    """Raise UnavailableError if the memory is in a file."""
-    if not home.database.is_server:
-        raise UnavailableError(
-            "this memory is in a file, and one person's",
-            hint="spaces, roles and keys are for a memory on a server: docs/server.md",
-        )
-
-
-def note(home: Home, who: Standing, action: str, subject: str = "", outcome: str = DONE) -> None:
-    """Append a line with ids and names, without texts, to the audit log."""
-    home.database.one(
-        "note_in_audit_log", account=who.account, action=action, subject=subject, outcome=outcome
-    )
-
-
-def _refusal(
-    caller: Standing, operation: str, *, writes: bool, owners: bool
-) -> NotAllowedError | None:
-    command = f"nacre server spaces members {caller.space} --add {caller.account} --role …"
-    hint = f"an owner of {caller.space} gives roles: {command}"
-    if caller.role is Role.READER and (writes or owners):
-        return NotAllowedError(
-            f"{operation} writes, and {caller.account} may only read {caller.space}", hint=hint
-        )
-    if owners and caller.role is not Role.OWNER:
-        return NotAllowedError(
-            f"{operation} is for owners of {caller.space}, and {caller.account} is a {caller.role} of it",
-            hint=hint,
-        )
-    return None
 
 
 # -- Protected paths -----------------------------------------------------------

@@ -43,7 +43,7 @@ from nacre.memories.tombstones import (
     is_ledger_new,
     survey,
 )
-from nacre.store import gateway, maintenance, packs, postgres, sessions
+from nacre.store import gateway, maintenance, packs, sessions
 from nacre.values.memory import Memory, Tombstone, TombstoneKind
 from nacre.vault import files as ledger
 from nacre.vault.documents import parse
@@ -296,64 +296,44 @@ def _record(line: bytes) -> dict[str, Any]:
 # A server stores them as rows. For files, git does.
 
 
-def remove_for_good(home: Home, path: str) -> None:
-    """Remove a document, on a server with its history."""
-    if home.database.is_server:
-        _documents(home).forget(path)
-    else:
-        home.vault.remove(path)
-
-
 def erase_quoting(home: Home, match: Pattern) -> None:
     """Erase former versions of documents that match."""
-    if home.database.is_server:
-        _documents(home).forget_former(
-            lambda path, data: bool(match.search(_text(data))) or is_in_path(match, path)
-        )
+    home.vault.forget_former(
+        lambda path, data: bool(match.search(_text(data))) or is_in_path(match, path)
+    )
 
 
 def still_saying(home: Home, match: Pattern) -> list[str]:
     """Return the paths of documents on a server whose current version matches."""
-    if not home.database.is_server:
-        return []
-    documents = _documents(home)
-    return [
-        head.path
-        for head in documents.heads()
-        if match.search(_text(documents.read(head.path) or b""))
-    ]
+    paths = home.vault.paths() if home.database.server else []
+    return [path for path in paths if match.search(_text(home.vault.read(path, whole=True)))]
 
 
 def erase_naming(home: Home, memories: Sequence[Memory]) -> None:
     """Erase former versions of documents that name or quote memories, in their present or former wording."""
-    if not home.database.is_server or not memories:
+    if not home.database.server or not memories:
         return
-    documents = _documents(home)
     ids = {memory.id for memory in memories}
     quotes = Quotes(
         text
-        for memory in (*memories, *_former_versions(home, documents, ids))
+        for memory in (*memories, *_former_versions(home, ids))
         for text in (memory.subject, memory.content)
     )
 
     def is_revealing(text: str) -> bool:
         return any(memory_id in text for memory_id in ids) or quotes.are_in(text)
 
-    documents.forget_former(lambda _, data: is_revealing(_text(data)))
+    home.vault.forget_former(lambda _, data: is_revealing(_text(data)))
     home.erasing.clear_journal(is_revealing)
 
 
-def _former_versions(home: Home, documents: postgres.Documents, ids: set[str]) -> Iterator[Memory]:
+def _former_versions(home: Home, ids: set[str]) -> Iterator[Memory]:
     """Yield former versions of memories."""
-    for _, path, data in documents.former():
+    for _, path, data in home.vault.former():
         with suppress(InvalidMemoryError):
             memory = parse(_text(data), path, new_id=home.ids, modified=home.now())
             if memory.id in ids:
                 yield memory
-
-
-def _documents(home: Home) -> postgres.Documents:
-    return postgres.Documents(home.database, home.clock)
 
 
 def _text(data: bytes) -> str:
@@ -474,7 +454,7 @@ def erase_written_bytes(home: Home) -> bool:
         return True
     try:
         _without_sync(home, home.erasing.blank_passages)
-        is_done = (_erase_from_server if home.database.is_server else _erase_from_file)(home)
+        is_done = (_erase_from_server if home.database.server else _erase_from_file)(home)
     except StoreBusyError:
         return False
     if is_done:
@@ -557,7 +537,7 @@ def _erase_memory(home: Home, memory_id: str) -> None:
     """Delete a memory without an intent, which would write its text once more."""
     file = home.files.file_of(memory_id)
     if file:
-        remove_for_good(home, file.path)
+        home.vault.forget(file.path)
         home.files.forget(file.path)
     home.memories.delete(memory_id)
     home.erasing.delete_traces(memory_id)
@@ -608,7 +588,7 @@ def remove_empty_projects(home: Home, slugs: Iterable[str]) -> None:
     """
     for slug in set(slugs) - home.sessions.projects():
         for page in ("project.md", "MEMORY.md"):
-            remove_for_good(home, f"projects/{slug}/{page}")
+            home.vault.forget(f"projects/{slug}/{page}")
         home.files.forget_project(slug)
 
 

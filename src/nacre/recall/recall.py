@@ -18,7 +18,6 @@ from nacre.home.location import with_dependencies
 from nacre.llm.calibration import calibration_of
 from nacre.memories.decision import evidence_of
 from nacre.memories.edit import catch_up
-from nacre.memories.spaces import with_further_spaces
 from nacre.memories.store import (
     fold_usage,
     get,
@@ -267,7 +266,8 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
     if query.update and query.mode is not Mode.BROWSE:
         _note_use(home, query, sure, hits)
         note_question(home, query, outcome_of(result))
-    return with_further_spaces(home, original, result, recall)
+    server = home.database.server
+    return server.with_further_spaces(home, original, result, recall) if server else result
 
 
 def search_sessions(

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -36,7 +36,7 @@ from nacre.home.home import Home
 from nacre.operations import Operation
 from nacre.protocols import Embedder, RemoteEmbedder
 from nacre.serve.catalogue import CATALOGUE, find_operation
-from nacre.serve.events import Bus, published
+from nacre.serve.events import Bus, Live, published
 from nacre.serve.mcp import HomeCalls
 from nacre.settings import Settings
 from nacre.values.memory import AN_AGENT, Actor, Bearer, Face, acting, acting_now
@@ -255,6 +255,25 @@ def memory_mb() -> float | None:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return round(peak / 1e6 if sys.platform == "darwin" else peak / 1e3, 1)
     return None
+
+
+# -- Spaces of keys --------------------------------------------------------------------------------
+
+
+class KeySpaces(Protocol):
+    """The spaces on a server that keys open, in addition to the served home."""
+
+    def bearer(self, secret: str) -> Bearer | None:
+        """Return the key's owner, or ``None`` if the key is invalid. Raises QuotaSpentError, NacreError."""
+
+    def homes(self, bearer: Bearer) -> Homes:
+        """Return the homes of an account in a space."""
+
+    def live(self, bearer: Bearer) -> Live:
+        """Return the events of a space."""
+
+    def close(self) -> None:
+        """Close all homes."""
 
 
 # -- Tool calls with a key -------------------------------------------------------------------------

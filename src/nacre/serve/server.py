@@ -14,7 +14,6 @@ import sys
 import threading
 import time
 import traceback
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -22,13 +21,12 @@ from enum import StrEnum
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import nacre
 from nacre.base import files, plugins
 from nacre.base.environment import agent_of_process, install_hint, is_orphan
 from nacre.base.ids import utc_now
-from nacre.base.lazy import load
 from nacre.base.link import (
     EVENTS,
     LOCK,
@@ -45,21 +43,16 @@ from nacre.data.sync import keep_history
 from nacre.errors import (
     ConflictError,
     NacreError,
-    NotFoundError,
     OwnerOnlyError,
-    QuotaSpentError,
     UnavailableError,
     UnusableStoreError,
 )
 from nacre.home.consent import embedder_in_use
-from nacre.home.home import Home, open_home
-from nacre.home.spending import DAILY, fold_notes
+from nacre.home.home import Home
+from nacre.home.spending import fold_notes
 from nacre.memories.edit import catch_up
-from nacre.memories.spaces import Calls, bearer_of
-from nacre.memories.store import fold_usage
 from nacre.memories.vectors import embed_memories
 from nacre.operations import Operation
-from nacre.protocols import Embedder
 from nacre.review.run import dream_unasked
 from nacre.serve import browsers, hook_shapes
 from nacre.serve.catalogue import CATALOGUE, find_operation
@@ -68,6 +61,7 @@ from nacre.serve.homes import (
     Answering,
     Greeting,
     Homes,
+    KeySpaces,
     give_back,
     greet,
     memory_mb,
@@ -78,12 +72,11 @@ from nacre.serve.server_web import TOKEN, Door, Site, Web
 from nacre.settings import Settings
 from nacre.setup import chores
 from nacre.values.context import HookAnswer, HookCall, HookEvent
-from nacre.values.memory import Actor, Bearer, Face, Quota, Role
+from nacre.values.memory import Actor, Face
 from nacre.values.recall import RecallQuery
 
 if TYPE_CHECKING:
     from nacre.serve.web import Waiting
-    from nacre.store.postgres_schema import Registry
 
 _CHUNK = 65_536
 _CALLER_TIMEOUT_SECONDS = 5.0
@@ -295,195 +288,6 @@ class Server:
             self.at_work += callers
             self.answered += answered
             self.asked_at = time.monotonic()
-
-
-# -- Spaces of keys --------------------------------------------------------------------------------
-# They are on a PostgreSQL server, in addition to the served home.
-
-
-T = TypeVar("T")
-
-MOST_SPACES = 32
-"""Maximum of accounts with open homes; the least recently used is closed."""
-
-_MAX_HOMES_PER_ACCOUNT = 2
-"""Of one account at the same time."""
-
-_REGISTRY_TIMEOUT_SECONDS = 15.0
-"""Limit for the server's answer. Keys are looked up one at a time, normally in milliseconds."""
-
-
-class Spaces:
-    """A lookup of keys, and the open homes of their spaces. All homes share one model."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = replace(settings.having("storage.spaces", []), face=Face.DAEMON)
-        self._homes: OrderedDict[tuple[str, str, Quota], Homes] = OrderedDict()
-        self._guard = threading.Lock()
-        self._asking = threading.Lock()
-        self._registry: Registry | None = None
-        self._lives: OrderedDict[str, tuple[Live, threading.Event]] = OrderedDict()
-        self._calls = Calls(utc_now)
-        self._loading = threading.Lock()
-        self._embedders: dict[str, Embedder] = {}
-
-    def bearer(self, secret: str) -> Bearer | None:
-        """Return the key's owner, or ``None`` if the key is invalid.
-
-        Raises QuotaSpentError, and other NacreErrors if the lookup fails.
-        """
-        return self._ask(lambda registry: self._count(registry, secret))
-
-    def _count(self, registry: Registry, secret: str) -> Bearer | None:
-        bearer = bearer_of(registry, secret)
-        if bearer:
-            self._calls.count(registry, bearer)
-        return bearer
-
-    def _ask(self, ask: Callable[[Registry], T]) -> T:
-        """Call the registry; reconnect once if the connection is broken."""
-        with self._asking:
-            try:
-                return ask(self._connection())
-            except QuotaSpentError:
-                raise
-            except NacreError:
-                self._drop()
-            try:
-                return ask(self._connection())
-            except NacreError:
-                self._drop()
-                raise
-
-    def homes(self, bearer: Bearer) -> Homes:
-        """Return the homes of an account in a space."""
-        key = bearer.account, bearer.space, bearer.quota
-        with self._guard:
-            homes = self._homes[key] = (
-                self._homes.pop(key) if key in self._homes else self._make_homes(bearer)
-            )
-            evicted = self._homes.popitem(last=False)[1] if len(self._homes) > MOST_SPACES else None
-        if evicted:
-            evicted.give_way()  # a caller may be about to use it
-        return homes
-
-    def live(self, bearer: Bearer) -> Live:
-        """Return the events of a space, whose thread ends when others need the room.
-
-        They contain ids but no texts. Raises NacreError.
-        """
-        key = bearer.space
-        with self._guard:
-            if key not in self._lives:
-                self._lives[key] = self._start_live(bearer.space)
-                idle = [
-                    space
-                    for space, (live, _) in self._lives.items()
-                    if not live.bus.listeners and space != key
-                ]
-                if len(self._lives) > MOST_SPACES and idle:
-                    self._lives.pop(idle[0])[1].set()
-            self._lives.move_to_end(key)
-            return self._lives[key][0]
-
-    def end_events(self) -> None:
-        """Wake all listeners, so that their permissions are checked again."""
-        with self._guard:
-            for live, _ in self._lives.values():
-                live.bus.publish("leaving")
-
-    def _start_live(self, space: str) -> tuple[Live, threading.Event]:
-        live, stop = (
-            Live(lambda: open_home(self._settings_of(self.owner_of(space))), Bus(utc_now)),
-            threading.Event(),
-        )
-        threading.Thread(target=live.run, args=(stop,), daemon=True, name="looking").start()
-        return live, stop
-
-    def owner_of(self, space: str) -> Bearer:
-        """Return the owner of a space, for background work.
-
-        Raises NacreError, NotFoundError without an owner.
-        """
-        owners = self._ask(lambda registry: registry.all("read_owner", space=space))
-        if not owners:
-            raise NotFoundError(
-                f"nobody owns the space {space}",
-                hint=f"nacre server spaces members {space} --add NAME --role owner",
-            )
-        account, *quota = owners[0]
-        return Bearer(account, space, Role.OWNER, Quota(*quota))
-
-    def is_reachable(self) -> bool:
-        """Return True if keys can be looked up."""
-        try:
-            self._ask(lambda registry: registry.all("read_role", space="", account=""))
-        except NacreError:
-            return False
-        return True
-
-    def _connection(self) -> Registry:
-        if self._registry is None:
-            self._registry = load("nacre.store.postgres_schema:Registry")(
-                self._settings.server, _REGISTRY_TIMEOUT_SECONDS
-            )
-        return self._registry
-
-    def fold(self) -> None:
-        """Store the counts of calls and of use, except in homes that are in use."""
-        with suppress(NacreError):
-            self._ask(self._calls.fold)
-        with self._guard:
-            open_homes = list(self._homes.values())
-        for homes in open_homes:
-            with suppress(NacreError), homes.lent(0.0) as home:
-                fold_usage(home)
-
-    def close(self) -> None:
-        """Close all homes."""
-        with self._guard:
-            for _, stop in self._lives.values():
-                stop.set()
-            for homes in self._homes.values():
-                homes.close()
-            self._homes.clear()
-        with self._asking:
-            self._drop()
-
-    def _drop(self) -> None:
-        if self._registry:
-            self._registry.close()
-        self._registry = None
-
-    def _settings_of(self, bearer: Bearer) -> Settings:
-        settings = self._settings.having("storage.account", bearer.account).having(
-            "storage.tenant", bearer.space
-        )
-        if bearer.quota.usd is not None:
-            settings = settings.having(DAILY, min(bearer.quota.usd, settings.number(DAILY)))
-        return (
-            settings
-            if bearer.quota.turns is None
-            else settings.having("storage.most_turns", bearer.quota.turns)
-        )
-
-    def _make_homes(self, bearer: Bearer) -> Homes:
-        settings = self._settings_of(bearer)
-
-        def open_space() -> Home:
-            home = open_home(settings)
-            return replace(
-                home, load_embedder=lambda space_settings: self._embedder(home, space_settings)
-            )
-
-        return Homes(open_space, settings.home, settings.config, _MAX_HOMES_PER_ACCOUNT)
-
-    def _embedder(self, home: Home, settings: Settings) -> Embedder:
-        name = settings.text("embedding.model")
-        with self._loading:
-            if name not in self._embedders:
-                self._embedders[name] = home.load_embedder(settings)
-            return self._embedders[name]
 
 
 # -- Background work -------------------------------------------------------------------------------
@@ -762,7 +566,9 @@ class Daemon:
             "stop": self._handle_stop,
             "open": self._handle_open,
         }
-        self._spaces = Spaces(settings) if settings.server else None
+        self._spaces: KeySpaces | None = None
+        if settings.server:
+            self._spaces = plugins.load_engine(settings.server).key_spaces(settings)
         self._answering = Answering(
             self._homes,
             tell,

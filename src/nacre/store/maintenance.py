@@ -522,7 +522,7 @@ class Mirror:
         self._source = source
         self._target = target
         self._stamps = stamps
-        file = target if source.is_server else source
+        file = target if source.server else source
         self._tables = [_table(file, name) for name in TABLES]
 
     def run(self, notify: Callable[[str, int], object], index: Callable[[bool], int]) -> Mirrored:
@@ -549,7 +549,7 @@ class Mirror:
         """Set the target's row counters above the copied row numbers."""
         last = (self._source.one("next_turn_row") or (1,))[0] - 1
         self._target.run("keep_turn_rows_above", row=last)
-        for table, column in self._target.all("list_numbered") if self._target.is_server else ():
+        for table, column in self._target.all("list_numbered") if self._target.server else ():
             (highest,) = self._source.rows(f"SELECT max({column}) FROM {table}")[0]  # noqa: S608 - internal names
             self._target.one("keep_rows_above", held=table, row=highest or 0)
 
@@ -624,7 +624,7 @@ class Mirror:
             return None
         if stamp:
             row = tuple(stamp(dict(zip(table.columns, row, strict=True))).values())
-        if self._target.is_server:
+        if self._target.server:
             row = tuple(
                 value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
                 for value in row

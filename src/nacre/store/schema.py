@@ -21,13 +21,22 @@ from nacre.base.text import aliases_in, called, mentioned
 from nacre.base.times import day_interval
 from nacre.errors import NacreError
 from nacre.values.memory import Memory, Scope
-from nacre.values.recall import Filter
+from nacre.values.recall import Filter, RecallQuery, RecallResult
 from nacre.values.session import Action, Flag, Speaker, StoredTurn, ToolCall, Trust, Turn
 
 if TYPE_CHECKING:
     import msgspec
+    import numpy as np
+    from numpy.typing import NDArray
 
+    from nacre.base.ids import Clock
+    from nacre.base.locks import FileLock
+    from nacre.home.home import Home
+    from nacre.serve.homes import KeySpaces
+    from nacre.settings import Settings
+    from nacre.store.search import Walk, WordSearch
     from nacre.values.memory import DeedFilter
+    from nacre.vault.files import Vault
 else:
     msgspec = Module("msgspec")
 
@@ -274,11 +283,12 @@ class Database(Protocol):
     methods also raise ``unwritable``.
     """
 
-    is_server: bool
-    """True for a server, which many machines may share; False for a local file."""
-
     unwritable: NacreError | None
     """Reason why the database is read-only."""
+
+    @property
+    def server(self) -> Server | None:
+        """The other parts of a memory on a server, which many machines may share; ``None`` for a local file."""
 
     def all(self, name: str, **parameters: Any) -> list[Row]:
         """Return all rows of a named query."""
@@ -358,6 +368,48 @@ class Database(Protocol):
 
     def close(self) -> None:
         """Close the connection, once."""
+
+
+class Server(Protocol):
+    """Parts of a memory that are on a server, and for which the core uses files or SQLite otherwise."""
+
+    def vault(self, clock: Clock) -> Vault:
+        """Return the vault."""
+
+    def lock(self, name: str) -> FileLock:
+        """Return a lock between all processes that may write to the memory."""
+
+    def search(self, table: str) -> WordSearch:
+        """Return the full-text search of ``memories`` or ``turns``."""
+
+    def nearest(self, bits: NDArray[np.uint64]) -> Walk:
+        """Return the passages in order of their distance from sign bits."""
+
+    def allowed(
+        self, home: Home, operation: str, *, writes: bool, owners: bool
+    ) -> AbstractContextManager[None]:
+        """Return a context that checks the caller's role, and records writes. Raises NotAllowedError."""
+
+    def with_further_spaces(
+        self,
+        home: Home,
+        query: RecallQuery,
+        own: RecallResult,
+        ask: Callable[[Home, RecallQuery], RecallResult],
+    ) -> RecallResult:
+        """Return an answer merged with those of the other spaces that recall reads."""
+
+
+class Engine(Protocol):
+    """A class of databases on servers. Plugins register it in ``nacre.engines`` under the scheme of its addresses."""
+
+    def __call__(
+        self, url: str, tenant: str, account: str, unwritable: NacreError | None
+    ) -> Database:
+        """Connect to the memory of a tenant, and migrate it."""
+
+    def key_spaces(self, settings: Settings) -> KeySpaces:
+        """Return the spaces that keys open, for the daemon of a server."""
 
 
 def fits_index(text: str) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import apsw
 
-from nacre.base.lazy import Module, load
+from nacre.base.lazy import Module
 from nacre.base.text import segment
 from nacre.errors import EmbedderUnavailableError, UnusableStoreError
 from nacre.store.schema import (
@@ -219,14 +219,13 @@ class Search(WordSearch):
         ]
 
 
-def memory_search(database: FileDatabase) -> Search:
-    """Full-text search over memories. The subject has the highest weight."""
-    return Search(database, table="memories", match=_MATCH_MEMORIES, parts=_MATCH_MEMORY_PARTS)
-
-
-def turn_search(database: FileDatabase) -> Search:
-    """Full-text search over turns. Spoken text has a higher weight than actions."""
-    return Search(database, table="turns", match=_MATCH_TURNS, parts=_MATCH_TURN_PARTS)
+def word_search(database: FileDatabase, table: str) -> Search:
+    """Return the full-text search of ``memories``, where subjects weigh most, or ``turns``, where speech does."""
+    match, parts = {
+        "memories": (_MATCH_MEMORIES, _MATCH_MEMORY_PARTS),
+        "turns": (_MATCH_TURNS, _MATCH_TURN_PARTS),
+    }[table]
+    return Search(database, table=table, match=match, parts=parts)
 
 
 def quoted(term: str) -> str:
@@ -978,9 +977,8 @@ class Vectors:
 
     def _outward(self, bits: NDArray[np.uint64]) -> Walk:
         """Return the passages in order of distance. A server compares them itself."""
-        if self._in_use.is_server:
-            walk: Walk = load("nacre.store.postgres:ServerWalk")(self._in_use, bits)
-            return walk
+        if server := self._in_use.server:
+            return server.nearest(bits)
         self._load_bits()
         return Outward(distances(self._bits, bits) if self._bits.size else np.empty(0, np.uint16))
 

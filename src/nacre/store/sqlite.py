@@ -244,7 +244,7 @@ class FileDatabase:
     Implements :class:`~nacre.store.schema.Database`.
     """
 
-    is_server = False
+    server = None
 
     def __init__(
         self,

@@ -385,6 +385,17 @@ class Vault:
         ):
             folder.unlink()
 
+    def forget(self, path: str) -> None:
+        """Remove a file. Its former versions are in git."""
+        self.remove(path)
+
+    def former(self) -> Iterable[tuple[int, str, bytes]]:
+        """Return the former versions stored in the vault: none, because git has them."""
+        return ()
+
+    def forget_former(self, matches: Callable[[str, bytes], bool]) -> None:
+        """Do nothing: git has the former versions."""
+
     def append(
         self, path: str, lines: Sequence[str], known: tuple[int, bytes] = (0, b"")
     ) -> tuple[int, bytes]:

@@ -2103,14 +2103,6 @@ export interface NacreHomeViewsStep {
   is_asked: boolean;
 }
 
-export interface NacreMemoriesSpacesNote {
-  at: string | null;
-  account: string;
-  action: string;
-  subject: string;
-  outcome: string;
-}
-
 export interface NacreMemoriesVectorsTrial {
   dimensions: number;
   seconds: number;
@@ -2242,6 +2234,14 @@ export interface NacreGatewayEngineChat {
   path: string;
   waiting: Array<ChatMessage>;
   is_answering: boolean;
+}
+
+export interface NacreServerSpacesNote {
+  at: string | null;
+  account: string;
+  action: string;
+  subject: string;
+  outcome: string;
 }
 
 export interface ActivityRequest {
@@ -3214,7 +3214,7 @@ export interface NacreDataUndoLogRequest {
   offset?: number;
 }
 
-export interface NacreMemoriesSpacesLogRequest {
+export interface NacreServerSpacesLogRequest {
   limit?: number;
 }
 
@@ -3230,15 +3230,6 @@ export interface Operations {
   "db-reset": [Record<string, never>, string | null];
   "backup-verify": [BackupVerifyRequest, Array<Check>];
   "status": [Record<string, never>, Status];
-  "move": [MoveRequest, MoveReport];
-  "remote-add": [AddRemoteRequest, Exchanged];
-  "remote-remove": [Record<string, never>, RemoteStanding];
-  "remote": [Record<string, never>, RemoteStanding];
-  "remote-sync": [Record<string, never>, Exchanged];
-  "remote-changes": [RemoteChangesRequest, ServerChanges];
-  "remote-versions": [RemoteVersionsRequest, Array<ServerDocument>];
-  "remote-push": [RemotePushRequest, Pushed];
-  "remote-turns": [RemoteTurnsRequest, number];
   "activity": [ActivityRequest, Activity];
   "today": [TodayRequest, Today];
   "usefulness": [Record<string, never>, Usefulness];
@@ -3311,16 +3302,6 @@ export interface Operations {
   "edit": [EditRequest, Memory];
   "todo-done": [ReferencesRequest, Array<Memory>];
   "retire": [RetireRequest, Array<Memory>];
-  "spaces": [Record<string, never>, Array<Space>];
-  "spaces-create": [CreateSpaceRequest, Space];
-  "spaces-members": [SpaceRequest, Array<Member>];
-  "spaces-add": [AddMemberRequest, Array<Member>];
-  "spaces-remove": [RemoveMemberRequest, Array<Member>];
-  "spaces-log": [NacreMemoriesSpacesLogRequest, Array<NacreMemoriesSpacesNote>];
-  "keys": [SpaceRequest, Array<Key>];
-  "keys-create": [CreateKeyRequest, NewKey];
-  "keys-revoke": [RevokeKeyRequest, Key];
-  "share": [ShareRequest, Shared];
   "edges": [EdgesRequest, Array<UsedTogether>];
   "history": [ReferenceRequest, Array<NacreHomeViewsStep>];
   "look": [GetRequest, MemoryView];
@@ -3389,4 +3370,23 @@ export interface Operations {
   "graph-importers": [CodeRequest, CodeAnswer];
   "graph-ingest-code": [IngestCodeRequest, CodeReport];
   "graph-stale": [StaleRequest, Staleness];
+  "keys": [SpaceRequest, Array<Key>];
+  "keys-create": [CreateKeyRequest, NewKey];
+  "keys-revoke": [RevokeKeyRequest, Key];
+  "move": [MoveRequest, MoveReport];
+  "remote": [Record<string, never>, RemoteStanding];
+  "remote-add": [AddRemoteRequest, Exchanged];
+  "remote-changes": [RemoteChangesRequest, ServerChanges];
+  "remote-push": [RemotePushRequest, Pushed];
+  "remote-remove": [Record<string, never>, RemoteStanding];
+  "remote-sync": [Record<string, never>, Exchanged];
+  "remote-turns": [RemoteTurnsRequest, number];
+  "remote-versions": [RemoteVersionsRequest, Array<ServerDocument>];
+  "share": [ShareRequest, Shared];
+  "spaces": [Record<string, never>, Array<Space>];
+  "spaces-add": [AddMemberRequest, Array<Member>];
+  "spaces-create": [CreateSpaceRequest, Space];
+  "spaces-log": [NacreServerSpacesLogRequest, Array<NacreServerSpacesNote>];
+  "spaces-members": [SpaceRequest, Array<Member>];
+  "spaces-remove": [RemoveMemberRequest, Array<Member>];
 }

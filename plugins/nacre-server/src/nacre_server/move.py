@@ -460,7 +460,7 @@ def _carry(source: Home, target: Home, request: MoveRequest, notify: OnProgress)
         questions,
         lambda compared: notify(Progress("questions", compared, len(questions))),
     )
-    server = target if target.database.is_server else source
+    server = target if target.database.server else source
     return MoveReport(
         place=_place(target),
         kept=_place(source),
@@ -477,7 +477,7 @@ def _carry(source: Home, target: Home, request: MoveRequest, notify: OnProgress)
 
 def _keep(target: Home, path: str, data: bytes) -> None:
     """Keep a replaced document of a folder, which may be the user's. A server keeps all versions."""
-    if not target.database.is_server:
+    if not target.database.server:
         kept_path = target.settings.home / KEPT / path
         files.make_folder(kept_path.parent)
         files.write_file(kept_path, data)
@@ -531,7 +531,7 @@ def _stamps(target: Home) -> dict[str, Stamp]:
 
 def _index(home: Home, notify: OnProgress, *, is_new: bool) -> int:
     """Build missing full text and return the number of rows. A server analyses its rows before and after."""
-    if is_new and home.database.is_server:
+    if is_new and home.database.server:
         home.database.one("look_at_rows")
     memories = [memory for (memory,) in home.database.all("list_memories_unindexed")]
     turns = [row for (row,) in home.database.all("list_turns_unindexed")]
@@ -549,7 +549,7 @@ def _index(home: Home, notify: OnProgress, *, is_new: bool) -> int:
             )
             home.sessions.index_again(rows)
         notify(Progress("words", len(memories) + at, total))
-    if total and home.database.is_server:
+    if total and home.database.server:
         home.database.one("look_at_rows")
     return total
 

@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from nacre.base.lazy import Module
-from nacre.cluster.cluster import Watch, server_of
-from nacre.cluster.queue import AWAY, QUEUE, TEND, deferred, queue_of
 from nacre.errors import NacreError
 from nacre.home.spending import fold_notes
 from nacre.memories.edit import catch_up
 from nacre.memories.vectors import embed_memories, embed_pending
 from nacre.review.run import dream_unasked
-from nacre.serve.server import Spaces
 from nacre.settings import Settings
 from nacre.setup.chores import learn_now
-from nacre.store.postgres_schema import Registry
+from nacre_server.cluster import Watch, server_of
+from nacre_server.keys import Spaces
+from nacre_server.queue import AWAY, QUEUE, TEND, deferred, queue_of
+from nacre_server.registry import Registry
 
 if TYPE_CHECKING:
     import procrastinate

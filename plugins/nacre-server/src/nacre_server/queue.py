@@ -13,9 +13,8 @@ from psycopg.conninfo import conninfo_to_dict
 
 from nacre.base.environment import install_hint, is_installed
 from nacre.base.lazy import Module
-from nacre.cluster import retries
 from nacre.errors import MissingStoreError, NotFoundError, UnavailableError
-from nacre.store.postgres_schema import Registry
+from nacre_server.registry import Registry
 
 if TYPE_CHECKING:
     import procrastinate
@@ -60,6 +59,8 @@ def queue_of(
         raise UnavailableError(
             "a cluster's jobs need a library: procrastinate", hint=install_hint("cluster")
         )
+    from nacre_server.retries import Retries  # noqa: PLC0415 - needs the library
+
     _be_quiet()
     options = f"{conninfo_to_dict(url).get('options') or ''} -c search_path={_SCHEMA}"
     app = procrastinate.App(
@@ -67,7 +68,7 @@ def queue_of(
             conninfo=url, kwargs={"options": options}, min_size=1, max_size=4, timeout=patience
         )
     )
-    app.task(name=TEND, queue=QUEUE, retry=retries.Retries(MOST_TRIES, backoff, AWAY))(tend)
+    app.task(name=TEND, queue=QUEUE, retry=Retries(MOST_TRIES, backoff, AWAY))(tend)
     return app
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import threading
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -16,13 +14,17 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
-from nacre.base.ids import Clock, from_ms, to_ms
-from nacre.base.lazy import load
+from nacre.base.ids import from_ms, to_ms
 from nacre.base.request import Request
 from nacre.base.text import count_tokens
-from nacre.errors import ConflictError, NacreError, NotAllowedError, NotFoundError, QuotaSpentError
-from nacre.home.home import DONE, Home, Standing, note, standing
-from nacre.home.projects import opened_space
+from nacre.errors import (
+    ConflictError,
+    NacreError,
+    NotAllowedError,
+    NotFoundError,
+    UnavailableError,
+)
+from nacre.home.home import Home, open_database
 from nacre.memories.decision import Reference
 from nacre.memories.store import get
 from nacre.memories.tombstones import Barred
@@ -30,77 +32,97 @@ from nacre.memories.vectors import embed_pending
 from nacre.operations import operation
 from nacre.values.memory import Bearer, Memory, Quota, Role, Scope, Source
 from nacre.values.recall import HitConfidence, Lane, LaneState, MemoryHit, RecallQuery, RecallResult
+from nacre_server.registry import Registry
 
 if TYPE_CHECKING:
-    from nacre.store.postgres_schema import Registry
     from nacre.store.schema import Row
 
-FOLD_SECONDS = 30.0
-"""Interval in seconds at which a process adds its counts to the shared ones.
-
-A quota may be exceeded by other processes' calls meanwhile.
-"""
+# -- Rights in a space ---------------------------------------------------------
 
 
-class Calls:
-    """Counts calls of spaces with a quota.
+DONE = "done"
+_SELF_LOGGED = ("spaces-", "keys-", "share")
+"""Operations that write detailed entries to the audit logs of the spaces concerned."""
 
-    Thread-safe, but the caller must have exclusive use of the registry.
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The caller and their role.
+
+    ``kind`` and ``raising`` belong to the space, and are ``None`` if the tenant is not a space.
     """
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._guard = threading.Lock()
-        self._day = ""
-        self._known: dict[str, int] = {}
-        self._fresh: Counter[str] = Counter()
-        self._folded = clock()
-
-    def count(self, registry: Registry, bearer: Bearer) -> None:
-        """Count a call. Raises QuotaSpentError if it exceeds the quota."""
-        limit = bearer.quota.calls
-        if limit is None:
-            return
-        now = self._clock()
-        with self._guard:
-            day = now.date().isoformat()
-            if day != self._day:
-                self._day, self._known = day, {}
-                self._fresh.clear()
-            if (
-                bearer.space not in self._known
-                or (now - self._folded).total_seconds() >= FOLD_SECONDS
-            ):
-                self._fresh[bearer.space] += 0
-                self._fold(registry, now)
-            if self._known[bearer.space] + self._fresh[bearer.space] >= limit:
-                raise _quota_error(bearer.space, limit, now)
-            self._fresh[bearer.space] += 1
-
-    def fold(self, registry: Registry) -> None:
-        """Add this process's counts to the shared ones."""
-        with self._guard:
-            self._fold(registry, self._clock())
-
-    def _fold(self, registry: Registry, now: datetime) -> None:
-        for space, number in self._fresh.items():
-            ((total,),) = registry.all("add_calls", space=space, day=self._day, calls=number)
-            if space not in self._known:
-                registry.run("delete_old_calls", space=space, day=self._day)
-            self._known[space] = int(total)
-            self._fresh[space] = 0
-        self._folded = now
+    account: str
+    space: str
+    role: Role
+    kind: str | None
+    raising: str | None
 
 
-def _quota_error(space: str, limit: int, now: datetime) -> QuotaSpentError:
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
-    seconds = int((midnight - now).total_seconds()) + 1
-    hint = "wait until midnight (UTC), or ask for more: nacre server cluster tenants NAME --calls"
-    return QuotaSpentError(
-        f"{space} has used its {limit:,} requests for today",
-        seconds=seconds,
-        hint=hint,
+def standing(home: Home) -> Standing:
+    """Return the caller's current role in the open space.
+
+    Raises UnavailableError if the memory is in a file, NotAllowedError if the caller is not a member (any
+    more).
+    """
+    if not home.database.server:
+        raise UnavailableError(
+            "this memory is in a file, and one person's",
+            hint="spaces, roles and keys are for a memory on a server: docs/server.md",
+        )
+    space = home.settings.text("storage.tenant")
+    account = home.settings.text("storage.account") or space
+    row = home.database.one("read_standing", account=account)
+    if row is None:
+        raise NotAllowedError(
+            f"{account} does not belong to the space {space}", hint="an owner lets you in"
+        )
+    role, kind, raising = row
+    return Standing(account, space, Role(role).at_most(home.actor.most), kind, raising)
+
+
+def note(home: Home, who: Standing, action: str, subject: str = "", outcome: str = DONE) -> None:
+    """Append a line with ids and names, without texts, to the audit log."""
+    home.database.one(
+        "note_in_audit_log", account=who.account, action=action, subject=subject, outcome=outcome
     )
+
+
+def _refusal(
+    caller: Standing, operation: str, *, writes: bool, owners: bool
+) -> NotAllowedError | None:
+    command = f"nacre server spaces members {caller.space} --add {caller.account} --role …"
+    hint = f"an owner of {caller.space} gives roles: {command}"
+    if caller.role is Role.READER and (writes or owners):
+        return NotAllowedError(
+            f"{operation} writes, and {caller.account} may only read {caller.space}", hint=hint
+        )
+    if owners and caller.role is not Role.OWNER:
+        return NotAllowedError(
+            f"{operation} is for owners of {caller.space}, and {caller.account} is a {caller.role} of it",
+            hint=hint,
+        )
+    return None
+
+
+@contextmanager
+def allowed(home: Home, operation: str, *, writes: bool, owners: bool) -> Iterator[None]:
+    """Run an operation in the block. Raises NotAllowedError if the caller's role does not allow it.
+
+    Writes and refusals are recorded in the space's audit log.
+    """
+    caller = standing(home)
+    if refusal := _refusal(caller, operation, writes=writes, owners=owners):
+        note(home, caller, operation, outcome=refusal.code)
+        raise refusal
+    try:
+        yield
+    except NacreError as error:
+        if writes:
+            note(home, caller, operation, outcome=error.code)
+        raise
+    if writes and not operation.startswith(_SELF_LOGGED):
+        note(home, caller, operation)
 
 
 # -- Values --------------------------------------------------------------------
@@ -316,11 +338,8 @@ class Managed:
 @contextmanager
 def registry_of(home: Home) -> Iterator[Registry]:
     """Open the registry of a home's server for the block."""
-    registry: Registry = load("nacre.store.postgres_schema:Registry")(home.settings.server)
-    try:
+    with closing(Registry(home.settings.server)) as registry:
         yield registry
-    finally:
-        registry.close()
 
 
 @contextmanager
@@ -544,26 +563,53 @@ def _hash(secret: str) -> bytes:
     return blake2b(secret.encode("utf-8", "replace"), digest_size=_HASH_BYTES).digest()
 
 
-# -- Recall over several spaces ------------------------------------------------
+# -- Other spaces of the server ------------------------------------------------
+
+
+def open_space(home: Home, space: str, unwritable: NacreError | None = None) -> Home:
+    """Open another space of the server for the same account, sharing the models.
+
+    ``unwritable`` is the error for writes, if it is read-only. Raises NotAllowedError if the account is
+    not a member.
+    """
+    account = standing(home).account
+    settings = (
+        home.settings.having("storage.tenant", space)
+        .having("storage.account", account)
+        .having("storage.spaces", [])
+    )
+    database = open_database(settings, unwritable=unwritable)
+    other = replace(home, settings=settings, database=database, problems=[], earlier=None)
+    try:
+        if standing(other).kind is None:
+            raise NotAllowedError(
+                f"{space} is nobody's space", hint="nacre server spaces shows yours"
+            )
+    except BaseException:
+        other.database.close()
+        raise
+    return other
 
 
 Ask = Callable[[Home, RecallQuery], RecallResult]
 
 
 def with_further_spaces(
-    home: Home, query: RecallQuery, own: RecallResult, ask: Ask
+    opened: dict[str, Home], home: Home, query: RecallQuery, own: RecallResult, ask: Ask
 ) -> RecallResult:
     """Merge an answer with those of the spaces in ``storage.spaces``, best score first, each hit with its space.
 
-    The other spaces answer as to a stranger: their private memories and sessions stay hidden. A
-    memory in several spaces is returned once, from the own space if possible. A space that cannot
-    be read is reported as an unavailable lane.
+    ``opened`` keeps the other spaces open. They answer as to a stranger: their private memories and
+    sessions stay hidden. A memory in several spaces is returned once, from the own space if possible.
+    A space that cannot be read is reported as an unavailable lane.
     """
-    if not home.database.is_server or not home.settings.texts("storage.spaces"):
+    names = home.settings.texts("storage.spaces")
+    if not names:
         return own
     space = home.settings.text("storage.tenant")
     hits, lanes = [replace(hit, space=space) for hit in own.hits], list(own.lanes)
-    for name, other in home.further_spaces.homes().items():
+    for name in dict.fromkeys(name for name in names if name != space):
+        other = _further_home(opened, home, name)
         answer = other if isinstance(other, NacreError) else _ask_space(other, query, ask)
         if isinstance(answer, NacreError):
             lanes.append(Lane(f"space {name}", LaneState.UNAVAILABLE, answer.message))
@@ -579,6 +625,21 @@ def with_further_spaces(
         lanes=tuple(lanes),
         truncated=own.truncated or len(fitting) < len(hits[: query.limit]),
     )
+
+
+def _further_home(opened: dict[str, Home], home: Home, name: str) -> Home | NacreError:
+    """Return another space, which is opened on first use and never written, or the error if it is unreadable."""
+    try:
+        if name in opened:
+            standing(opened[name])  # the account may have been removed since
+        else:
+            unwritable = UnavailableError(f"{name} is read beside another space, and not written")
+            opened[name] = open_space(home, name, unwritable)
+    except NacreError as error:
+        if name in opened:
+            opened.pop(name).database.close()
+        return error
+    return opened[name]
 
 
 def _ask_space(other: Home, query: RecallQuery, ask: Ask) -> RecallResult | NacreError:
@@ -633,7 +694,8 @@ def share(home: Home, request: ShareRequest) -> Shared:
     """
     caller = standing(home)
     memory = _shareable(get(home, request.reference), request.scope)
-    with opened_space(home, request.space) as other:
+    other = open_space(home, request.space)
+    with closing(other.database):
         target = standing(other)
         try:
             roles = (

@@ -44,7 +44,7 @@ from nacre.errors import (
     RepositoryBusyError,
     UnavailableError,
 )
-from nacre.home.home import Home, require_room, standing
+from nacre.home.home import Home, require_room
 from nacre.home.location import clean_values, without_secrets
 from nacre.home.operations import apply_intents
 from nacre.llm import credentials
@@ -57,11 +57,12 @@ from nacre.settings import Settings, unwrite_setting, write_setting
 from nacre.store.schema import encode, kept_calls, stored_calls
 from nacre.values.codec import stamp
 from nacre.values.memory import Role, Scope
-from nacre.values.reports import OnProgress, Progress
+from nacre.values.reports import OK, WARNING, Check, OnProgress, Progress
 from nacre.values.session import Flag, Session, Speaker, StoredTurn, Trust, Turn
 from nacre.vault.documents import Note, parse
 from nacre.vault.files import LEDGER, LISTING, is_derived, is_memory_file
 from nacre.vault.merging import Tree, merge_ledgers
+from nacre_server.spaces import standing
 
 T = TypeVar("T")
 
@@ -411,7 +412,7 @@ def write_state(settings: Settings, state: State) -> None:
 
 
 # -- Exchange of documents -------------------------------------------------------------------------
-# Changes are differences from the last common state (:class:`~nacre.care.remote.State`). Documents that changed on
+# Changes are differences from the last common state (:class:`~nacre_server.remote.State`). Documents that changed on
 # both sides are merged as in a sync, from the common version, which the server keeps.
 
 
@@ -898,7 +899,7 @@ def _state(home: Home) -> State:
 
 
 def _require_files(home: Home) -> None:
-    if home.database.is_server:
+    if home.database.server:
         raise ConflictError(
             "this memory is itself on a server", hint="move it here first: nacre data move --from"
         )
@@ -923,6 +924,24 @@ def _recording_outcome(home: Home) -> Iterator[None]:
     write_state(
         home.settings, replace(state, succeeded=now, failing_since=None, message="", hint="")
     )
+
+
+def check(home: Home) -> Iterator[Check]:
+    """Report the outcome of the last exchange with the server."""
+    if not home.settings.text("remote.url"):
+        return
+    state = read_state(home.settings)
+    if state.failing_since:
+        yield Check(
+            "remote",
+            WARNING,
+            f"out of sync since {state.failing_since}: {state.message}",
+            state.hint or None,
+        )
+    elif state.succeeded:
+        yield Check("remote", OK, f"{state.url}, space {state.space}, last {state.succeeded}")
+    else:
+        yield Check("remote", WARNING, f"{state.url}: no sync yet", "nacre server remote sync")
 
 
 # -- Serving machines with a copy of a space -------------------------------------------------------

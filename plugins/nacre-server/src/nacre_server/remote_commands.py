@@ -1,4 +1,4 @@
-"""``nacre server remote``."""
+"""``nacre server remote`` and ``nacre data move``."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.base.json import to_plain
-from nacre.base.lazy import load
-from nacre.care import move as care_move
-from nacre.care import remote as connection
 from nacre.cli import output
 from nacre.cli.command import Command, DefaultGroup, Paper, Run, bold, dim
 from nacre.cli.operations import ask, perform
 from nacre.cli.options import argument, count, option, size
 from nacre.cli.writer import MAX_KEY_CHARACTERS, check_key
 from nacre.home import views
+from nacre_server import move as care_move
+from nacre_server import remote as connection
 
 if TYPE_CHECKING:
-    from nacre.care.move import MoveReport
-    from nacre.care.remote import Exchanged
+    from nacre_server.move import MoveReport
+    from nacre_server.remote import Exchanged
 
 _MOST = 10
 
@@ -231,7 +230,7 @@ def move(
     interrupted goes on with the same command. Exits with 1 where documents differ.
     """
     if to:
-        told = f"Carry your memory to {load('nacre.care.move:without_password')(to)}, and work with it there?"
+        told = f"Carry your memory to {care_move.without_password(to)}, and work with it there?"
         run.confirm(
             told, yes=yes, refusal="your memory leaves this machine: --yes says that you want it"
         )

@@ -1,4 +1,4 @@
-"""Connections to a PostgreSQL server: errors, statements, retries, full text and migrations."""
+"""Connections to a PostgreSQL server: errors, statements, retries and migrations."""
 
 from __future__ import annotations
 
@@ -7,23 +7,19 @@ import os
 import random
 import re
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from zoneinfo import ZoneInfo
 
-import msgspec
 import psycopg
 from psycopg import errors
 from psycopg.adapt import Loader
 from psycopg.conninfo import conninfo_to_dict
 
 from nacre.base.environment import environment
-from nacre.base.lazy import load
 from nacre.base.sql import statements
 from nacre.errors import (
     MissingStoreError,
@@ -32,7 +28,7 @@ from nacre.errors import (
     UnavailableError,
     UnusableStoreError,
 )
-from nacre.store.schema import Clause, Database, Indexed, Row, Words, fits_index
+from nacre.store.schema import Row
 from nacre.store.sqlite import with_columns, with_other
 
 if TYPE_CHECKING:
@@ -217,8 +213,8 @@ def _first_line(error: BaseException) -> str:
 
 
 # -- Statements for PostgreSQL ------------------------------------------------
-# Most statements work on both engines and exist once, in ``sql/queries``. Statements in
-# ``sql/postgres_queries`` override those with the same name.
+# Most statements work on both engines and exist once, in ``sql/queries`` of the core. Statements in
+# ``sql/queries`` here override those with the same name.
 
 
 _COMMENT = re.compile(r"--[^\n]*")
@@ -247,7 +243,7 @@ def statement(name: str) -> str:
 def _all() -> dict[str, str]:
     shared, own = (
         statements("nacre.store", "sql/queries"),
-        statements("nacre.store", "sql/postgres_queries"),
+        statements("nacre_server", "sql/queries"),
     )
     return with_other({**shared, **own})
 
@@ -337,111 +333,14 @@ def local_zone() -> str:
     return f"<local>{'-' if minutes >= 0 else '+'}{hours_and_minutes}"
 
 
-# -- Full text on a server ----------------------------------------------------
-# Stems are stored as numbers in arrays with an inverted index. Matches are ranked by BM25.
-
-
-WEIGHTS = {
-    Indexed.MEMORIES: (1.5, 1.0, 1.0),
-    Indexed.TURNS: (1.0, 0.5),
-    Indexed.FAILURES: (0.5, 1.0),
-}
-"""Column weights: subject before content, and spoken text before actions."""
-
-_MAX_STEM_CHARACTERS = 200
-"""Length of the stem stored with its number for prefix searches. Index entries are limited to 2,700 bytes."""
-
-_encode = msgspec.json.Encoder().encode
-
-
-def key_of(tenant: str, kind: Indexed, stem: str) -> int:
-    """Return the number of a stem: signed, 64 bits, unique to a tenant and kind."""
-    digest = blake2b(f"{tenant}\0{kind}\0{stem}".encode("utf-8", "replace"), digest_size=8).digest()
-    return int.from_bytes(digest, "big", signed=True)
-
-
-class ServerWords:
-    """Implements :class:`~nacre.store.schema.WordIndex`."""
-
-    def __init__(self, database: Database, tenant: str) -> None:
-        self._db = database
-        self._tenant = tenant
-
-    def add(self, kind: Indexed, rows: Sequence[Words]) -> None:
-        names = self._rows_of_names(
-            {name for row in rows for name in row.names.split() if fits_index(name)}
-        )
-        written, terms, total = [], Counter[str](), 0
-        for row in rows:
-            counts, length = self._count(kind, row.texts)
-            counted = sorted(
-                (key_of(self._tenant, kind, stem), count) for stem, count in counts.items()
-            )
-            terms.update(counts.keys())
-            total += length
-            own = sorted({names[name] for name in row.names.split() if name in names})
-            written.append(
-                (row.row, [key for key, _ in counted], [count for _, count in counted], length, own)
-            )
-        self._db.run("insert_words", kind=kind.value, rows=_as_json(written))
-        term_rows = [
-            (key_of(self._tenant, kind, stem), stem[:_MAX_STEM_CHARACTERS], count)
-            for stem, count in terms.items()
-        ]
-        self._db.run("count_in_terms", kind=kind.value, terms=_as_json(term_rows))
-        self._db.run("count_in_totals", kind=kind.value, rows=len(rows), words=total)
-
-    def drop(self, kind: Indexed, rows: Sequence[int]) -> None:
-        removed, words = self._db.one(
-            "delete_words", kind=kind.value, rows=_as_json(list(rows))
-        ) or (
-            0,
-            0,
-        )
-        if removed:
-            self._db.run("prune_terms", kind=kind.value)
-            self._db.run("count_in_totals", kind=kind.value, rows=-removed, words=-words)
-
-    def frequencies(self, kind: Indexed, stems: Sequence[str]) -> dict[str, int]:
-        keys = {key_of(self._tenant, kind, stem): stem for stem in stems}
-        counts = self._db.all("count_terms_of", kind=kind.value, keys=_as_json(list(keys)))
-        return {keys[key]: rows for key, rows in counts if rows > 0}
-
-    def best(self, kind: Indexed, words: Sequence[str], where: Clause, limit: int) -> list[int]:
-        search = load("nacre.store.postgres_schema:ServerSearch")(self._db, kind)
-        return [match.row for match in search.match(search.terms(words), where, limit)]
-
-    def _count(self, kind: Indexed, texts: Sequence[str]) -> tuple[dict[str, float], int]:
-        """Count each stem, weighted over the columns, and all words."""
-        counts: dict[str, float] = {}
-        length = 0
-        for weight, text in zip(WEIGHTS[kind], texts, strict=True):
-            stems = self._db.stems(text)
-            length += len(stems)
-            for stem in stems:
-                counts[stem] = counts.get(stem, 0.0) + weight
-        return counts, length
-
-    def _rows_of_names(self, names: set[str]) -> dict[str, int]:
-        if not names:
-            return {}
-        names_json = _as_json(sorted(names))
-        self._db.run("insert_word_names", names=names_json)
-        return dict(self._db.all("list_word_names", names=names_json))
-
-
-def _as_json(values: Sequence[object]) -> str:
-    return _encode(values).decode()
-
-
 # -- Server migrations --------------------------------------------------------
-# Migrations are numbered and forward-only: ``sql/postgres/NNNN_name.sql``, one transaction each.
+# Migrations are numbered and forward-only: ``sql/migrations/NNNN_name.sql``, one transaction each.
 # Programs of different versions share a server, so a change takes two migrations. The first adds
 # new objects and declares ``-- needs N``, the oldest schema whose programs still work. A later one,
 # without the declaration, removes old objects and excludes older programs.
 
 
-_FOLDER = Path(__file__).parent / "sql" / "postgres"
+_FOLDER = Path(__file__).parent / "sql" / "migrations"
 _NAME = re.compile(r"^(\d{4})_\w+\.sql$")
 _NEEDS = re.compile(r"^-- needs (\d+)$", re.MULTILINE)
 _SELECT_VERSION_TABLE = """

@@ -20,7 +20,6 @@ from nacre.base.environment import install_hint, is_installed
 from nacre.base.ids import utc_now
 from nacre.base.lazy import Module
 from nacre.base.serving import split_place
-from nacre.cluster.queue import prepare_queue
 from nacre.errors import (
     ConflictError,
     InvalidInputError,
@@ -33,15 +32,16 @@ from nacre.home.home import Home
 from nacre.serve.browsers import Browsers
 from nacre.serve.events import Bus, Live
 from nacre.serve.homes import Answering, Homes
-from nacre.serve.server import Spaces
 from nacre.serve.server_web import Door, Site, Web
 from nacre.serve.web import Run, Waiting
 from nacre.settings import Settings
-from nacre.store.postgres import Distributed, distribute
-from nacre.store.postgres_connection import connect, migrate, state, translated_errors
-from nacre.store.postgres_schema import Registry
 from nacre.values.memory import NO_QUOTA, Actor, Quota
 from nacre.values.reports import OnProgress, Progress
+from nacre_server.connection import connect, migrate, state, translated_errors
+from nacre_server.keys import Spaces
+from nacre_server.postgres import Distributed, distribute
+from nacre_server.queue import prepare_queue
+from nacre_server.registry import Registry
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -282,7 +282,7 @@ class Metrics:
 
     @contextmanager
     def observed(self, name: str) -> Iterator[Note]:
-        """See :class:`~nacre.cluster.cluster.Observer`."""
+        """See :class:`~nacre_server.cluster.Observer`."""
 
         def note(outcome: str, seconds: float) -> None:
             self._seconds.labels(name).observe(seconds)
@@ -378,7 +378,7 @@ class Telemetry:
 
     @contextmanager
     def observed(self, name: str) -> Iterator[Note]:
-        """See :class:`~nacre.cluster.cluster.Observer`."""
+        """See :class:`~nacre_server.cluster.Observer`."""
         self._running.add(1)
         try:
             with self._tracer.start_as_current_span(

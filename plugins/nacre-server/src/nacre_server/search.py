@@ -1,110 +1,121 @@
-"""Spaces on a server, for administration without a tenant, and full-text search."""
+"""Search on a server: the full-text index, matches by BM25, and the nearest passages."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from hashlib import blake2b
+from typing import TYPE_CHECKING
 
-from psycopg import errors, sql
+import msgspec
 
-from nacre.base.sql import statements
-from nacre.errors import NotAllowedError
-from nacre.store.postgres import PostgresDatabase
-from nacre.store.postgres_connection import connect, key_of, migrate, translated, translated_errors
-from nacre.store.schema import Clause, Indexed, Row
+from nacre.store.schema import Clause, Indexed, Row, Words, fits_index
 from nacre.store.search import Corpus, Match, Term, WordSearch
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-class Registry:
-    """A connection without a tenant, for one thread at a time.
+    from nacre_server.postgres import PostgresDatabase
 
-    Methods raise NotAllowed, UnusableStoreError, and Unavailable if the server sends nothing for
-    ``patience`` seconds (if given).
-    """
 
-    def __init__(self, url: str, patience: float | None = None) -> None:
-        self._connection = connect(url, patience=patience)
-        with translated_errors():
-            migrate(self._connection)
+# -- Full text on a server ----------------------------------------------------
+# Stems are stored as numbers in arrays with an inverted index. Matches are ranked by BM25.
 
-    def all(self, name: str, **values: Any) -> list[Row]:
-        """Return all rows of a statement of ``sql/spaces``."""
-        with _refusals():
-            return self._connection.execute(_statement(name), values).fetchall()
 
-    def run(self, name: str, **values: Any) -> int:
-        """Run a statement of ``sql/spaces`` and return the number of changed rows."""
-        with _refusals():
-            return self._connection.execute(_statement(name), values).rowcount
+WEIGHTS = {
+    Indexed.MEMORIES: (1.5, 1.0, 1.0),
+    Indexed.TURNS: (1.0, 0.5),
+    Indexed.FAILURES: (0.5, 1.0),
+}
+"""Column weights: subject before content, and spoken text before actions."""
 
-    def is_used(self, tenant: str) -> bool:
-        """Return True if a tenant has written anything."""
-        with self.transaction():
-            self.run("name_tenant", space=tenant)
-            return bool(self.all("read_use"))
+_MAX_STEM_CHARACTERS = 200
+"""Length of the stem stored with its number for prefix searches. Index entries are limited to 2,700 bytes."""
 
-    def weigh(self, tenant: str) -> dict[str, tuple[int, int]]:
-        """Return the number of a tenant's rows per table, and their size in bytes without indexes."""
-        with self.transaction():
-            self.run("name_tenant", space=tenant)
-            self.run("wait_long")
-            return {
-                table: tuple(
-                    self._of_rows(
-                        "SELECT count(*), coalesce(sum(pg_column_size(t.*)), 0)", table, tenant
-                    )[0]
-                )
-                for (table,) in self.all("list_tables")
-            }
+_encode = msgspec.json.Encoder().encode
 
-    def delete_rows(self, tenant: str) -> int:
-        """Delete all rows of a tenant in the open transaction, and return their number.
 
-        Repeats until no rows are left, because triggers may insert rows meanwhile.
-        """
-        self.run("name_tenant", space=tenant)
-        self.run("wait_long")
-        tables, deleted = [table for (table,) in self.all("list_tables")], 0
-        while done := sum(
-            len(self._of_rows("DELETE", table, tenant, " RETURNING 1")) for table in tables
-        ):
-            deleted += done
-        return deleted
+def key_of(tenant: str, kind: Indexed, stem: str) -> int:
+    """Return the number of a stem: signed, 64 bits, unique to a tenant and kind."""
+    digest = blake2b(f"{tenant}\0{kind}\0{stem}".encode("utf-8", "replace"), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
 
-    def _of_rows(self, what: str, table: str, tenant: str, then: str = "") -> list[Row]:
-        with _refusals():
-            statement = sql.SQL("{} FROM nacre_rows.{} t WHERE tenant = %s{}").format(
-                sql.SQL(what), sql.Identifier(table), sql.SQL(then)
+
+class ServerWords:
+    """Implements :class:`~nacre.store.schema.WordIndex`."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._db = database
+        self._tenant = database.tenant
+
+    def add(self, kind: Indexed, rows: Sequence[Words]) -> None:
+        names = self._rows_of_names(
+            {name for row in rows for name in row.names.split() if fits_index(name)}
+        )
+        written, terms, total = [], Counter[str](), 0
+        for row in rows:
+            counts, length = self._count(kind, row.texts)
+            counted = sorted(
+                (key_of(self._tenant, kind, stem), count) for stem, count in counts.items()
             )
-            return self._connection.execute(statement, (tenant,)).fetchall()
+            terms.update(counts.keys())
+            total += length
+            own = sorted({names[name] for name in row.names.split() if name in names})
+            written.append(
+                (row.row, [key for key, _ in counted], [count for _, count in counted], length, own)
+            )
+        self._db.run("insert_words", kind=kind.value, rows=_as_json(written))
+        term_rows = [
+            (key_of(self._tenant, kind, stem), stem[:_MAX_STEM_CHARACTERS], count)
+            for stem, count in terms.items()
+        ]
+        self._db.run("count_in_terms", kind=kind.value, terms=_as_json(term_rows))
+        self._db.run("count_in_totals", kind=kind.value, rows=len(rows), words=total)
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Run the block in one transaction."""
-        with translated_errors(), self._connection.transaction():
-            yield
+    def drop(self, kind: Indexed, rows: Sequence[int]) -> None:
+        removed, words = self._db.one(
+            "delete_words", kind=kind.value, rows=_as_json(list(rows))
+        ) or (
+            0,
+            0,
+        )
+        if removed:
+            self._db.run("prune_terms", kind=kind.value)
+            self._db.run("count_in_totals", kind=kind.value, rows=-removed, words=-words)
 
-    def close(self) -> None:
-        self._connection.close()
+    def frequencies(self, kind: Indexed, stems: Sequence[str]) -> dict[str, int]:
+        keys = {key_of(self._tenant, kind, stem): stem for stem in stems}
+        counts = self._db.all("count_terms_of", kind=kind.value, keys=_as_json(list(keys)))
+        return {keys[key]: rows for key, rows in counts if rows > 0}
+
+    def best(self, kind: Indexed, words: Sequence[str], where: Clause, limit: int) -> list[int]:
+        search = ServerSearch(self._db, kind)
+        return [match.row for match in search.match(search.terms(words), where, limit)]
+
+    def _count(self, kind: Indexed, texts: Sequence[str]) -> tuple[dict[str, float], int]:
+        """Count each stem, weighted over the columns, and all words."""
+        counts: dict[str, float] = {}
+        length = 0
+        for weight, text in zip(WEIGHTS[kind], texts, strict=True):
+            stems = self._db.stems(text)
+            length += len(stems)
+            for stem in stems:
+                counts[stem] = counts.get(stem, 0.0) + weight
+        return counts, length
+
+    def _rows_of_names(self, names: set[str]) -> dict[str, int]:
+        if not names:
+            return {}
+        names_json = _as_json(sorted(names))
+        self._db.run("insert_word_names", names=names_json)
+        return dict(self._db.all("list_word_names", names=names_json))
 
 
-def _statement(name: str) -> str:
-    return translated(statements("nacre.store", "sql/spaces")[name])
-
-
-@contextmanager
-def _refusals() -> Iterator[None]:
-    with translated_errors():
-        try:
-            yield
-        except errors.InsufficientPrivilege as error:
-            raise NotAllowedError(
-                "this login at the server does not manage its spaces",
-                hint="use the one that owns the database, or have it grant the schema nacre_spaces and its tables",
-            ) from error
+def _as_json(values: Sequence[object]) -> str:
+    return _encode(values).decode()
 
 
 # -- Full-text search with the ranking of a database file ---------------------
@@ -244,16 +255,6 @@ class ServerSearch(WordSearch):
         return where.is_open and self._kind is not Indexed.MEMORIES
 
 
-def memory_search(database: PostgresDatabase) -> WordSearch:
-    """Full-text search over memories. The subject has the highest weight."""
-    return ServerSearch(database, Indexed.MEMORIES)
-
-
-def turn_search(database: PostgresDatabase) -> WordSearch:
-    """Full-text search over turns. Spoken text has a higher weight than actions."""
-    return ServerSearch(database, Indexed.TURNS)
-
-
 @dataclass(frozen=True, slots=True)
 class _Word:
     """A word of a question: its stems, and the maximum number of rows that contain all of them."""
@@ -321,3 +322,35 @@ def _to_match(columns: Row, terms: Sequence[Term]) -> Match:
         if term.word not in incomplete
     }
     return Match(row, session, seq, term_counts, length)
+
+
+# -- Nearest passages by sign bits --------------------------------------------
+# pgvector compares the bits on the server. A trigger maintains one row per passage.
+
+
+_NEAREST = """
+SELECT passage FROM signs WHERE tenant = ? AND length(bits) = {size}
+ORDER BY CAST(bits AS bit({size})) <~> CAST(? AS bit({size})) LIMIT ?
+"""
+"""Names the tenant, so that an index of one tenant's passages can be used (decision 25)."""
+
+
+class ServerWalk:
+    """Implements :class:`~nacre.store.search.Walk`."""
+
+    def __init__(self, database: PostgresDatabase, bits: NDArray[np.uint64]) -> None:
+        digits = "".join(f"{byte:08b}" for byte in bits.tobytes())
+        self._db = database
+        self._statement = _NEAREST.format(size=len(digits))
+        self._values = database.tenant, digits
+        self._seen: set[int] = set()
+
+    def next(self, count: int) -> list[int]:
+        """Return ``count`` rows that were not returned before."""
+        rows = [
+            row
+            for (row,) in self._db.rows(self._statement, (*self._values, len(self._seen) + count))
+        ]
+        fresh = [row for row in rows if row not in self._seen]
+        self._seen.update(fresh)
+        return fresh

@@ -1,33 +1,32 @@
-"""PostgreSQL engine: tenants' rows, optionally distributed by Citus, documents and locks."""
+"""PostgreSQL engine: tenants' rows, optionally distributed by Citus, and locks."""
 
 from __future__ import annotations
 
 import contextlib
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import apsw
-import numpy as np
 import psycopg
-from numpy.typing import NDArray
 from psycopg import sql
 from psycopg.pq import TransactionStatus
 
-from nacre.base.ids import Clock, to_ms
+from nacre.base.lazy import Module
 from nacre.base.locks import PATIENCE_SECONDS, FileLock
 from nacre.base.sql import statements
 from nacre.errors import InvalidInputError, NacreError, NotAllowedError, UnusableStoreError
-from nacre.store.postgres_connection import (
+from nacre.store.schema import Indexed, Row
+from nacre.store.sqlite import stemmer
+from nacre.values.memory import Role
+from nacre_server.connection import (
     CONNECT_SECONDS,
     SILENT_SECONDS,
     ResultT,
-    ServerWords,
     connect,
     local_zone,
     migrate,
@@ -38,9 +37,22 @@ from nacre.store.postgres_connection import (
     translated_errors,
     writes,
 )
-from nacre.store.schema import Database, Row, in_transaction
-from nacre.store.sqlite import stemmer
-from nacre.values.memory import Role
+from nacre_server.search import ServerSearch, ServerWalk, ServerWords
+from nacre_server.vault import Documents, ServerVault
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from nacre.base.ids import Clock
+    from nacre.home.home import Home
+    from nacre.settings import Settings
+    from nacre.values.recall import RecallQuery, RecallResult
+    from nacre.vault.files import Vault
+    from nacre_server import keys, spaces
+    from nacre_server.keys import Spaces
+else:
+    keys, spaces = Module("nacre_server.keys"), Module("nacre_server.spaces")
 
 SHARDS = 32
 """Initial number of shards of tenants' rows, which is the maximum number of nodes."""
@@ -147,7 +159,7 @@ def _raise_failures(failed: list[Any]) -> None:
 
 def _run(connection: psycopg.Connection[Any], name: str, **values: Any) -> list[Any]:
     cursor = connection.execute(
-        translated(statements("nacre.store", "sql/distribution")[name]).encode(), values
+        translated(statements("nacre_server", "sql/distribution")[name]).encode(), values
     )
     return cursor.fetchall() if cursor.description else []
 
@@ -158,7 +170,7 @@ def _run(connection: psycopg.Connection[Any], name: str, **values: Any) -> list[
 # transaction ends, like a file's lock. A broken connection is reopened by the first statement of a
 # block, unless locks or temporary tables were lost with it. Within a block, its loss is
 # UnusableStoreError. A single-statement transaction is repeated if the server rolled it back
-# (:mod:`nacre.store.postgres_connection`). If the answer to a commit is lost, its result is unknown
+# (:mod:`nacre_server.connection`). If the answer to a commit is lost, its result is unknown
 # and nothing is repeated.
 
 
@@ -189,10 +201,8 @@ class PostgresDatabase:
     account is, or if ``unwritable`` gives a reason. A statement waits up to ``patience`` seconds
     without data from the server.
 
-    Implements :class:`~nacre.store.schema.Database`.
+    Implements :class:`~nacre.store.schema.Database` and :class:`~nacre.store.schema.Server`.
     """
-
-    is_server = True
 
     def __init__(
         self,
@@ -217,6 +227,7 @@ class PostgresDatabase:
         self.unwritable = unwritable
         self._url = url
         self._patience = patience
+        self.further_homes: dict[str, Home] = {}
         self._depth = 0
         self._since = 0.0
         self._is_open = False  # in a block
@@ -277,7 +288,40 @@ class PostgresDatabase:
             else None
         )
 
+    @property
+    def server(self) -> PostgresDatabase:
+        return self
+
+    def vault(self, clock: Clock) -> Vault:
+        return cast("Vault", ServerVault(Documents(self, clock)))
+
+    def lock(self, name: str) -> FileLock:
+        return ServerLock(self, name)
+
+    def search(self, table: str) -> ServerSearch:
+        return ServerSearch(self, Indexed(table))
+
+    def nearest(self, bits: NDArray[np.uint64]) -> ServerWalk:
+        return ServerWalk(self, bits)
+
+    def allowed(
+        self, home: Home, operation: str, *, writes: bool, owners: bool
+    ) -> contextlib.AbstractContextManager[None]:
+        return spaces.allowed(home, operation, writes=writes, owners=owners)
+
+    def with_further_spaces(
+        self, home: Home, query: RecallQuery, own: RecallResult, ask: spaces.Ask
+    ) -> RecallResult:
+        return spaces.with_further_spaces(self.further_homes, home, query, own, ask)
+
+    @staticmethod
+    def key_spaces(settings: Settings) -> Spaces:
+        """Return the spaces that keys open."""
+        return keys.Spaces(settings)
+
     def close(self) -> None:
+        for home in self.further_homes.values():
+            home.database.close()
         self._is_final = True
         self._connection.close()
 
@@ -400,7 +444,7 @@ class PostgresDatabase:
 
     @cached_property
     def words(self) -> ServerWords:
-        return ServerWords(self, self.tenant)
+        return ServerWords(self)
 
     @cached_property
     def _stem(self) -> Callable[[str], list[str]]:
@@ -553,178 +597,6 @@ def _bindable(value: Any) -> Any:
     if isinstance(value, bool):
         return int(value)
     return value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
-
-
-# -- Nearest passages by sign bits --------------------------------------------
-# pgvector compares the bits on the server. A trigger maintains one row per passage.
-
-
-_NEAREST = """
-SELECT passage FROM signs WHERE tenant = ? AND length(bits) = {size}
-ORDER BY CAST(bits AS bit({size})) <~> CAST(? AS bit({size})) LIMIT ?
-"""
-"""Names the tenant, so that an index of one tenant's passages can be used (decision 25)."""
-
-
-class ServerWalk:
-    """Implements :class:`~nacre.store.search.Walk`."""
-
-    def __init__(self, database: PostgresDatabase, bits: NDArray[np.uint64]) -> None:
-        digits = "".join(map(str, np.unpackbits(bits.view(np.uint8)).tolist()))
-        self._db = database
-        self._statement = _NEAREST.format(size=len(digits))
-        self._values = database.tenant, digits
-        self._seen: set[int] = set()
-
-    def next(self, count: int) -> list[int]:
-        """Return ``count`` rows that were not returned before."""
-        rows = [
-            row
-            for (row,) in self._db.rows(self._statement, (*self._values, len(self._seen) + count))
-        ]
-        fresh = [row for row in rows if row not in self._seen]
-        self._seen.update(fresh)
-        return fresh
-
-
-# -- Documents of a vault as rows ---------------------------------------------
-# All versions are kept. Forgotten versions keep only their number, without path and bytes.
-
-
-_VERSIONS_AT_ONCE = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """The current version of a document: an increasing number, its size in bytes, and its time in ms since 1970."""
-
-    path: str
-    version: int
-    size: int
-    written: int
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A new version of a document. ``present`` is the current version, or ``None`` if the document was deleted."""
-
-    path: str
-    version: int
-    present: int | None
-    size: int
-
-
-class Documents:
-    """Reads and writes ``documents``, ``document_versions`` and ``ledger_lines``."""
-
-    def __init__(self, database: Database, clock: Clock) -> None:
-        self._db = database
-        self._clock = clock
-
-    def read(self, path: str) -> bytes | None:
-        """Return the content of a document, or ``None``."""
-        row = self._db.one("read_document", path=path)
-        return bytes(row[0]) if row else None
-
-    def head(self, path: str) -> Head | None:
-        """Return the current version of a document."""
-        row = self._db.one("find_document", path=path)
-        return Head(path, *row) if row else None
-
-    def heads(self) -> list[Head]:
-        """Return the current versions of all documents, by path."""
-        return [Head(*row) for row in self._db.all("list_documents")]
-
-    def changes(self, since: int) -> list[Change]:
-        """Return writes and deletions after a version, except forgotten ones."""
-        return [Change(*row) for row in self._db.all("list_changes", since=since)]
-
-    def count(self) -> int:
-        """Count the documents."""
-        return int((self._db.one("count_documents") or (0,))[0])
-
-    def state(self) -> object:
-        """Return a value that changes with any write, or ``None`` within a transaction."""
-        return self._db.state()
-
-    def versions(self, path: str) -> list[tuple[int, bytes | None, int]]:
-        """Return all versions of a document, oldest first: number, content, time."""
-        return [
-            (version, data, written)
-            for version, data, written in self._db.all("list_document_versions", path=path)
-        ]
-
-    @in_transaction
-    def write(self, path: str, data: bytes) -> None:
-        """Write a new version of a document."""
-        (version,) = self._db.one(
-            "insert_document_version", path=path, data=data, written=self._now()
-        ) or (0,)
-        self._db.run("save_document", path=path, version=version, size=len(data))
-
-    @in_transaction
-    def remove(self, path: str) -> None:
-        """Delete a document, if present."""
-        if self._db.run("delete_document", path=path):
-            self._db.one("insert_document_version", path=path, data=None, written=self._now())
-
-    @in_transaction
-    def append(self, lines: Iterable[bytes]) -> int:
-        """Append new lines to the ledger and return its total size in bytes."""
-        rows: list[dict[str, object]] = [{"hash": _digest(line), "line": line} for line in lines]
-        self._db.run_many("insert_ledger_line", rows)
-        return int((self._db.one("size_of_ledger") or (0,))[0])
-
-    def ledger(self) -> bytes:
-        """Return the ledger."""
-        return b"".join(bytes(line) + b"\n" for _, line in self._db.all("list_ledger_lines"))
-
-    def ledger_lines(self) -> int:
-        """Return the number of the ledger's last line, which increases with each line."""
-        return int((self._db.one("last_ledger_line") or (0,))[0])
-
-    @in_transaction
-    def reword(self, lines: Sequence[bytes]) -> None:
-        """Replace the ledger's lines by shorter ones. ``lines`` holds all lines."""
-        for (number, line), replacement in zip(
-            self._db.all("list_ledger_lines"), lines, strict=True
-        ):
-            if bytes(line) != replacement and not self._db.run(
-                "update_ledger_line", number=number, hash=_digest(replacement), line=replacement
-            ):
-                self._db.run("delete_ledger_line", number=number)
-
-    @in_transaction
-    def forget(self, path: str) -> None:
-        """Delete a document with all versions."""
-        self._db.run("delete_document", path=path)
-        self._db.run("blank_versions_of", path=path)
-
-    @in_transaction
-    def keep_present(self, path: str) -> None:
-        """Delete the former versions of a document."""
-        self._db.run("delete_former_versions", path=path)
-
-    def former(self) -> Iterator[tuple[int, str, bytes]]:
-        """Yield former versions in chunks: number, path, bytes."""
-        after = 0
-        while rows := self._db.all("list_former_versions", after=after, limit=_VERSIONS_AT_ONCE):
-            yield from ((version, path, bytes(data)) for version, path, data in rows)
-            after = rows[-1][0]
-
-    def forget_former(self, matches: Callable[[str, bytes], bool]) -> None:
-        """Forget former versions whose path or bytes match."""
-        matching = [version for version, path, data in self.former() if matches(path, data)]
-        with self._db.transaction():
-            self._db.run_many("blank_version", [{"version": version} for version in matching])
-            self._db.run("blank_removals")
-
-    def _now(self) -> int:
-        return to_ms(self._clock()) or 0
-
-
-def _digest(line: bytes) -> bytes:
-    return blake2b(line, digest_size=16).digest()
 
 
 # -- Locks on the server ------------------------------------------------------

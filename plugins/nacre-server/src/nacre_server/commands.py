@@ -1,0 +1,285 @@
+"""``nacre server``, with its commands for keys, sharing and spaces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nacre.base.ids import utc_now
+from nacre.cli.command import TEXT, DefaultGroup, Group, Paper, Run, bold, command, dim
+from nacre.cli.operations import perform
+from nacre.cli.options import argument, day, minute, option, options, short_id
+from nacre_server import spaces as memories_spaces
+
+if TYPE_CHECKING:
+    from nacre_server.spaces import Key, Member, NewKey, Note, Shared, Space
+
+server = Group(
+    "server",
+    help="Share memory through a server: spaces, keys, and a copy on this machine.",
+    examples=[
+        "nacre server remote add https://memory.example.com",
+        "nacre server spaces",
+        "nacre server share 5f0c2a4d --with team:platform",
+    ],
+)
+"""The entry points ``nacre.commands.server`` are its commands."""
+
+
+# ----------------------------------------------------------------------------
+# ``nacre server keys``.
+
+
+@click.group(
+    "keys",
+    cls=DefaultGroup,
+    examples=[
+        "nacre server keys",
+        "nacre server keys create --role reader --days 30",
+        "nacre server keys revoke 3f9a01bc",
+    ],
+)
+@option("keys", "space")
+@click.pass_context
+def keys(context: click.Context, space: str | None) -> None:
+    """Show the keys that give programs access to a space on a server.
+
+    Each key to the space, which you own, is listed with its account and expiry.
+    """
+    if context.invoked_subcommand is None:
+        run: Run = context.obj
+        found = perform(run, memories_spaces.list_keys, space=space)
+        run.answer({"keys": found}, lambda paper: _render_keys(paper, found))
+
+
+@keys.command(
+    "create",
+    examples=[
+        "nacre server keys create --role reader",
+        "nacre server keys create --space ferry-team --account build-bot --role service --days 30",
+    ],
+)
+@options("keys-create", "space", "account", "role", "days")
+@click.pass_obj
+def create(run: Run, /, **asked: Any) -> None:
+    """Create a key; it is shown once, and the server stores its hash.
+
+    A client that sends it to nacre serve as Authorization: Bearer works in that space as an agent, with the role of the
+    account or of the key, whichever allows less.
+    """
+    made = perform(run, memories_spaces.create_key, **asked)
+    run.answer(made, lambda paper: _render_new(paper, made))
+
+
+@keys.command("revoke", examples=["nacre server keys revoke 3f9a01bc"])
+@argument("keys-revoke", "id", metavar="KEY")
+@option("keys-revoke", "space")
+@click.pass_obj
+def revoke(run: Run, /, **asked: Any) -> None:
+    """Revoke a key."""
+    ended = perform(run, memories_spaces.revoke_key, **asked)
+    run.answer(
+        ended,
+        lambda paper: paper.line("Ended: the key ", bold(ended.id), f" of {ended.account}."),
+    )
+
+
+def _render_keys(paper: Paper, found: Sequence[Key]) -> None:
+    if not found:
+        paper.line("There is no key.")
+        return
+    rows = [
+        (
+            bold(f"nacre_{key.id}_…"),
+            key.account,
+            key.role,
+            _state(key),
+            dim(day(key.last_used) or "never used"),
+        )
+        for key in found
+    ]
+    paper.table(rows, header=("key", "account", "at most", "holds", "last used"))
+
+
+def _state(key: Key) -> str:
+    if key.revoked:
+        return f"ended {day(key.revoked)}"
+    is_over = key.expires is not None and key.expires <= utc_now()
+    return f"{'expired' if is_over else 'until'} {day(key.expires)}"
+
+
+def _render_new(paper: Paper, made: NewKey) -> None:
+    key = made.key
+    paper.line(
+        f"A key to {key.space} for {key.account}, at most {key.role}, until {day(key.expires)}:"
+    )
+    paper.verbatim(made.secret)
+    paper.line(dim("It is shown this once."))
+
+
+# ----------------------------------------------------------------------------
+# ``nacre server share``.
+
+
+@command(
+    "share",
+    examples=[
+        "nacre server share 5f0c2a4d --with ferry-team --as personal",
+        "nacre server share 5f0c2a4d --with acme --as public",
+    ],
+)
+@argument("share", "reference", metavar="ID")
+@option("share", "space", "--with", metavar="SPACE")
+@option("share", "scope", "--as")
+@click.pass_obj
+def share(run: Run, /, **asked: Any) -> None:
+    """Copy a memory into the space of a team or an organisation.
+
+    The space's rule determines who may do this. Your memory stays; sharing it again updates the copy. A private memory
+    is shared only with --as. The audit logs of both spaces record it.
+    """
+    done = perform(run, memories_spaces.share, **asked)
+    run.answer(done, lambda paper: _render_share(paper, done))
+
+
+def _render_share(paper: Paper, done: Shared) -> None:
+    how = "Shared with" if done.is_new else "Up to date in"
+    paper.line(f"{how} ", bold(done.space), f"  {done.memory.subject}", hang=2)
+    paper.line(dim(f"{short_id(done.memory)}, {done.memory.scope}"), indent=2)
+
+
+# ----------------------------------------------------------------------------
+# ``nacre server spaces``.
+
+
+@click.group(
+    "spaces",
+    cls=DefaultGroup,
+    examples=[
+        "nacre server spaces",
+        "nacre server spaces create ferry-team",
+        "nacre server spaces members ferry-team --add anna --role member",
+    ],
+)
+@click.pass_context
+def spaces(context: click.Context) -> None:
+    """Show shared spaces on a server and their members.
+
+    A space is the memory of a person, a team or an organisation. You write to your own (storage.tenant); recall also
+    reads those that storage.spaces names. nacre server share copies a memory into one.
+    """
+    if context.invoked_subcommand is None:
+        _list_spaces(context.obj)
+
+
+@spaces.command(
+    "create",
+    examples=[
+        "nacre server spaces create ferry-team",
+        "nacre server spaces create anna --kind person",
+        "nacre server spaces create acme --kind organisation --raise owners",
+    ],
+)
+@argument("spaces-create", "space", metavar="SPACE")
+@option("spaces-create", "kind")
+@option("spaces-create", "raising", "--raise")
+@click.pass_obj
+def create_spaces(run: Run, /, **asked: Any) -> None:
+    """Create a space that you own.
+
+    A person's space belongs to the account of the same name. This needs the login that owns the database.
+    """
+    made = perform(run, memories_spaces.create_space, **asked)
+    run.answer(
+        made,
+        lambda paper: paper.line("Made: the space ", bold(made.name), f" of a {made.kind}."),
+    )
+
+
+@spaces.command(
+    "members",
+    examples=[
+        "nacre server spaces members ferry-team",
+        "nacre server spaces members ferry-team --add build-bot --role service",
+        "nacre server spaces members ferry-team --remove anna",
+    ],
+)
+@argument("spaces-members", "space", metavar="[SPACE]", required=False)
+@click.option("--add", metavar="ACCOUNT", type=TEXT, help="Add an account, or change its role.")
+@option("spaces-add", "role")
+@click.option(
+    "--remove", metavar="ACCOUNT", type=TEXT, help="Remove an account and revoke its keys."
+)
+@click.pass_obj
+def members(run: Run, space: str | None, add: str | None, role: str, remove: str | None) -> None:
+    """List the members of a space that you own; add or remove one.
+
+    An owner has all rights and manages members. A member reads and writes, and so does a service, which is an account
+    for programs. A reader reads.
+    """
+    if add and remove:
+        raise click.UsageError("--add and --remove exclude each other")
+    if (add or remove) and not space:
+        raise click.UsageError("name the space", click.get_current_context())
+    found: list[Member]
+    if add:
+        found = perform(run, memories_spaces.add_member, space=space, account=add, role=role)
+    elif remove:
+        found = perform(run, memories_spaces.remove_member, space=space, account=remove)
+    else:
+        found = perform(run, memories_spaces.list_members, space=space)
+    rows = [(bold(member.account), member.role, dim(day(member.since))) for member in found]
+    record = {"members": found}
+    run.answer(record, lambda paper: paper.table(rows, header=("account", "role", "since")))
+
+
+@spaces.command(
+    "log", examples=["nacre server spaces log", "nacre server spaces log --limit 200 --json"]
+)
+@options("spaces-log", "limit")
+@click.pass_obj
+def log(run: Run, limit: int) -> None:
+    """List the operations in your space, newest first, without texts."""
+    found = perform(run, memories_spaces.list_log, limit=limit)
+    run.answer({"log": found}, lambda paper: _render_log(paper, found))
+
+
+def _list_spaces(run: Run) -> None:
+    found = perform(run, memories_spaces.list_spaces)
+    run.answer({"spaces": found}, lambda paper: _render_spaces(paper, found))
+
+
+def _render_spaces(paper: Paper, found: Sequence[Space]) -> None:
+    if not found:
+        paper.line("You belong to no space.")
+        paper.line(
+            dim(
+                "nacre server spaces create NAME makes one; without any, this memory is yours alone."
+            ),
+            indent=2,
+        )
+        return
+    rows = [
+        (
+            bold(space.name),
+            space.kind,
+            space.role,
+            "written to" if space.is_own else "read" if space.is_read else "",
+            dim(f"{space.raising} raise"),
+        )
+        for space in found
+    ]
+    paper.table(rows, header=("space", "of a", "you are", "here", "rule"), drop=(4,))
+
+
+def _render_log(paper: Paper, found: Sequence[Note]) -> None:
+    if not found:
+        paper.line("Nothing was noted.")
+        return
+    rows = [
+        (dim(minute(note.at)), note.account, bold(note.action), note.subject, note.outcome)
+        for note in found
+    ]
+    paper.table(rows, header=("when", "account", "did", "about", "outcome"))
