@@ -19,7 +19,7 @@ PAGE = SOURCE.parent / "docs" / "extending.md"
 WITHOUT_PLUGINS = """
 import importlib.metadata, sys
 importlib.metadata.entry_points = lambda **_: importlib.metadata.EntryPoints(())
-sys.modules["nacre_code"] = sys.modules["nacre_gateway"] = None
+sys.modules.update(dict.fromkeys(["nacre_code", "nacre_extras", "nacre_gateway"]))
 sys.argv[0] = "nacre"
 from nacre.__main__ import main
 main()
@@ -105,7 +105,7 @@ BROKEN = """
 import importlib.metadata, sys
 broken = [
     importlib.metadata.EntryPoint("tides", "nowhere:tides", f"nacre.{group}")
-    for group in ("commands", "operations", "resources", "daemon", "checks", "tools", "stale")
+    for group in ("commands", "operations", "resources", "services", "daemon", "checks", "tools", "stale")
 ]
 importlib.metadata.entry_points = lambda group: [p for p in broken if p.group == group]
 sys.argv[0] = "nacre"
@@ -136,7 +136,7 @@ def test_the_python_api_loads_no_plugin() -> None:
     assert found.stdout == "False\n"
 
 
-@pytest.mark.parametrize("name", ["code", "gateway"])
+@pytest.mark.parametrize("name", ["code", "extras", "gateway"])
 def test_a_plugin_has_the_version_of_nacre_and_requires_it(name: str) -> None:
     facts = tomllib.loads(
         (SOURCE.parent / f"plugins/nacre-{name}/pyproject.toml").read_text(encoding="utf-8")

@@ -23,7 +23,8 @@ DAEMON = "nacre.daemon"
 CHECKS = "nacre.checks"
 TOOLS = "nacre.tools"
 STALE = "nacre.stale"
-GROUPS = (COMMANDS, OPERATIONS, RESOURCES, DAEMON, CHECKS, TOOLS, STALE)
+SERVICES = "nacre.services"
+GROUPS = (COMMANDS, OPERATIONS, RESOURCES, SERVICES, DAEMON, CHECKS, TOOLS, STALE)
 
 
 @cache
