@@ -71,6 +71,16 @@ def test_a_tool_of_a_missing_plugin_names_its_extra(monkeypatch: pytest.MonkeyPa
     assert answered.count("pip install 'nacre-memory[code]'") == 2
 
 
+def test_ingest_names_the_extra_that_reads_the_transcripts(user_home: Path) -> None:
+    history = user_home / ".aider.chat.history.md"
+    history.write_text("# aider chat started at 2026-11-18 09:00:00\n\n#### Hi  \n\nHello.\n")
+    found = run_without_plugins("ingest")
+    assert found.returncode == 0
+    assert "1 aider transcripts are not read: pip install 'nacre-memory[extras]'" in found.stderr
+    named = run_without_plugins("ingest", str(history), "--json")
+    assert json.loads(named.stdout)["files"] == 0
+
+
 def test_the_doctor_reports_channels_without_the_plugin(user_home: Path) -> None:
     (user_home / ".nacre").mkdir(mode=0o700)
     (user_home / ".nacre" / "config.toml").write_text(

@@ -288,7 +288,7 @@ def _projects(run: Run) -> Found:
 
 
 def _tools(_: Run) -> Found:
-    return ((tool, "") for tool in sorted(load("nacre.readers.registry:BUILTINS")))
+    return ((name, "") for name in sorted(load("nacre.readers.registry:adapters")()))
 
 
 def _settings(_: Run) -> Found:
