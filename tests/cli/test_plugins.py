@@ -81,6 +81,16 @@ def test_ingest_names_the_extra_that_reads_the_transcripts(user_home: Path) -> N
     assert json.loads(named.stdout)["files"] == 0
 
 
+def test_an_importer_of_a_missing_plugin_names_its_extra(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# A note\n", encoding="utf-8")
+    refused = run_without_plugins("data", "import", str(tmp_path), "--from", "mem0")
+    assert refused.returncode != 0
+    assert "mem0 needs a plugin" in refused.stderr
+    assert "pip install 'nacre-memory[extras]'" in refused.stderr
+    unknown = run_without_plugins("data", "import", str(tmp_path))
+    assert "no known format" in unknown.stderr
+
+
 def test_the_doctor_reports_channels_without_the_plugin(user_home: Path) -> None:
     (user_home / ".nacre").mkdir(mode=0o700)
     (user_home / ".nacre" / "config.toml").write_text(

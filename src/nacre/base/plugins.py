@@ -25,7 +25,19 @@ TOOLS = "nacre.tools"
 STALE = "nacre.stale"
 SERVICES = "nacre.services"
 READERS = "nacre.readers"
-GROUPS = (COMMANDS, OPERATIONS, RESOURCES, SERVICES, DAEMON, CHECKS, TOOLS, STALE, READERS)
+IMPORTERS = "nacre.importers"
+GROUPS = (
+    COMMANDS,
+    OPERATIONS,
+    RESOURCES,
+    SERVICES,
+    DAEMON,
+    CHECKS,
+    TOOLS,
+    STALE,
+    READERS,
+    IMPORTERS,
+)
 
 
 @cache

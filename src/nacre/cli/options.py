@@ -291,6 +291,10 @@ def _tools(_: Run) -> Found:
     return ((name, "") for name in sorted(load("nacre.readers.registry:adapters")()))
 
 
+def _sources(_: Run) -> Found:
+    return ((name, "") for name in load("nacre.data.importers:sources")())
+
+
 def _settings(_: Run) -> Found:
     return ((setting.key, setting.summary) for setting in load("nacre.known_settings:KEYS"))
 
@@ -309,6 +313,7 @@ _BY_NAME: dict[str, Callable[[Run], Found]] = {
     "sessions": sessions,
     "memories": _memories,
     "key": _settings,
+    "source": _sources,
     "query_id": _queries,
 }
 _BY_OPERATION: dict[str, Callable[[Run], Found]] = {

@@ -9,7 +9,6 @@ from typing import Any
 from nacre import __version__
 from nacre.base.text import one_line, shorten
 from nacre.data.importers import project_of, tags_of, text_of
-from nacre.data.imports_systems import CATEGORIES, without_title
 from nacre.errors import InvalidMemoryError, NotFoundError
 from nacre.redact.redactor import Redactor
 from nacre.serve.web import Limit, Service
@@ -25,6 +24,7 @@ from nacre_extras.compatibility import (
     reference_of,
     route,
 )
+from nacre_extras.imports_systems import CATEGORIES, without_title
 
 _NO_LIMIT = 100_000
 _ROLES = {"owner": "user", "agent": "assistant", "tool": "tool_result", "system": "system"}
