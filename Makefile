@@ -8,7 +8,7 @@ PYTHONS := $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11 py
 export PYTHONDONTWRITEBYTECODE :=  # share bytecode between workers
 
 CODE := src plugins benchmarks tests scripts conftest.py
-PLUGINS := plugins/nacre-code plugins/nacre-gateway plugins/nacre-server
+PLUGINS := plugins/nacre-code plugins/nacre-extras plugins/nacre-gateway plugins/nacre-server
 SUITE := not live and not hosts and not web and not citus
 
 .PHONY: help

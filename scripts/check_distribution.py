@@ -46,6 +46,7 @@ _IN_SDIST = (
     "docs/quickstart.md",
     "host-plugins/src/index.ts",
     "plugins/nacre-code/pyproject.toml",
+    "plugins/nacre-extras/pyproject.toml",
     "plugins/nacre-gateway/pyproject.toml",
     "web/package.json",
     "web/src/main.tsx",

@@ -10,7 +10,7 @@ import generated
 from nacre.hosts.host import proven_versions
 from nacre.hosts.registry import ALL_HOSTS
 from nacre.readers.adapter import Adapter, Places
-from nacre.readers.registry import builtins
+from nacre.readers.registry import adapters
 
 PAGE = Path(__file__).parents[1] / "docs" / "agents.md"
 
@@ -42,7 +42,7 @@ wrote. It found no unknown records. `nacre admin doctor hosts` shows these versi
 
 def page() -> str:
     """Return the whole page."""
-    rows = [row(adapter) for adapter in builtins().values()]
+    rows = sorted(map(row, adapters().values()))
     driven = [
         (ALL_HOSTS[name].label, version.pinned, version.newest, str(version.on))
         for name, version in proven_versions().items()

@@ -9,7 +9,7 @@ import pytest
 
 from nacre.learn.ingest import IngestOptions, ingest
 from nacre.readers.adapter import Places
-from nacre.readers.registry import adapters, builtins
+from nacre.readers.registry import adapters
 from tests.app.conftest import World
 from tests.app.shapes import SHAPES, Agent, Owner, adapter_of, write
 
@@ -137,7 +137,7 @@ def test_configured_folder_is_read_whatever_tool_wrote_its_files(
     context = world.context()
     report = ingest(context, IngestOptions(vectors=False))
     assert (report.problems, report.unrecognised, report.corrupt, report.unknown) == ((), 0, 0, {})
-    assert set(report.tools) == {builtins()[adapter_of(shape)].tool for shape in SHAPES}
+    assert set(report.tools) == {adapters()[adapter_of(shape)].tool for shape in SHAPES}
     context.database.close()
 
 
@@ -145,7 +145,7 @@ def test_configured_folder_is_read_whatever_tool_wrote_its_files(
 def test_every_adapter_says_where_it_looks_without_a_variable_set(
     platform: str, tmp_path: Path
 ) -> None:
-    for adapter in adapters():
+    for adapter in adapters().values():
         for root in adapter.roots(Places(tmp_path, {}, platform)):
             assert root.folder.is_relative_to(tmp_path)
             assert root.patterns

@@ -20,7 +20,7 @@ from nacre.data.forget import ForgetRequest, forget, prepare
 from nacre.data.sync import State
 from nacre.data.undo import log
 from nacre.readers.adapter import Head
-from nacre.readers.registry import builtins
+from nacre.readers.registry import adapters
 from nacre.recall.recall import recall
 from nacre.values.recall import RecallQuery
 from tests.app.shapes import (
@@ -89,7 +89,7 @@ def examples() -> dict[str, tuple[str, str]]:
         text = render(shape, TALK)
         if text is not None:  # databases are in test_databases.py
             found[f"{shape} shape"] = (name, text)
-    for name, adapter in builtins().items():
+    for name, adapter in adapters().items():
         for number, seed in enumerate(
             seeds(name) if name in TARGETS and not adapter.beside else ()
         ):
@@ -125,7 +125,7 @@ def test_every_adapter_is_among_the_examples() -> None:
     tried = {adapter_of(name.split(" ", maxsplit=1)[0]) for name in EXAMPLES} | {
         adapter_of(one) for one in DATABASES
     }
-    assert builtins().keys() - LIKE.keys() <= tried
+    assert adapters().keys() - LIKE.keys() <= tried
 
 
 @pytest.mark.parametrize("example", sorted(EXAMPLES.keys() - TOLD_APART_BY_WORDS))

@@ -19,7 +19,7 @@ PAGE = SOURCE.parent / "docs" / "extending.md"
 WITHOUT_PLUGINS = """
 import importlib.metadata, sys
 importlib.metadata.entry_points = lambda **_: importlib.metadata.EntryPoints(())
-sys.modules["nacre_code"] = sys.modules["nacre_gateway"] = None
+sys.modules.update(dict.fromkeys(["nacre_code", "nacre_extras", "nacre_gateway"]))
 sys.argv[0] = "nacre"
 from nacre.__main__ import main
 main()
@@ -71,6 +71,26 @@ def test_a_tool_of_a_missing_plugin_names_its_extra(monkeypatch: pytest.MonkeyPa
     assert answered.count("pip install 'nacre-memory[code]'") == 2
 
 
+def test_ingest_names_the_extra_that_reads_the_transcripts(user_home: Path) -> None:
+    history = user_home / ".aider.chat.history.md"
+    history.write_text("# aider chat started at 2026-11-18 09:00:00\n\n#### Hi  \n\nHello.\n")
+    found = run_without_plugins("ingest")
+    assert found.returncode == 0
+    assert "1 aider transcripts are not read: pip install 'nacre-memory[extras]'" in found.stderr
+    named = run_without_plugins("ingest", str(history), "--json")
+    assert json.loads(named.stdout)["files"] == 0
+
+
+def test_an_importer_of_a_missing_plugin_names_its_extra(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# A note\n", encoding="utf-8")
+    refused = run_without_plugins("data", "import", str(tmp_path), "--from", "mem0")
+    assert refused.returncode != 0
+    assert "mem0 needs a plugin" in refused.stderr
+    assert "pip install 'nacre-memory[extras]'" in refused.stderr
+    unknown = run_without_plugins("data", "import", str(tmp_path))
+    assert "no known format" in unknown.stderr
+
+
 def test_the_doctor_reports_channels_without_the_plugin(user_home: Path) -> None:
     (user_home / ".nacre").mkdir(mode=0o700)
     (user_home / ".nacre" / "config.toml").write_text(
@@ -105,7 +125,7 @@ BROKEN = """
 import importlib.metadata, sys
 broken = [
     importlib.metadata.EntryPoint("tides", "nowhere:tides", f"nacre.{group}")
-    for group in ("commands", "operations", "resources", "daemon", "checks", "tools", "stale")
+    for group in ("commands", "operations", "resources", "services", "daemon", "checks", "tools", "stale")
 ]
 importlib.metadata.entry_points = lambda group: [p for p in broken if p.group == group]
 sys.argv[0] = "nacre"
@@ -136,7 +156,7 @@ def test_the_python_api_loads_no_plugin() -> None:
     assert found.stdout == "False\n"
 
 
-@pytest.mark.parametrize("name", ["code", "gateway"])
+@pytest.mark.parametrize("name", ["code", "extras", "gateway"])
 def test_a_plugin_has_the_version_of_nacre_and_requires_it(name: str) -> None:
     facts = tomllib.loads(
         (SOURCE.parent / f"plugins/nacre-{name}/pyproject.toml").read_text(encoding="utf-8")

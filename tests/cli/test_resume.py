@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nacre.readers.registry import builtins
+from nacre.readers.registry import adapters
 from nacre.testing import samples
 from nacre.values.models import OWN_CALL
 from tests.cli.conftest import SESSION, Nacre, said, write_transcript
@@ -235,7 +235,7 @@ def test_each_tool_has_its_own_command(tool: str, nacre: Nacre, user_home: Path)
     if session["cwd"]:  # of a machine that is not this one
         assert nacre("resume", reference, "--json", code=3).error["code"] == "not_found"
         return
-    expected = [word.replace("{id}", session["native_id"]) for word in builtins()[tool].resume]
+    expected = [word.replace("{id}", session["native_id"]) for word in adapters()[tool].resume]
     assert nacre("resume", reference, "--json").json["command"] == expected
 
 

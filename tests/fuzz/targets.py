@@ -47,7 +47,7 @@ from nacre.memories.statements import read as read_statement
 from nacre.readers.adapter import Adapter, FileSource, Head, log_of
 from nacre.readers.copilot import SESSIONS
 from nacre.readers.cursor_state import CHAT, COMPOSERS, PROMPTS, read_fields
-from nacre.readers.registry import builtins
+from nacre.readers.registry import adapters
 from nacre.recall.question import read_question
 from nacre.redact.redactor import Redactor
 from nacre.settings import load_settings, write_setting
@@ -143,7 +143,7 @@ def _said(adapter: Adapter, path: Path, cursor: Cursor | None) -> tuple[Turns, C
         return found, replace(source.cursor(), carry=carried)
 
 
-DATABASES = {name for name, adapter in builtins().items() if adapter.beside is log_of}
+DATABASES = {name for name, adapter in adapters().items() if adapter.beside is log_of}
 """Adapters, by name, of what lies in databases."""
 
 
@@ -157,7 +157,7 @@ def databases(data: bytes) -> None:
             path = Path(folder, name, file)
             write(path, data)
             with opened(path) as (adapter, source):
-                assert adapter is builtins()[name]
+                assert adapter is adapters()[name]
                 _check(adapter.parse(source))
                 msgspec.json.encode(source.carry)
         torn = Path(folder, "torn.db")
@@ -432,7 +432,7 @@ def names(data: bytes) -> None:
 
 
 TARGETS: dict[str, Target] = {
-    **{name: transcript(adapter) for name, adapter in builtins().items() if name not in DATABASES},
+    **{name: transcript(adapter) for name, adapter in adapters().items() if name not in DATABASES},
     **{f"import-{name}": imported(get_source(name)) for name in SOURCES},
     "databases": databases,
     "protobuf": protobuf,

@@ -10,10 +10,11 @@ from pkgutil import walk_packages
 
 import pytest
 
+import nacre_extras
 from nacre import readers
 from nacre.readers.adapter import Adapter, Source
 from nacre.readers.copilot import ADAPTER_CLI as COPILOT_CLI
-from nacre.readers.registry import builtins, find_adapter
+from nacre.readers.registry import adapters, find_adapter
 from nacre.testing import samples
 from nacre.testing.conformance import Agent, Owner, Tool, check_adapter, form_of
 from nacre.values.session import Action, Flag, Session, Speaker, Turn
@@ -34,8 +35,7 @@ TALK = (
 MADE = [shape for shape in SHAPES if adapter_of(shape) not in samples()]
 """Shapes whose adapters have no sample: databases, which tests build, and sessions that lie in many files."""
 
-TAKE_MORE = {name for name, adapter in builtins().items() if adapter.guesses} | {
-    "plaud",
+TAKE_MORE = {name for name, adapter in adapters().items() if adapter.guesses} | {
     "copilot-chat-state",
 }
 """Adapters that would also take what those before them in the registry take."""
@@ -55,11 +55,11 @@ def sample(tmp_path: Path) -> Callable[[str], Path]:
     return put
 
 
-@pytest.mark.parametrize("name", builtins())
+@pytest.mark.parametrize("name", adapters())
 def test_an_adapter_keeps_what_adapters_promise(
     name: str, sample: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    adapter = builtins()[name]
+    adapter = adapters()[name]
     path = sample(LIKE.get(name, name))
     beside = [path.with_name("history_item.json")] if name in LIKE else []
     for file in beside:
@@ -83,21 +83,23 @@ def test_an_adapter_keeps_what_adapters_promise(
 
 def test_every_adapter_has_a_shape_and_a_sample_under_its_name() -> None:
     shaped = {adapter_of(shape) for shape in SHAPES}
-    without_shape = builtins().keys() - shaped - LIKE.keys() - WITHOUT_SHAPE.keys()
+    without_shape = adapters().keys() - shaped - LIKE.keys() - WITHOUT_SHAPE.keys()
     assert without_shape == set(), "put them into SHAPES of tests/app/shapes.py"
-    without_sample = builtins().keys() - samples().keys() - LIKE.keys() - shaped
+    without_sample = adapters().keys() - samples().keys() - LIKE.keys() - shaped
     assert without_sample == set(), "put a transcript of each into src/nacre/testing/samples/<name>"
-    assert shaped | LIKE.keys() | WITHOUT_SHAPE.keys() | samples().keys() <= builtins().keys()
+    assert shaped | LIKE.keys() | WITHOUT_SHAPE.keys() | samples().keys() <= adapters().keys()
 
 
 def test_adapter_names_include_the_format_when_there_are_several() -> None:
-    for name, adapter in builtins().items():
+    for name, adapter in adapters().items():
         assert name == adapter.tool or name.startswith(f"{adapter.tool}-")
 
 
 def test_every_adapter_is_registered() -> None:
     modules = [
-        import_module(one.name) for one in walk_packages(readers.__path__, f"{readers.__name__}.")
+        import_module(module.name)
+        for package in (readers, nacre_extras)
+        for module in walk_packages(package.__path__, f"{package.__name__}.")
     ]
     found = {
         id(value): value
@@ -105,10 +107,10 @@ def test_every_adapter_is_registered() -> None:
         for value in vars(module).values()
         if isinstance(value, Adapter)
     }
-    assert found.keys() == {id(adapter) for adapter in builtins().values()}
+    assert found.keys() == {id(adapter) for adapter in adapters().values()}
 
 
-@pytest.mark.parametrize("name", [name for name in builtins() if name not in LIKE])
+@pytest.mark.parametrize("name", [name for name in adapters() if name not in LIKE])
 def test_what_a_tools_calls_do_is_known(
     name: str, sample: Callable[[str], Path], tmp_path: Path
 ) -> None:
@@ -118,7 +120,7 @@ def test_what_a_tools_calls_do_is_known(
     ]
     for path in paths:
         with form_of(path).source(path, None) as source:
-            turns = [item for item in builtins()[name].parse(source) if isinstance(item, Turn)]
+            turns = [item for item in adapters()[name].parse(source) if isinstance(item, Turn)]
         calls = [call for turn in turns for call in turn.tool_calls]
         assert {call.name for call in calls if call.action is Action.OTHER} == set(), (
             "name them in an actions.toml"

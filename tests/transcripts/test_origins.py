@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nacre.home.parsing import opened
-from nacre.readers.registry import builtins
+from nacre.readers.registry import adapters
 from nacre.testing.conformance import Agent, Owner
 from nacre.values.session import Speaker, Trust, Turn
 from tests.app import shapes
@@ -170,4 +170,4 @@ def test_tool_and_frame_text_is_never_the_owners(tmp_path: Path, shape: str, wor
 
 def test_every_adapter_is_tried_or_cannot_name_an_origin() -> None:
     tried = {shapes.adapter_of(shape) for shape in SHAPES} | set(shapes.LIKE)
-    assert set(builtins()) - tried == set(shapes.WITHOUT_SHAPE)
+    assert set(adapters()) - tried == set(shapes.WITHOUT_SHAPE)

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from nacre.readers.adapter import Adapter, read_head
-from nacre.readers.continue_dev import ADAPTER as CONTINUE
 from nacre.readers.copilot import ADAPTER_CLI as COPILOT
 from nacre.readers.cursor import ADAPTER as CURSOR_TEXT
 from nacre.readers.cursor import ADAPTER_TRANSCRIPTS as CURSOR
 from nacre.readers.registry import find_adapter
 from nacre.values.session import Flag, SessionKind, Speaker, Trust
+from nacre_extras.continue_dev import ADAPTER as CONTINUE
 
 InTwoGoes = Callable[[Adapter, Path], None]
 PAGE = "Every miller must pay a toll of nine sacks."

@@ -10,7 +10,7 @@ import pytest
 
 from nacre.readers.adapter import Adapter, read_head
 from nacre.readers.generic import ADAPTER as JSONL
-from nacre.readers.registry import builtins, find_adapter
+from nacre.readers.registry import adapters, find_adapter
 from nacre.values.session import Flag, Speaker, Trust
 from tests.app.shapes import (
     DATABASES,
@@ -29,7 +29,7 @@ PAGE = "All rowers must hand their oars to the stranger before the race begins."
 STORY = "The red boat of the old ferryman was painted by his two daughters."
 MEMORY = "The boat house is locked at nine in the evening, except on Fridays."
 GROWING = [
-    name for name in SHAPES if name not in DATABASES and not builtins()[adapter_of(name)].whole
+    name for name in SHAPES if name not in DATABASES and not adapters()[adapter_of(name)].whole
 ]
 """Shapes that are read while they grow."""
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from nacre.readers import generic, plaud
+from nacre.readers import generic
 from nacre.readers.adapter import read_head
 from nacre.values.session import Flag, Speaker
+from nacre_extras import plaud
 
 ADAPTERS = (plaud.ADAPTER, generic.ADAPTER_MARKDOWN, generic.ADAPTER_PLAIN_TEXT)
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from nacre.readers import claude_code, codex, continue_dev, openclaw
+from nacre.readers import claude_code, codex, openclaw
 from nacre.readers import copilot as copilot_cli
 from nacre.readers import gemini_cli as gemini
 from nacre.readers.adapter import Adapter
-from nacre.readers.registry import builtins
+from nacre.readers.registry import adapters
 from nacre.values.session import Tokens
+from nacre_extras import continue_dev
 
 CLAUDE = "claude-code"
 CODEX = "codex"
@@ -222,7 +223,7 @@ CASES: dict[str, tuple[Adapter, list[dict[str, Any]], Tokens]] = {
 HERE = {"continue", "gemini-cli"}
 """Counted by tests below."""
 ELSEWHERE = {
-    "aider": "test_aider.py",
+    "aider": "../../plugins/nacre-extras/tests/extras/test_aider.py",
     "cline": "test_cline.py",
     "roo-code": "test_cline.py",
     "cursor-state": "test_cursor_state.py",
@@ -237,12 +238,12 @@ ELSEWHERE = {
 def test_every_adapter_that_reads_tokens_is_tried() -> None:
     reading = {
         name
-        for name, adapter in builtins().items()
+        for name, adapter in adapters().items()
         if any(read.startswith("tokens") for read in adapter.reads)
     }
     assert reading == CASES.keys() | HERE | ELSEWHERE.keys()
     for file in ELSEWHERE.values():
-        assert "Tokens(" in Path(__file__).with_name(file).read_text(encoding="utf-8")
+        assert "Tokens(" in Path(__file__).parent.joinpath(file).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("tool", CASES)

@@ -12,7 +12,6 @@ from typing import Any
 
 import httpx2 as httpx
 import hypothesis
-import pytest
 import schemathesis
 from hypothesis import strategies
 from schemathesis.specs.openapi.checks import (
@@ -73,62 +72,6 @@ def is_problem(status: int, headers: Any, told: Any) -> None:
     assert told["status"] == status
     assert all(told[name] for name in ("type", "title", "detail", "code", "hint"))
     assert status != 502 or told["code"] == WITHOUT_MODEL
-
-
-KNOWLEDGE = [
-    "/api/knowledge",
-    "/api/knowledge/search",
-    "/api/knowledge/gaps",
-    "/api/sessions",
-    "/api/sessions/search",
-]
-CLAWXMEMORY = ["memory/list", "memory/get", "projects", "tmp", "cases", "snapshot", "overview"]
-
-
-@pytest.mark.parametrize("path", [*KNOWLEDGE, *(f"/clawxmemory/api/{one}" for one in CLAWXMEMORY)])
-def test_queries_of_other_clients_are_answered(learned: Any, site: Serve, path: str) -> None:
-    here = site()
-    names = strategies.sampled_from(
-        ["q", "category", "tag", "limit", "offset", "project", "role", "ranked", "ids"]
-    )
-
-    @PROFILE
-    @hypothesis.given(query=strategies.dictionaries(names, WORDS, max_size=4))
-    def check(query: dict[str, str]) -> None:
-        is_answered(here.client.get(here.base + path, params=query, headers=here.token))
-
-    check()
-
-
-ACTIONS = "edit_project_meta edit_entry delete_entries deprecate_entries restore_entries archive_tmp".split()
-FIELDS = strategies.dictionaries(
-    strategies.sampled_from(["ids", "id", "name", "fields", "projectId"]), BODIES
-)
-ENTRY = {
-    "category": strategies.sampled_from(["decisions", "x"]),
-    "filename": WORDS,
-    "content": WORDS,
-}
-WRITES = {
-    "/api/knowledge": strategies.fixed_dictionaries(ENTRY) | BODIES,
-    "/clawxmemory/api/memory/actions": strategies.builds(
-        lambda action, more: {**more, "action": action}, strategies.sampled_from(ACTIONS), FIELDS
-    ),
-    "/clawxmemory/api/settings": BODIES,
-    "/clawxmemory/api/import": BODIES,
-}
-
-
-@pytest.mark.parametrize("path", WRITES)
-def test_bodies_of_other_clients_are_answered(learned: Any, site: Serve, path: str) -> None:
-    here = site()
-
-    @PROFILE
-    @hypothesis.given(body=WRITES[path])
-    def check(body: Any) -> None:
-        is_answered(here.client.post(here.base + path, json=body, headers=here.token))
-
-    check()
 
 
 def is_answered(answer: httpx.Response) -> None:

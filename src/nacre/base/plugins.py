@@ -27,7 +27,22 @@ CHECKS = "nacre.checks"
 TOOLS = "nacre.tools"
 STALE = "nacre.stale"
 ENGINES = "nacre.engines"
-GROUPS = (COMMANDS, OPERATIONS, RESOURCES, DAEMON, CHECKS, TOOLS, STALE, ENGINES)
+SERVICES = "nacre.services"
+READERS = "nacre.readers"
+IMPORTERS = "nacre.importers"
+GROUPS = (
+    COMMANDS,
+    OPERATIONS,
+    RESOURCES,
+    SERVICES,
+    DAEMON,
+    CHECKS,
+    TOOLS,
+    STALE,
+    ENGINES,
+    READERS,
+    IMPORTERS,
+)
 
 
 @cache

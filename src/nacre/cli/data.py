@@ -317,25 +317,6 @@ def _render_export(paper: Paper, report: ExportReport) -> None:
 # ``nacre data import``.
 
 
-_SOURCES = (
-    "nacre",
-    "agenr",
-    "claude-mem",
-    "mem0",
-    "basic-memory",
-    "mcp-memory-service",
-    "letta",
-    "agent-knowledge",
-    "clawxmemory",
-    "claude-memory",
-    "openclaw",
-    "codex-memories",
-    "instructions",
-    "chatgpt",
-    "claude-ai",
-)
-
-
 @command(
     "import",
     examples=[
@@ -349,7 +330,6 @@ _SOURCES = (
     "import",
     "source",
     "--from",
-    type=click.Choice(["auto", *_SOURCES]),
     help="The program that wrote it; recognised by its content if possible.",
 )
 @option("import", "trust")

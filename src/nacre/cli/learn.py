@@ -25,6 +25,7 @@ from nacre.cli.options import (
 from nacre.cli.status import PROBLEMS_SHOWN, render_problems
 from nacre.home import retention
 from nacre.learn import ingest as ingestion
+from nacre.learn.discovery import missing_readers
 
 if TYPE_CHECKING:
     from nacre.learn.estimate import Estimate
@@ -363,6 +364,7 @@ def ingest(  # noqa: PLR0913 - one parameter an option
         report = perform(run, ingestion.ingest, notify, **request)
     if report.problems and not background:
         run.exit_code = 1
+    run.warnings += missing_readers(run.home)
     run.warnings += [report.foreseen] if report.foreseen else []
     run.warnings += [
         f"{item.path} {item.message}; the next ingest tries again"

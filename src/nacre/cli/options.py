@@ -277,7 +277,11 @@ def _projects(run: Run) -> Found:
 
 
 def _tools(_: Run) -> Found:
-    return ((tool, "") for tool in sorted(load("nacre.readers.registry:BUILTINS")))
+    return ((name, "") for name in sorted(load("nacre.readers.registry:adapters")()))
+
+
+def _sources(_: Run) -> Found:
+    return ((name, "") for name in load("nacre.data.importers:sources")())
 
 
 def _settings(_: Run) -> Found:
@@ -298,6 +302,7 @@ _BY_NAME: dict[str, Callable[[Run], Found]] = {
     "sessions": sessions,
     "memories": _memories,
     "key": _settings,
+    "source": _sources,
     "query_id": _queries,
 }
 _BY_OPERATION: dict[str, Callable[[Run], Found]] = {

@@ -12,6 +12,7 @@ import stat
 import tomllib
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, cached_property
@@ -20,12 +21,19 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from nacre.base import json
+from nacre.base.environment import install_hint
 from nacre.base.files import BROKEN
 from nacre.base.ids import content_hash, from_ms, to_millisecond
 from nacre.base.lazy import load
+from nacre.base.plugins import IMPORTERS, find_plugins, load_plugin
 from nacre.base.text import normalise, one_line, title_of
 from nacre.base.times import parsed
-from nacre.errors import InvalidInputError, InvalidMemoryError, NotFoundError
+from nacre.errors import (
+    InvalidInputError,
+    InvalidMemoryError,
+    NotFoundError,
+    UnavailableError,
+)
 from nacre.store.foreign import open_foreign
 from nacre.values import reports
 from nacre.values.memory import Confidence, Kind, Memory, Source
@@ -482,47 +490,54 @@ def _table() -> tuple[tuple[Kind, tuple[str, ...]], ...]:
 # -- Sources by name -------------------------------------------------------------------------------
 
 
-SOURCES: dict[str, str] = {
+SOURCES: dict[str, str | None] = {
     "nacre": "nacre.data.importers:SOURCE",
-    "agenr": "nacre.data.imports_systems:SOURCE",
-    "claude-mem": "nacre.data.imports_agents:SOURCE",
-    "mcp-memory-service": "nacre.data.imports_servers:SOURCE_MCP_MEMORY",
-    "letta": "nacre.data.imports_servers:SOURCE",
+    "agenr": None,
+    "claude-mem": None,
+    "mcp-memory-service": None,
+    "letta": None,
     "chatgpt": "nacre.data.imports_agents:CHATGPT",
     "claude-ai": "nacre.data.imports_agents:CLAUDE_AI",
-    "mem0": "nacre.data.imports_servers:SOURCE_MEM0",
-    "clawxmemory": "nacre.data.imports_systems:SOURCE_CLAWXMEMORY",
+    "mem0": None,
+    "clawxmemory": None,
     "codex-memories": "nacre.data.imports_agents:SOURCE_CODEX_MEMORIES",
     "claude-memory": "nacre.data.imports_agents:SOURCE_CLAUDE_MEMORY",
-    "basic-memory": "nacre.data.imports_systems:SOURCE_BASIC_MEMORY",
-    "agent-knowledge": "nacre.data.imports_systems:SOURCE_AGENT_KNOWLEDGE",
+    "basic-memory": None,
+    "agent-knowledge": None,
     "openclaw": "nacre.data.imports_agents:SOURCE_OPENCLAW",
     "instructions": "nacre.data.imports_agents:SOURCE_INSTRUCTIONS",
 }
-"""In the order of detection, the most specific formats first."""
+"""In the order of detection, the most specific formats first. None: in the plugin nacre-extras."""
+
+
+def sources() -> list[str]:
+    """Return the names of all sources in the order of detection, with those of other plugins first."""
+    return [*sorted(find_plugins(IMPORTERS).keys() - SOURCES.keys()), *SOURCES]
 
 
 def detect(tree: Tree) -> ImportSource:
     """Return the source that recognises a tree. Raises InvalidInputError if none does."""
-    recognised = next(
-        (source for source in map(get_source, SOURCES) if source.recognise(tree)), None
+    for name in sources():
+        with suppress(UnavailableError):
+            if (source := get_source(name)).recognise(tree):
+                return source
+    raise InvalidInputError(
+        f"no known format of another memory in {tree.root}",
+        hint=f"give the format: --from {', '.join(sources())}; for transcripts, use nacre ingest",
     )
-    if recognised is None:
-        raise InvalidInputError(
-            f"no known format of another memory in {tree.root}",
-            hint=f"give the format: --from {', '.join(SOURCES)}; for transcripts, use nacre ingest",
-        )
-    return recognised
 
 
 @cache
 def get_source(name: str) -> ImportSource:
-    """Return a source by name. Raises NotFoundError."""
+    """Return a source by name. Raises NotFoundError, UnavailableError if its plugin is missing."""
+    if point := find_plugins(IMPORTERS).get(name):
+        return load_plugin(point, ImportSource)
     if name not in SOURCES:
-        raise NotFoundError(
-            f"there is no source {name!r}", hint=f"use one of: {', '.join(SOURCES)}"
-        )
-    source: ImportSource = load(SOURCES[name])
+        hint = f"use one of: {', '.join(sources())}"
+        raise NotFoundError(f"there is no source {name!r}", hint=hint)
+    if (place := SOURCES[name]) is None:
+        raise UnavailableError(f"{name} needs a plugin", hint=install_hint("extras"))
+    source: ImportSource = load(place)
     return source
 
 

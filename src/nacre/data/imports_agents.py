@@ -1,14 +1,9 @@
-"""Imports of agents' own memories: claude-mem, Claude Code, Codex, instructions, OpenClaw, account exports.
-
-claude-mem has a SQLite file of observations and session summaries, or a JSON export, both written by its model. Prompts
-are skipped, because the sessions contain them.
-"""
+"""Imports of agents' own memories: Claude Code, Codex, instructions, OpenClaw, account exports."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -21,21 +16,16 @@ from nacre.data.importers import (
     Skipped,
     Transcript,
     Tree,
-    database_with,
     from_note,
     front_of,
     imported_id,
     json_of,
-    kind_of,
-    listed,
-    modified_of,
     moment,
     notes,
     objects_of,
     project_of,
     read_note,
     readable_front,
-    refused,
     shape,
     tags_of,
     text_of,
@@ -46,205 +36,7 @@ from nacre.hosts import files
 from nacre.readers.accounts import ADAPTER as CHATGPT_ADAPTER
 from nacre.readers.accounts import ADAPTER_CLAUDE_AI as CLAUDE_AI_ADAPTER
 from nacre.readers.adapter import Adapter, Head
-from nacre.store.foreign import open_foreign
 from nacre.values.memory import Expiry, Kind, Link
-
-NAME = "claude-mem"
-
-_TABLES = {
-    "observations": frozenset({"project", "type", "created_at_epoch"}),
-    "session_summaries": frozenset({"project", "request", "learned"}),
-}
-_OBSERVATION = (
-    "memory_session_id",
-    "sdk_session_id",
-    "project",
-    "merged_into_project",
-    "type",
-    "title",
-    "subtitle",
-    "narrative",
-    "text",
-    "facts",
-    "concepts",
-    "files_modified",
-    "created_at",
-    "created_at_epoch",
-)
-_SUMMARY = (
-    "memory_session_id",
-    "sdk_session_id",
-    "project",
-    "merged_into_project",
-    "request",
-    "learned",
-    "completed",
-    "next_steps",
-    "notes",
-    "created_at",
-    "created_at_epoch",
-)
-_ITEM = (
-    "id",
-    "project_id",
-    "legacy_observation_id",
-    "kind",
-    "type",
-    "title",
-    "subtitle",
-    "narrative",
-    "text",
-    "facts",
-    "concepts",
-    "files_modified",
-    "created_at_epoch",
-)
-_PARTS = {
-    "learned": "Learned",
-    "completed": "Completed",
-    "next_steps": "Next steps",
-    "notes": "Notes",
-}
-_KINDS = {"decision": Kind.DECISION, "bugfix": Kind.LESSON, "discovery": Kind.FACT}
-_WORK = frozenset({"feature", "refactor", "change"})
-_WORK_IMPORTANCE = 5
-_MAX_FILES = 20
-
-
-def _recognise(tree: Tree) -> bool:
-    return database_with(tree, _TABLES) is not None or bool(_exports(tree))
-
-
-def _exports(tree: Tree) -> list[str]:
-    """Return the JSON files with observations and summaries, by their first bytes."""
-    return [name for name in tree.matching(".json") if b'"totalObservations"' in tree.head(name)]
-
-
-def _read(tree: Tree) -> Iterator[Item]:
-    path = database_with(tree, _TABLES)
-    exports = _exports(tree)
-    if path:
-        yield from _of_database(path, tree)
-    elif not exports:
-        yield from refused(tree, "it has no observations in the format of claude-mem")
-    for name in exports:
-        yield from _of_export(tree, name)
-
-
-def _of_database(path: Path, tree: Tree) -> Iterator[Item]:
-    modified = modified_of(path)
-    with open_foreign(path, tree.clean) as database:
-        for row in database.rows("observations", _OBSERVATION):
-            yield _observation(row, path, modified)
-        for row in database.rows("session_summaries", _SUMMARY):
-            yield _summary(row, path, modified)
-        projects = {
-            str(row["id"]): row.get("name") for row in database.rows("projects", ("id", "name"))
-        }
-        # Items of the server's separate table that are not copies of observations.
-        for row in database.rows("memory_items", _ITEM):
-            if (
-                row.get("kind") in ("observation", "manual")
-                and row.get("legacy_observation_id") is None
-            ):
-                row["project"] = projects.get(str(row.get("project_id")))
-                row["memory_session_id"] = row.get("id")
-                yield _observation(row, path, modified)
-        yield from _prompts(len(list(database.rows("user_prompts", ("created_at_epoch",)))))
-
-
-def _of_export(tree: Tree, name: str) -> Iterator[Item]:
-    content = json_of(tree, name)
-    if not isinstance(content, dict):
-        yield Skipped(name, "too large or not JSON")
-        return
-    path, modified = tree.path_of(name), tree.leaves[name].modified
-    for row in objects_of(content.get("observations")):
-        yield _observation(row, path, modified)
-    for row in objects_of(content.get("summaries")):
-        yield _summary(row, path, modified)
-    yield from _prompts(len(objects_of(content.get("prompts"))))
-
-
-def _prompts(number: int) -> Iterator[Item]:
-    if number:
-        yield Skipped("prompts", "prompts are in the sessions; nacre ingest reads them", number)
-
-
-def _observation(row: Mapping[str, Any], path: Path, modified: datetime) -> Item:
-    text = text_of(row, "narrative", "text", "subtitle")
-    facts = [
-        f"- {fact.strip()}"
-        for fact in listed(row.get("facts"))
-        if isinstance(fact, str) and fact.strip()
-    ]
-    content = "\n\n".join(part for part in (text, "\n".join(facts)) if part)
-    title = text_of(row, "title")
-    if not content:
-        return Skipped(_key(row, title), "an observation without text")
-    kind, concepts = str(row.get("type") or ""), tags_of(listed(row.get("concepts")))
-    is_work = kind in _WORK
-    files = [
-        path_text for path_text in listed(row.get("files_modified")) if isinstance(path_text, str)
-    ][:_MAX_FILES]
-    memory = shape(
-        NAME,
-        _key(row, title),
-        content,
-        modified=modified,
-        subject=title,
-        stated=_stated(row),
-        file=str(path),
-        kind=Kind.EVENT if is_work else _KINDS.get(kind) or kind_of((*concepts, kind), Kind.FACT),
-        importance=_WORK_IMPORTANCE if is_work else 7,
-        expiry=Expiry.TEMPORARY if is_work else Expiry.PERMANENT,
-        tags=tags_of([kind, *concepts]),
-        project=_project(row),
-        extra={"files": files} if files else {},
-    )
-    return Found(memory)
-
-
-def _summary(row: Mapping[str, Any], path: Path, modified: datetime) -> Item:
-    """Return a session's summary as an event of its day."""
-    parts = [f"{name}: {text}" for key, name in _PARTS.items() if (text := text_of(row, key))]
-    request = text_of(row, "request")
-    if not parts:
-        return Skipped(_key(row, request), "an empty summary of a session")
-    memory = shape(
-        NAME,
-        f"summary#{_key(row, request)}",
-        "\n\n".join(parts),
-        modified=modified,
-        subject=request,
-        stated=_stated(row),
-        file=str(path),
-        kind=Kind.EVENT,
-        importance=_WORK_IMPORTANCE,
-        expiry=Expiry.TEMPORARY,
-        tags=("session-summary",),
-        project=_project(row),
-    )
-    return Found(memory)
-
-
-def _key(row: Mapping[str, Any], title: str | None) -> str:
-    """Return claude-mem's own key of an observation, which is the same in every installation."""
-    session = text_of(row, "memory_session_id", "sdk_session_id") or ""
-    return f"{session}#{title or ''}#{row.get('created_at_epoch')}"
-
-
-def _stated(row: Mapping[str, Any]) -> datetime | None:
-    return moment(row.get("created_at_epoch")) or moment(row.get("created_at"))
-
-
-def _project(row: Mapping[str, Any]) -> str | None:
-    """Return the project's name; a worktree is called ``project/worktree``."""
-    return project_of((text_of(row, "merged_into_project", "project") or "").partition("/")[0])
-
-
-SOURCE = ImportSource(NAME, "claude-mem", _recognise, _read)
-
 
 # -- Claude Code's memory: ``~/.claude/projects/<folder>/memory/`` ---------------------------------
 # An index, and one fact per file. A fact has front matter (``name``, ``description``, ``type`` at the top or below

@@ -181,7 +181,7 @@ def _adapter_for(tool: str, head: Head) -> Adapter:
 
     Raises ValueError.
     """
-    candidates = [adapter for adapter in adapters() if adapter.tool == tool]
+    candidates = [adapter for adapter in adapters().values() if adapter.tool == tool]
     adapter = (
         candidates[0]
         if len(candidates) == 1

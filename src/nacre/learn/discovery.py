@@ -15,6 +15,7 @@ from pathlib import Path
 
 import regex
 
+from nacre.base.environment import install_hint
 from nacre.errors import InvalidQueryError, InvalidSettingsError, NotFoundError
 from nacre.home.home import Home
 from nacre.home.parsing import roots_of
@@ -32,6 +33,9 @@ _WILDCARDS = {"**/": "(?:.*/)?", "*": "[^/]*"}
 _MAX_PATTERNS = 1_000
 _MAX_PATTERN_CHARACTERS = 1_000
 _MATCH_SECONDS = 0.25
+_IN_EXTRAS = {"aider": ".aider.chat.history.md", "continue": ".continue/sessions/*.json"}
+"""Transcripts by tool, below home and projects, that only the plugin nacre-extras reads."""
+
 _SKIPPED_NAMES = (".lock", "sessions.json", ".meta.json")
 
 
@@ -197,12 +201,27 @@ def tool_roots(
         tuple(sorted(projects)),
         settings.home,
     )
-    for adapter in adapters():
+    for adapter in adapters().values():
         roots = roots_of(adapter, places)
         if isinstance(roots, Problem):
             problems.append(roots)
         else:
             yield from ((adapter, root) for root in roots)
+
+
+def missing_readers(home: Home) -> list[str]:
+    """Return a line for each tool whose transcripts need a plugin that is not installed."""
+    folders = (home.settings.user_home, *projects_of(home))
+    present = {
+        tool: sum(1 for folder in folders for _ in folder.glob(pattern))
+        for tool, pattern in _IN_EXTRAS.items()
+        if tool not in adapters()
+    }
+    return [
+        f"{number:,} {tool} transcripts are not read: {install_hint('extras')}"
+        for tool, number in present.items()
+        if number
+    ]
 
 
 def _sorted(home: Home, files: Iterable[FoundFile], problems: list[Problem]) -> Findings:

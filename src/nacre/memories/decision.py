@@ -295,7 +295,7 @@ def evidence_of(
 
 def unsaid(home: home.Home) -> Iterator[str]:
     """Yield the ids of active memories whose document no longer contains their passage or words."""
-    tools = [adapter.tool for adapter in registry.adapters() if adapter.guesses]
+    tools = [adapter.tool for adapter in registry.adapters().values() if adapter.guesses]
     rows = home.reviews.unfounded(tools)
     for memory in home.memories.rows_of(rows).values():
         if not _is_said(home, memory):

@@ -392,6 +392,8 @@ def is_text(head: Head) -> bool:
     name = head.path.name.lower()
     if head.path.suffix.lower() in _NOT_TEXT or ".jsonl." in name or head.objects:
         return False  # a renamed transcript may begin with a torn line
+    if name.startswith(".aider."):
+        return False  # without the plugin, an agent's words must not become the owner's
     # The head may end in the middle of a character.
     undecodable = head.text[:-1].count("\ufffd")
     return undecodable <= len(head.text) * _UNDECODABLE_SHARE

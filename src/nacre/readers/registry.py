@@ -1,4 +1,4 @@
-"""Find adapters by name or by file, both built-in and from third parties, and read the tools'
+"""Find adapters by name or by file, both built-in and from plugins, and read the tools'
 retention settings.
 """
 
@@ -13,14 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from nacre.base.lazy import load
-from nacre.base.plugins import load_plugins
+from nacre.base.plugins import READERS, load_plugins
 from nacre.errors import NotFoundError
 from nacre.readers.adapter import HEAD_BYTES, Adapter, Head, Places, read_head, read_later
 
-GROUP = "nacre.readers"
-"""Entry-point group in which third parties register ``<tool> = "<module>:<adapter record>"``."""
-
-BUILTINS: dict[str, str] = {
+_SPECIFIC: dict[str, str] = {
     "claude-code": "nacre.readers.claude_code:ADAPTER",
     "codex": "nacre.readers.codex:ADAPTER",
     "nacre-chat": "nacre.readers.nacre_chat:ADAPTER",
@@ -28,15 +25,12 @@ BUILTINS: dict[str, str] = {
     "gemini-cli": "nacre.readers.gemini_cli:ADAPTER",
     "copilot-cli": "nacre.readers.copilot:ADAPTER_CLI",
     "copilot-chat": "nacre.readers.copilot:ADAPTER",
-    "continue": "nacre.readers.continue_dev:ADAPTER",
     "roo-code": "nacre.readers.cline:ROO_MESSAGES",
     "cline": "nacre.readers.cline:ADAPTER",
     "roo-code-history": "nacre.readers.cline:ROO_MODEL_HISTORY",
     "cline-history": "nacre.readers.cline:ADAPTER_MODEL_HISTORY",
     "cursor-transcripts": "nacre.readers.cursor:ADAPTER_TRANSCRIPTS",
     "cursor-text": "nacre.readers.cursor:ADAPTER",
-    "aider": "nacre.readers.aider:ADAPTER",
-    "aider-llm": "nacre.readers.aider:ADAPTER_LLM_HISTORY",
     "openclaw-store": "nacre.readers.openclaw:ADAPTER_STORE",
     "opencode": "nacre.readers.opencode:ADAPTER",
     "opencode-files": "nacre.readers.opencode:ADAPTER_FILES",
@@ -45,7 +39,8 @@ BUILTINS: dict[str, str] = {
     "copilot-chat-state": "nacre.readers.copilot:ADAPTER_EDITOR_STATE",
     "chatgpt": "nacre.readers.accounts:ADAPTER",
     "claude-ai": "nacre.readers.accounts:ADAPTER_CLAUDE_AI",
-    "plaud": "nacre.readers.plaud:ADAPTER",
+}
+_GENERAL: dict[str, str] = {
     "jsonl": "nacre.readers.generic:ADAPTER",
     "markdown": "nacre.readers.generic:ADAPTER_MARKDOWN",
     "text": "nacre.readers.generic:ADAPTER_PLAIN_TEXT",
@@ -56,19 +51,13 @@ permissive ones last.
 
 
 @cache
-def adapters() -> tuple[Adapter, ...]:
-    """Return all adapters: third-party ones first, so that they may replace built-ins, then the
-    built-ins.
+def adapters() -> Mapping[str, Adapter]:
+    """Return all adapters by name, in sniffing order.
 
-    Raises UnavailableError when a third-party adapter cannot be loaded.
+    Those of plugins come first, and replace built-ins of the same name; those that guess come after
+    the specific built-ins. Raises UnavailableError when a plugin's adapter cannot be loaded.
     """
-    return tuple(_iter_adapters())
-
-
-@cache
-def builtins() -> dict[str, Adapter]:
-    """Return nacre's own adapters by name, in sniffing order."""
-    return {name: _load(path) for name, path in BUILTINS.items()}
+    return dict(_iter_adapters())
 
 
 def find_adapter(head: Head) -> Adapter | None:
@@ -77,23 +66,22 @@ def find_adapter(head: Head) -> Adapter | None:
     If the head does not identify the format, for example because the first record holds pictures,
     later lines are tried.
     """
-    match = next((adapter for adapter in _iter_adapters() if adapter.sniff(head)), None)
+    match = _first(lambda adapter: adapter.sniff(head))
     if match or head.database is not None or len(head.data) < HEAD_BYTES:
         return match
     later = read_later(head.path)
-    return (
-        next((adapter for adapter in _iter_adapters() if adapter.sniff(later)), None)
-        if later
-        else None
-    )
+    return _first(lambda adapter: adapter.sniff(later)) if later else None
 
 
 def get_adapter(tool: str) -> Adapter:
     """Return the first adapter of a tool. Raises NotFoundError."""
-    adapter = next((adapter for adapter in _iter_adapters() if adapter.tool == tool), None)
-    if adapter:
+    if adapter := _first(lambda adapter: adapter.tool == tool):
         return adapter
     raise NotFoundError(f"no adapter for {tool!r}", hint=f"known tools: {', '.join(tools())}")
+
+
+def _first(matches: Callable[[Adapter], bool]) -> Adapter | None:
+    return next((adapter for _, adapter in _iter_adapters() if matches(adapter)), None)
 
 
 def adapter_of(tool: str, path: Path) -> Adapter | None:
@@ -102,7 +90,7 @@ def adapter_of(tool: str, path: Path) -> Adapter | None:
 
     A guess is repeated, because a file that was nearly empty may have looked like a note.
     """
-    candidates = [adapter for adapter in adapters() if adapter.tool == tool]
+    candidates = [adapter for adapter in adapters().values() if adapter.tool == tool]
     if len(candidates) == 1 and not candidates[0].guesses:
         return candidates[0]
     head = read_head(path)
@@ -114,17 +102,17 @@ def adapter_of(tool: str, path: Path) -> Adapter | None:
 
 def is_guess(tool: str) -> bool:
     """Return True if a file of this tool may turn out to be another tool's."""
-    return any(adapter.guesses for adapter in adapters() if adapter.tool == tool)
+    return any(adapter.guesses for adapter in adapters().values() if adapter.tool == tool)
 
 
 def tools() -> Iterator[str]:
     """Return the names of all tools that have an adapter, without repetition."""
-    return iter(dict.fromkeys(adapter.tool for adapter in adapters()))
+    return iter(dict.fromkeys(adapter.tool for adapter in adapters().values()))
 
 
 def environment() -> frozenset[str]:
     """Return the environment variables that determine where tools keep their transcripts."""
-    return frozenset(name for adapter in adapters() for name in adapter.environment)
+    return frozenset(name for adapter in adapters().values() for name in adapter.environment)
 
 
 def parts_of(path: Path) -> Iterator[Path]:
@@ -138,23 +126,18 @@ def _side_file_functions() -> tuple[Callable[[Path], Iterable[Path]], ...]:
     """Return the distinct functions that list a transcript's other files, because every transcript
     is checked.
     """
-    return tuple(dict.fromkeys(adapter.beside for adapter in adapters() if adapter.beside))
+    return tuple(dict.fromkeys(adapter.beside for adapter in adapters().values() if adapter.beside))
 
 
-def _iter_adapters() -> Iterator[Adapter]:
-    """Yield all adapters in order, loading each when needed: most files belong to the first tools."""
-    yield from _third_party()
-    yield from map(_load, BUILTINS.values())
-
-
-@cache
-def _third_party() -> tuple[Adapter, ...]:
-    return tuple(load_plugins(GROUP, Adapter).values())
-
-
-def _load(path: str) -> Adapter:
-    adapter: Adapter = load(path)
-    return adapter
+def _iter_adapters() -> Iterator[tuple[str, Adapter]]:
+    """Yield names and adapters, loading built-ins when needed: most files belong to the first tools."""
+    installed = load_plugins(READERS, Adapter)
+    general = {name: adapter for name, adapter in installed.items() if adapter.guesses}
+    yield from ((name, adapter) for name, adapter in installed.items() if not adapter.guesses)
+    for group in (_SPECIFIC, _GENERAL):
+        yield from ((name, load(path)) for name, path in group.items() if name not in installed)
+        if group is _SPECIFIC:
+            yield from general.items()
 
 
 # -- Automatic deletion of transcripts by the tools ----------------------------

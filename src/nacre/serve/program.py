@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
@@ -15,20 +15,19 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Mount, Route, WebSocketRoute
 
+from nacre.base.plugins import SERVICES, load_usable_plugins
 from nacre.base.serving import Guard, Refusal, shows_token, values_of
 from nacre.errors import NacreError
-from nacre.serve import agent_knowledge, mcp_http, web
+from nacre.serve import mcp_http, web
 from nacre.serve.catalogue import find_operation
-from nacre.serve.clawxmemory import clawxmemory_routes
 from nacre.serve.rest import api_routes, resource_routes
 from nacre.serve.web import (
-    AGENT_KNOWLEDGE,
-    AGENT_KNOWLEDGE_HEAVY,
     ASKING,
     BEARER,
     LONG,
     Limit,
     Limits,
+    Service,
     get_live,
     get_ready,
     program_of,
@@ -62,8 +61,7 @@ def make_app(served: Served, make_face: Callable[[], mcp_face.Face]) -> Starlett
                 ],
             ),
             *api_routes(),
-            *agent_knowledge.agent_knowledge_routes(),
-            *clawxmemory_routes(),
+            *(route for service in _services() for route in service.routes),
             Route("/health/live", get_live),
             Route("/health/ready", get_ready),
             Route("/open", web.get_open),
@@ -87,6 +85,10 @@ def make_app(served: Served, make_face: Callable[[], mcp_face.Face]) -> Starlett
     return app
 
 
+def _services() -> Collection[Service]:
+    return load_usable_plugins(SERVICES, Service).values()
+
+
 def _guard(served: Served) -> Middleware:
     """Require the token or a key for MCP, also a cookie for the API, and nothing for other files."""
     has_token = shows_token(served.token)
@@ -100,9 +102,8 @@ def _guard(served: Served) -> Middleware:
         is_open = served.token is None and not served.given_key(
             scope
         )  # a request with an invalid key is refused
-        if is_open or not scope["path"].startswith((MCP, *web.API)) or _is_preflight(scope):
-            return None
-        return served.lacks(scope)
+        is_public = not (scope["path"].startswith(MCP) or web.API.match(scope["path"]))
+        return None if is_open or is_public or _is_preflight(scope) else served.lacks(scope)
 
     return Middleware(Guard, names=served.names, shows=shows, lacks=lacks)
 
@@ -204,9 +205,10 @@ class _RateLimit:
 def limit_of(scope: Scope) -> Limit | None:
     """Return the limit for a request."""
     path = scope["path"]
-    if path.startswith(agent_knowledge.PATHS):
-        return AGENT_KNOWLEDGE_HEAVY if path in agent_knowledge.HEAVY else AGENT_KNOWLEDGE
-    if not path.startswith(web.API):
+    for service in _services():
+        if limit := service.limit_of(path):
+            return limit
+    if not web.API.match(path):
         return None
     operation = find_operation(path.rpartition("/")[2], Face.HTTP)
     return LONG if operation and operation.takes_long else ASKING
@@ -227,7 +229,7 @@ class _Edge:
                     headers["Connection"] = "close"
                 for name, value in web.POLICY.items():
                     headers.setdefault(name, value)
-                if scope["path"].startswith(web.API):
+                if web.API.match(scope["path"]):
                     headers.setdefault("Cache-Control", "no-store")
             await send(message)
 

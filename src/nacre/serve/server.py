@@ -654,7 +654,7 @@ class Daemon:
     def _begin_plugins(self) -> None:
         """Start the plugins' threads. A broken or missing plugin is a problem, but stops nothing."""
         makers = plugins.load_usable_plugins(plugins.DAEMON)
-        for group in (plugins.OPERATIONS, plugins.RESOURCES, plugins.DAEMON):
+        for group in (plugins.OPERATIONS, plugins.RESOURCES, plugins.SERVICES, plugins.DAEMON):
             self._problems += [error.message for error in plugins.broken_plugins(group)]
         if self._settings.flag("gateway.enabled") and "gateway" not in makers:
             self._problems.append(f"the gateway is not installed: {install_hint('gateway')}")

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
 import traceback
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import (
     AbstractAsyncContextManager,
     aclosing,
@@ -32,6 +41,7 @@ from starlette.responses import (
     Response,
     StreamingResponse,
 )
+from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -173,11 +183,16 @@ ASKING = Limit("asking", 3_000)
 LONG = Limit("long", 60)
 """For operations that may take minutes."""
 
-AGENT_KNOWLEDGE = Limit("agent-knowledge", 100)
-"""For agent-knowledge's routes, with its value (seed facts 2.8)."""
 
-AGENT_KNOWLEDGE_HEAVY = Limit("agent-knowledge, at length", 20)
-"""For its routes that search or analyse."""
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Routes of a plugin, and their limits; a path without a limit has that of other requests.
+
+    Callers need access to paths that match ``API``, and to no others.
+    """
+
+    routes: Sequence[Route]
+    limit_of: Callable[[str], Limit | None] = lambda _: None
 
 
 class Limits:
@@ -658,7 +673,9 @@ POLICY = {
 }
 """Headers of every response."""
 
-API = ("/api/", "/clawxmemory/api/")
+API = re.compile(r"(?:/[\w-]+)?/api/")
+"""Start of the paths that return data, also those of plugins. Callers need access."""
+
 _FOREVER = "public, max-age=31536000, immutable"
 _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>nacre</title><h1>nacre</h1><p>{}</p></html>
@@ -680,7 +697,7 @@ class Assets(StaticFiles):
 
 async def get_page(request: Request) -> Response:
     """Return the dashboard, which itself selects the page."""
-    if request.url.path.startswith(API):
+    if API.match(request.url.path):
         raise HTTPException(404)
     index = STATIC / "index.html"
     if not index.is_file():

@@ -32,7 +32,7 @@ from nacre.readers.adapter import (
     Root,
     read_head,
 )
-from nacre.readers.registry import builtins
+from nacre.readers.registry import adapters
 from nacre.redact.redactor import Redactor
 from nacre.store.foreign import open_foreign
 from nacre.testing.samples import samples
@@ -646,7 +646,7 @@ class _Kit:
 
 def _is_builtin(name: str, adapter: Adapter) -> bool:
     """Return True if the sample belongs to the tested adapter."""
-    return builtins().get(name) == adapter
+    return adapters().get(name) == adapter
 
 
 def _is_object(line: bytes) -> bool:

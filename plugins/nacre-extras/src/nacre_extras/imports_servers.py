@@ -1,4 +1,4 @@
-"""Imports from memory servers: Letta, mcp-memory-service and mem0.
+"""Imports from Letta, mcp-memory-service, mem0 and claude-mem.
 
 Letta's agent files (``.af``, also of MemGPT) and archival memory are read. Memory blocks become statements. The persona
 and system prompt describe the agent itself; messages, tools and files are no memories.
@@ -40,7 +40,7 @@ from nacre.data.importers import (
     words_hash,
 )
 from nacre.store.foreign import open_foreign
-from nacre.values.memory import Kind, Link, Retirement
+from nacre.values.memory import Expiry, Kind, Link, Retirement
 
 NAME = "letta"
 
@@ -453,4 +453,210 @@ def _found_mem0(row: Mapping[str, Any], tree: Tree, name: str, categories: list[
 
 SOURCE_MEM0 = ImportSource(
     NAME_MEM0, "mem0", lambda tree: any(_is_own(tree, name) for name in tree.names), _read_mem0
+)
+
+
+# -- claude-mem ------------------------------------------------------------------------------------
+# A SQLite file of observations and session summaries, or a JSON export, both written by its model. Prompts are
+# skipped, because the sessions contain them.
+
+
+NAME_CLAUDE_MEM = "claude-mem"
+
+_TABLES_CLAUDE_MEM = {
+    "observations": frozenset({"project", "type", "created_at_epoch"}),
+    "session_summaries": frozenset({"project", "request", "learned"}),
+}
+_OBSERVATION = (
+    "memory_session_id",
+    "sdk_session_id",
+    "project",
+    "merged_into_project",
+    "type",
+    "title",
+    "subtitle",
+    "narrative",
+    "text",
+    "facts",
+    "concepts",
+    "files_modified",
+    "created_at",
+    "created_at_epoch",
+)
+_SUMMARY = (
+    "memory_session_id",
+    "sdk_session_id",
+    "project",
+    "merged_into_project",
+    "request",
+    "learned",
+    "completed",
+    "next_steps",
+    "notes",
+    "created_at",
+    "created_at_epoch",
+)
+_ITEM = (
+    "id",
+    "project_id",
+    "legacy_observation_id",
+    "kind",
+    "type",
+    "title",
+    "subtitle",
+    "narrative",
+    "text",
+    "facts",
+    "concepts",
+    "files_modified",
+    "created_at_epoch",
+)
+_PARTS = {
+    "learned": "Learned",
+    "completed": "Completed",
+    "next_steps": "Next steps",
+    "notes": "Notes",
+}
+_KINDS_CLAUDE_MEM = {"decision": Kind.DECISION, "bugfix": Kind.LESSON, "discovery": Kind.FACT}
+_WORK = frozenset({"feature", "refactor", "change"})
+_WORK_IMPORTANCE = 5
+_MAX_FILES = 20
+
+
+def _recognise_claude_mem(tree: Tree) -> bool:
+    return database_with(tree, _TABLES_CLAUDE_MEM) is not None or bool(_exports_claude_mem(tree))
+
+
+def _exports_claude_mem(tree: Tree) -> list[str]:
+    """Return the JSON files with observations and summaries, by their first bytes."""
+    return [name for name in tree.matching(".json") if b'"totalObservations"' in tree.head(name)]
+
+
+def _read_claude_mem(tree: Tree) -> Iterator[Item]:
+    path = database_with(tree, _TABLES_CLAUDE_MEM)
+    exports = _exports_claude_mem(tree)
+    if path:
+        yield from _of_database(path, tree)
+    elif not exports:
+        yield from refused(tree, "it has no observations in the format of claude-mem")
+    for name in exports:
+        yield from _of_export(tree, name)
+
+
+def _of_database(path: Path, tree: Tree) -> Iterator[Item]:
+    modified = modified_of(path)
+    with open_foreign(path, tree.clean) as database:
+        for row in database.rows("observations", _OBSERVATION):
+            yield _observation(row, path, modified)
+        for row in database.rows("session_summaries", _SUMMARY):
+            yield _summary(row, path, modified)
+        projects = {
+            str(row["id"]): row.get("name") for row in database.rows("projects", ("id", "name"))
+        }
+        # Items of the server's separate table that are not copies of observations.
+        for row in database.rows("memory_items", _ITEM):
+            if (
+                row.get("kind") in ("observation", "manual")
+                and row.get("legacy_observation_id") is None
+            ):
+                row["project"] = projects.get(str(row.get("project_id")))
+                row["memory_session_id"] = row.get("id")
+                yield _observation(row, path, modified)
+        yield from _prompts(len(list(database.rows("user_prompts", ("created_at_epoch",)))))
+
+
+def _of_export(tree: Tree, name: str) -> Iterator[Item]:
+    content = json_of(tree, name)
+    if not isinstance(content, dict):
+        yield Skipped(name, "too large or not JSON")
+        return
+    path, modified = tree.path_of(name), tree.leaves[name].modified
+    for row in objects_of(content.get("observations")):
+        yield _observation(row, path, modified)
+    for row in objects_of(content.get("summaries")):
+        yield _summary(row, path, modified)
+    yield from _prompts(len(objects_of(content.get("prompts"))))
+
+
+def _prompts(number: int) -> Iterator[Item]:
+    if number:
+        yield Skipped("prompts", "prompts are in the sessions; nacre ingest reads them", number)
+
+
+def _observation(row: Mapping[str, Any], path: Path, modified: datetime) -> Item:
+    text = text_of(row, "narrative", "text", "subtitle")
+    facts = [
+        f"- {fact.strip()}"
+        for fact in listed(row.get("facts"))
+        if isinstance(fact, str) and fact.strip()
+    ]
+    content = "\n\n".join(part for part in (text, "\n".join(facts)) if part)
+    title = text_of(row, "title")
+    if not content:
+        return Skipped(_key_claude_mem(row, title), "an observation without text")
+    kind, concepts = str(row.get("type") or ""), tags_of(listed(row.get("concepts")))
+    is_work = kind in _WORK
+    files = [
+        path_text for path_text in listed(row.get("files_modified")) if isinstance(path_text, str)
+    ][:_MAX_FILES]
+    memory = shape(
+        NAME_CLAUDE_MEM,
+        _key_claude_mem(row, title),
+        content,
+        modified=modified,
+        subject=title,
+        stated=_stated_claude_mem(row),
+        file=str(path),
+        kind=Kind.EVENT
+        if is_work
+        else _KINDS_CLAUDE_MEM.get(kind) or kind_of((*concepts, kind), Kind.FACT),
+        importance=_WORK_IMPORTANCE if is_work else 7,
+        expiry=Expiry.TEMPORARY if is_work else Expiry.PERMANENT,
+        tags=tags_of([kind, *concepts]),
+        project=_project_claude_mem(row),
+        extra={"files": files} if files else {},
+    )
+    return Found(memory)
+
+
+def _summary(row: Mapping[str, Any], path: Path, modified: datetime) -> Item:
+    """Return a session's summary as an event of its day."""
+    parts = [f"{name}: {text}" for key, name in _PARTS.items() if (text := text_of(row, key))]
+    request = text_of(row, "request")
+    if not parts:
+        return Skipped(_key_claude_mem(row, request), "an empty summary of a session")
+    memory = shape(
+        NAME_CLAUDE_MEM,
+        f"summary#{_key_claude_mem(row, request)}",
+        "\n\n".join(parts),
+        modified=modified,
+        subject=request,
+        stated=_stated_claude_mem(row),
+        file=str(path),
+        kind=Kind.EVENT,
+        importance=_WORK_IMPORTANCE,
+        expiry=Expiry.TEMPORARY,
+        tags=("session-summary",),
+        project=_project_claude_mem(row),
+    )
+    return Found(memory)
+
+
+def _key_claude_mem(row: Mapping[str, Any], title: str | None) -> str:
+    """Return claude-mem's own key of an observation, which is the same in every installation."""
+    session = text_of(row, "memory_session_id", "sdk_session_id") or ""
+    return f"{session}#{title or ''}#{row.get('created_at_epoch')}"
+
+
+def _stated_claude_mem(row: Mapping[str, Any]) -> datetime | None:
+    return moment(row.get("created_at_epoch")) or moment(row.get("created_at"))
+
+
+def _project_claude_mem(row: Mapping[str, Any]) -> str | None:
+    """Return the project's name; a worktree is called ``project/worktree``."""
+    return project_of((text_of(row, "merged_into_project", "project") or "").partition("/")[0])
+
+
+SOURCE_CLAUDE_MEM = ImportSource(
+    NAME_CLAUDE_MEM, "claude-mem", _recognise_claude_mem, _read_claude_mem
 )

@@ -10,7 +10,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from nacre.serve.agent_knowledge import consolidate
+from nacre_extras.agent_knowledge import consolidate
 from tests.web_server.conftest import Site
 
 Serve = Callable[..., Site]

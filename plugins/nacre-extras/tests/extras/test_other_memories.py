@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from extras import others
 from tests.cli.conftest import Nacre
-from tests.imports import others
 from tests.imports.test_sources import listed
 
 

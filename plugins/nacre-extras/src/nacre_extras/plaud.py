@@ -159,6 +159,7 @@ ADAPTER = Adapter(
     sniff=_sniff,
     parse=parse,
     whole=True,
+    guesses=True,
     versions="transcripts as Markdown, text and subtitles (from their description)",
     reads=("messages with speakers", "times"),
     leaves_out=("recordings", "summaries"),

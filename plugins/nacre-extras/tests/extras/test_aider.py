@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from nacre.readers.adapter import Adapter, read_head
-from nacre.readers.aider import ADAPTER
-from nacre.readers.aider import ADAPTER_LLM_HISTORY as LLM
 from nacre.readers.registry import find_adapter
 from nacre.values.session import Flag, Speaker, Tokens, Trust
+from nacre_extras.aider import ADAPTER
+from nacre_extras.aider import ADAPTER_LLM_HISTORY as LLM
 
 HISTORY = """
 # aider chat started at 2026-11-18 09:00:00

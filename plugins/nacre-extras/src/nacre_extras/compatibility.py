@@ -16,12 +16,12 @@ from starlette.routing import Route
 from nacre.base import json as json_values
 from nacre.base.text import words
 from nacre.base.times import shown_day
-from nacre.data.imports_systems import CATEGORIES
 from nacre.errors import InvalidInputError, NacreError
 from nacre.serve.catalogue import CATALOGUE
 from nacre.serve.web import UnprocessableError, answer_of, json_body, of_error, served_by
 from nacre.vault.documents import dump
 from nacre.vault.files import slugify
+from nacre_extras.imports_systems import CATEGORIES
 
 _JSON = "application/json"
 

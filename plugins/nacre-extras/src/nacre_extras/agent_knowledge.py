@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import time
-from functools import cache
 from typing import Any
-
-from starlette.routing import Route
 
 from nacre import __version__
 from nacre.base.text import one_line, shorten
 from nacre.data.importers import project_of, tags_of, text_of
-from nacre.data.imports_systems import CATEGORIES, without_title
 from nacre.errors import InvalidMemoryError, NotFoundError
 from nacre.redact.redactor import Redactor
-from nacre.serve.compatibility import (
+from nacre.serve.web import Limit, Service
+from nacre.vault import documents
+from nacre_extras.compatibility import (
     Call,
     IncompleteError,
     category_of,
@@ -25,24 +24,13 @@ from nacre.serve.compatibility import (
     reference_of,
     route,
 )
-from nacre.vault import documents
+from nacre_extras.imports_systems import CATEGORIES, without_title
 
 _NO_LIMIT = 100_000
 _ROLES = {"owner": "user", "agent": "assistant", "tool": "tool_result", "system": "system"}
 _ROLE_FILTERS = {"user": "owner", "assistant": "agent"}
 _MAX_TOPIC_CHARACTERS = 300
 """In characters of a topic."""
-
-
-def session_routes() -> list[Route]:
-    """Return the routes of sessions, more specific paths first."""
-    return [
-        route("GET", "/api/sessions", listed),
-        route("GET", "/api/sessions/search", search),
-        route("GET", "/api/sessions/recall", recall),
-        route("GET", "/api/sessions/{session:path}/summary", summary),
-        route("GET", "/api/sessions/{session:path}", detail),
-    ]
 
 
 async def listed(call: Call) -> Any:
@@ -84,46 +72,27 @@ def _meta(stored: Any, opening: str | None) -> dict[str, Any]:
 
 async def search(call: Call) -> Any:
     """``GET /api/sessions/search``: by rank or, with ``ranked=false``, by a regular expression."""
+    role = _ROLE_FILTERS.get(call.text("role"), "all")
     if not call.flag("ranked", default=True):
-        return await _matches(call)
+        return await _turns(call, "match-sessions", "expression", role=role)
     mode = "hybrid" if call.flag("semantic", default=True) else "lexical"
-    return await _ranked(call, mode=mode, role=_ROLE_FILTERS.get(call.text("role"), "all"))
+    return await _turns(call, "search-sessions", "text", mode=mode, role=role, update=False)
 
 
 async def recall(call: Call) -> Any:
     """``GET /api/sessions/recall``: turns about errors, plans, configs, tools, files or decisions."""
-    return await _ranked(call, aspect=call.text("scope", "all"))
+    aspect = call.text("scope", "all")
+    return await _turns(call, "search-sessions", "text", aspect=aspect, update=False)
 
 
-async def _ranked(call: Call, **options: str) -> Any:
-    text = call.text("q")
+async def _turns(call: Call, operation: str, field: str, **options: Any) -> Any:
+    text, project = call.text("q"), call.text("project")
     if not text:
         return []
-    result = await call.ask(
-        "search-sessions",
-        text=text,
-        limit=call.number("max_results", 20, 500),
-        update=False,
-        filter=_where(call),
-        **options,
-    )
+    options |= {field: text, "limit": call.number("max_results", 20, 500)}
+    where = {"projects": [project], "strict": True} if project else {}
+    result = await call.ask(operation, filter=where, **options)
     return [_hit(hit) for hit in result["turns"]]
-
-
-async def _matches(call: Call) -> Any:
-    text = call.text("q")
-    if not text:
-        return []
-    role, limit = _ROLE_FILTERS.get(call.text("role"), "all"), call.number("max_results", 20, 500)
-    result = await call.ask(
-        "match-sessions", expression=text, limit=limit, role=role, filter=_where(call)
-    )
-    return [_hit(hit) for hit in result["turns"]]
-
-
-def _where(call: Call) -> dict[str, Any]:
-    project = call.text("project")
-    return {"projects": [project], "strict": True} if project else {}
 
 
 def _hit(hit: Any) -> dict[str, Any]:
@@ -208,44 +177,6 @@ _MAX_AUTO_LINKS = 3
 _TEXT_FIELDS = ("message", "text", "title")
 _MAX_NOTICE_INPUT, _NOTICE_CHARACTERS = 20_000, 300
 _STARTED = time.monotonic()
-
-PATHS = ("/health", "/api/index-status", "/api/knowledge", "/api/sessions", "/api/events")
-"""Prefixes of the routes."""
-
-HEAVY = frozenset(
-    {
-        "/api/knowledge/search",
-        "/api/knowledge/consolidate",
-        "/api/knowledge/reflect",
-        "/api/knowledge/god-nodes",
-        "/api/knowledge/gaps",
-        "/api/knowledge/brief",
-        "/api/sessions/search",
-        "/api/sessions/recall",
-    }
-)
-"""Routes limited to 20 calls per minute, all others to 100."""
-
-
-def agent_knowledge_routes() -> list[Route]:
-    """Return all routes, more specific paths first."""
-    return [
-        route("GET", "/health", health),
-        route("GET", "/api/index-status", index_status),
-        route("GET", "/api/knowledge", entries),
-        route("POST", "/api/knowledge", write, 201),
-        route("GET", "/api/knowledge/search", search_agent_knowledge),
-        route("GET", "/api/knowledge/consolidate", consolidate),
-        route("GET", "/api/knowledge/reflect", reflect),
-        route("GET", "/api/knowledge/god-nodes", god_nodes),
-        route("GET", "/api/knowledge/gaps", gaps),
-        route("GET", "/api/knowledge/brief", brief),
-        route("GET", "/api/knowledge/graph-data", graph_data),
-        route("GET", "/api/knowledge/{path:path}/links", links),
-        route("GET", "/api/knowledge/{path:path}", entry),
-        route("POST", "/api/events", notify, 202),
-        *session_routes(),
-    ]
 
 
 async def health(call: Call) -> Any:
@@ -459,7 +390,6 @@ async def notify(call: Call) -> Any:
     return {"ok": True, "text": notice}
 
 
-@cache
 async def write(call: Call) -> Any:
     """``POST /api/knowledge``: store an entry and return the outcome.
 
@@ -540,3 +470,45 @@ def _duplicates(outcome: Any, memory: Any, content: str) -> list[dict[str, Any]]
         }
         for candidate in (*same, *outcome["similar"])
     ]
+
+
+_PATHS = ("/health", "/api/index-status", "/api/knowledge", "/api/sessions", "/api/events")
+_SLOW_PATHS = re.compile(
+    "/api/(?:knowledge/(?:search|consolidate|reflect|god-nodes|gaps|brief)|sessions/(?:search|recall))"
+)
+_LIMIT = Limit("agent-knowledge", 100)
+_SLOW_LIMIT = Limit("agent-knowledge, searches and analyses", 20)
+
+
+def _limit_of(path: str) -> Limit | None:
+    """Return agent-knowledge's own limit for a path (seed facts 2.8)."""
+    if not path.startswith(_PATHS):
+        return None
+    return _SLOW_LIMIT if _SLOW_PATHS.fullmatch(path) else _LIMIT
+
+
+SERVICE = Service(
+    [
+        route("GET", "/health", health),
+        route("GET", "/api/index-status", index_status),
+        route("GET", "/api/knowledge", entries),
+        route("POST", "/api/knowledge", write, 201),
+        route("GET", "/api/knowledge/search", search_agent_knowledge),
+        route("GET", "/api/knowledge/consolidate", consolidate),
+        route("GET", "/api/knowledge/reflect", reflect),
+        route("GET", "/api/knowledge/god-nodes", god_nodes),
+        route("GET", "/api/knowledge/gaps", gaps),
+        route("GET", "/api/knowledge/brief", brief),
+        route("GET", "/api/knowledge/graph-data", graph_data),
+        route("GET", "/api/knowledge/{path:path}/links", links),
+        route("GET", "/api/knowledge/{path:path}", entry),
+        route("POST", "/api/events", notify, 202),
+        route("GET", "/api/sessions", listed),
+        route("GET", "/api/sessions/search", search),
+        route("GET", "/api/sessions/recall", recall),
+        route("GET", "/api/sessions/{session:path}/summary", summary),
+        route("GET", "/api/sessions/{session:path}", detail),
+    ],
+    _limit_of,
+)
+"""All routes, more specific paths first."""

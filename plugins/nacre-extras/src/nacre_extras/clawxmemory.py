@@ -7,16 +7,16 @@ import json
 from typing import Any
 
 import anyio.to_thread
-from starlette.routing import Route
 
 from nacre.base import files, ids
 from nacre.base.text import one_line, shorten
 from nacre.data.export import FORMAT, entry_file, project_id_of, write_snapshot
 from nacre.errors import ConflictError, InvalidInputError
-from nacre.serve.compatibility import Call, reference_of, route
+from nacre.serve.web import Service
 from nacre.values.codec import stamp
 from nacre.values.memory import Kind, Memory
 from nacre.vault import documents
+from nacre_extras.compatibility import Call, reference_of, route
 
 _MAX_ITEMS = 200
 
@@ -33,27 +33,6 @@ _DESCRIPTION_CHARACTERS = 180
 _DAY_MINUTES = 1_440
 _KINDS = {"user", "feedback", "project"}
 _PROFILE = "global/User/user-profile.md"
-
-
-def clawxmemory_routes() -> list[Route]:
-    """Return all routes."""
-    return [
-        route("GET", f"{_BASE}/overview", overview),
-        route("GET", f"{_BASE}/settings", settings),
-        route("POST", f"{_BASE}/settings", save_settings),
-        route("GET", f"{_BASE}/snapshot", snapshot),
-        route("POST", f"{_BASE}/index/run", index_run),
-        route("POST", f"{_BASE}/dream/run", dream_run),
-        route("GET", f"{_BASE}/memory/list", listed),
-        route("GET", f"{_BASE}/memory/get", records),
-        route("POST", f"{_BASE}/memory/actions", act),
-        route("GET", f"{_BASE}/memory/user-summary", user_summary),
-        route("GET", f"{_BASE}/projects", projects),
-        route("GET", f"{_BASE}/tmp", staged),  # noqa: S108 - part of an address
-        route("POST", f"{_BASE}/clear", clear),
-        route("GET", f"{_BASE}/export", export),
-        route("POST", f"{_BASE}/import", import_),
-    ]
 
 
 async def overview(call: Call) -> Any:
@@ -434,3 +413,24 @@ def _manifest(memory: Memory) -> dict[str, Any]:
         "relativePath": path,
         "id": memory.id,
     }
+
+
+SERVICE = Service(
+    [
+        route("GET", f"{_BASE}/overview", overview),
+        route("GET", f"{_BASE}/settings", settings),
+        route("POST", f"{_BASE}/settings", save_settings),
+        route("GET", f"{_BASE}/snapshot", snapshot),
+        route("POST", f"{_BASE}/index/run", index_run),
+        route("POST", f"{_BASE}/dream/run", dream_run),
+        route("GET", f"{_BASE}/memory/list", listed),
+        route("GET", f"{_BASE}/memory/get", records),
+        route("POST", f"{_BASE}/memory/actions", act),
+        route("GET", f"{_BASE}/memory/user-summary", user_summary),
+        route("GET", f"{_BASE}/projects", projects),
+        route("GET", f"{_BASE}/tmp", staged),  # noqa: S108 - part of an address
+        route("POST", f"{_BASE}/clear", clear),
+        route("GET", f"{_BASE}/export", export),
+        route("POST", f"{_BASE}/import", import_),
+    ]
+)
