@@ -100,6 +100,8 @@ def set_writer(
     """
     run.settings.actor.require_owner("nacre writer set")
     if writer == "none":
+        if tokens_per_day is not None or dollars_per_day is not None:
+            raise click.UsageError("none takes no limit", click.get_current_context())
         _answer(run, perform(run, setup_requests.end))
         return
     if writer is None and not run.is_interactive:
