@@ -119,6 +119,8 @@ def test_disconnecting_agents_reports_the_remaining_writer(nacre: Nacre, claude:
     assert "nacre writer set none" not in nacre("init", "--uninstall", "--yes").err
     let_write(nacre, 50000)
     assert "claude-cli:haiku is still the writer" in nacre("init", "--uninstall", "--yes").err
+    refused = nacre("writer", "set", "none", "--tokens-per-day", "5", code=2)
+    assert "none takes no limit" in refused.err
     nacre("writer", "set", "none")
     assert "nacre writer set none" not in nacre("init", "--uninstall", "--yes").err
 
