@@ -47,6 +47,7 @@ _IN_SDIST = (
     "host-plugins/src/index.ts",
     "plugins/nacre-code/pyproject.toml",
     "plugins/nacre-gateway/pyproject.toml",
+    "plugins/nacre-server/pyproject.toml",
     "web/package.json",
     "web/src/main.tsx",
 )
