@@ -48,6 +48,7 @@ _IN_SDIST = (
     "plugins/nacre-code/pyproject.toml",
     "plugins/nacre-extras/pyproject.toml",
     "plugins/nacre-gateway/pyproject.toml",
+    "plugins/nacre-server/pyproject.toml",
     "web/package.json",
     "web/src/main.tsx",
 )

@@ -356,10 +356,10 @@ def test_texts_are_cut_between_words_and_made_harmless() -> None:
         ),
         (
             ("recall", "billing", "--mode", "lexical"),
-            {"numpy", "onnxruntime", "tokenizers", "rich", "tomlkit"},
+            {"numpy", "onnxruntime", "tokenizers", "rich", "tomlkit", "nacre_server", "psycopg"},
         ),
         (("list",), {"numpy", "onnxruntime", "tokenizers", "rich", "tomlkit"}),
-        (("store", "x"), {"rich", "tomlkit"}),
+        (("store", "x"), {"rich", "tomlkit", "nacre_server", "psycopg"}),
         (("config", "show"), {"apsw", "numpy", "rich", "tomlkit"}),
         (("graph", "callers", "--help"), {"nacre_gateway.engine", "numpy"}),
     ],

@@ -19,7 +19,7 @@ PAGE = SOURCE.parent / "docs" / "extending.md"
 WITHOUT_PLUGINS = """
 import importlib.metadata, sys
 importlib.metadata.entry_points = lambda **_: importlib.metadata.EntryPoints(())
-sys.modules.update(dict.fromkeys(["nacre_code", "nacre_extras", "nacre_gateway"]))
+sys.modules.update(dict.fromkeys(["nacre_code", "nacre_extras", "nacre_gateway", "nacre_server"]))
 sys.argv[0] = "nacre"
 from nacre.__main__ import main
 main()
@@ -44,7 +44,12 @@ def test_the_core_works_without_plugins(nacre: Nacre) -> None:
 
 
 def test_a_command_of_a_missing_plugin_names_its_extra() -> None:
-    for name, *command in (("gateway", "gateway", "run"), ("code", "graph", "callers", "pay")):
+    for name, *command in (
+        ("gateway", "gateway", "run"),
+        ("code", "graph", "callers", "pay"),
+        ("server", "server", "spaces"),
+        ("server", "data", "move"),
+    ):
         refused = run_without_plugins(*command)
         assert refused.returncode == 2
         hint = f"nacre {name} is not installed: pip install 'nacre-memory[{name}]'"
@@ -101,6 +106,13 @@ def test_the_doctor_reports_channels_without_the_plugin(user_home: Path) -> None
     assert check["hint"] == "pip install 'nacre-memory[gateway]'"
 
 
+def test_a_memory_on_a_server_needs_its_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NACRE_DB", "postgresql://ada@127.0.0.1:1/nacre")
+    refused = run_without_plugins("list")
+    assert "a memory at postgresql:// needs nacre-server" in refused.stderr
+    assert "pip install 'nacre-memory[server]'" in refused.stderr
+
+
 def test_the_plugin_of_the_documentation_works(
     nacre: Nacre, process: Nacre, tmp_path: Path
 ) -> None:
@@ -125,7 +137,7 @@ BROKEN = """
 import importlib.metadata, sys
 broken = [
     importlib.metadata.EntryPoint("tides", "nowhere:tides", f"nacre.{group}")
-    for group in ("commands", "operations", "resources", "services", "daemon", "checks", "tools", "stale")
+    for group in ("commands", "operations", "resources", "services", "daemon", "checks", "tools", "stale", "engines")
 ]
 importlib.metadata.entry_points = lambda group: [p for p in broken if p.group == group]
 sys.argv[0] = "nacre"
@@ -156,7 +168,7 @@ def test_the_python_api_loads_no_plugin() -> None:
     assert found.stdout == "False\n"
 
 
-@pytest.mark.parametrize("name", ["code", "extras", "gateway"])
+@pytest.mark.parametrize("name", ["code", "extras", "gateway", "server"])
 def test_a_plugin_has_the_version_of_nacre_and_requires_it(name: str) -> None:
     facts = tomllib.loads(
         (SOURCE.parent / f"plugins/nacre-{name}/pyproject.toml").read_text(encoding="utf-8")

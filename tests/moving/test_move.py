@@ -16,10 +16,10 @@ import pytest
 from nacre.api import open_memory
 from nacre.errors import ConflictError, InvalidSettingsError, StoreBusyError
 from nacre.settings import load_settings, write_setting
-from nacre.store.maintenance import OF_ONE_ENGINE, TABLES
 from nacre.store.schema import Database
 from nacre.store.sqlite import open_database
 from nacre.values.reports import OnProgress, Progress
+from nacre_server.mirror import OF_ONE_ENGINE, TABLES
 from nacre_server.move import MoveReport, MoveRequest, move
 from nacre_server.postgres import PostgresDatabase
 from tests.catalogue.conftest import known_in, make_home

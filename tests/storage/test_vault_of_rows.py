@@ -6,7 +6,7 @@ import contextlib
 
 from nacre.base.ids import bytes_hash
 from nacre.store.schema import Database
-from nacre_server.vault import Documents, ServerVault
+from nacre_server.vault import ServerVault
 from tests.storage.conftest import Open
 from tests.storage.made import NOON
 
@@ -15,7 +15,7 @@ _PAGE = "projects/pond/project.md"
 
 
 def _vault(database: Database) -> ServerVault:
-    return ServerVault(Documents(database, lambda: NOON))
+    return ServerVault(database, lambda: NOON)
 
 
 def test_changes_of_another_connection_are_listed(
@@ -55,12 +55,11 @@ def test_changes_of_the_same_transaction_are_listed(
 def test_forgotten_document_is_not_listed_after_concurrent_writes(
     tenants: Open,
 ) -> None:
-    here, database = _vault(tenants("seen-forgotten")), tenants("seen-forgotten")
-    there = _vault(database)
+    here, there = _vault(tenants("seen-forgotten")), _vault(tenants("seen-forgotten"))
     there.write(_MEMORY, "two metres", base=None)
     assert list(here.times()) == [_MEMORY]
     there.write("projects/pond/facts/width.md", "four metres", base=None)
-    Documents(database, lambda: NOON).forget(_MEMORY)
+    there.forget(_MEMORY)
     assert list(here.times()) == list(there.times()) == ["projects/pond/facts/width.md"]
 
 

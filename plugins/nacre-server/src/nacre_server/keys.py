@@ -146,7 +146,6 @@ class Spaces:
                 raise
 
     def homes(self, bearer: Bearer) -> Homes:
-        """Return the homes of an account in a space."""
         key = bearer.account, bearer.space, bearer.quota
         with self._guard:
             homes = self._homes[key] = (

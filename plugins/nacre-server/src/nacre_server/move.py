@@ -37,11 +37,11 @@ from nacre.memories.store import fold_usage
 from nacre.operations import operation
 from nacre.recall.recall import recall
 from nacre.settings import Settings, unwrite_setting, write_setting
-from nacre.store.maintenance import Mirror, Mirrored, Stamp
 from nacre.values.recall import RecallQuery, RecallResult
 from nacre.values.reports import OnProgress, Progress
 from nacre.values.session import Deeds
 from nacre.vault.files import LEDGER, Vault
+from nacre_server.mirror import Mirror, Mirrored, Stamp
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ from nacre_server.connection import (
     writes,
 )
 from nacre_server.search import ServerSearch, ServerWalk, ServerWords
-from nacre_server.vault import Documents, ServerVault
+from nacre_server.vault import ServerVault
 
 if TYPE_CHECKING:
     import numpy as np
@@ -293,7 +293,7 @@ class PostgresDatabase:
         return self
 
     def vault(self, clock: Clock) -> Vault:
-        return cast("Vault", ServerVault(Documents(self, clock)))
+        return cast("Vault", ServerVault(self, clock))
 
     def lock(self, name: str) -> FileLock:
         return ServerLock(self, name)

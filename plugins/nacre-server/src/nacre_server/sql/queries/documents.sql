@@ -31,10 +31,6 @@ ON CONFLICT (path) DO UPDATE SET version = excluded.version, size = excluded.siz
 -- It has no current version.
 DELETE FROM documents WHERE path = :path;
 
--- list_document_versions --
--- All versions of a document, oldest first.
-SELECT version, data, written FROM document_versions WHERE path = :path ORDER BY version;
-
 -- insert_ledger_line --
 -- A new line.
 INSERT INTO ledger_lines (hash, line) VALUES (:hash, :line) ON CONFLICT (hash) DO NOTHING;
