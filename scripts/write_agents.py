@@ -42,12 +42,11 @@ wrote. It found no unknown records. `nacre admin doctor hosts` shows these versi
 
 def page() -> str:
     """Return the whole page."""
-    rows = sorted(map(row, adapters().values()))
     driven = [
         (ALL_HOSTS[name].label, version.pinned, version.newest, str(version.on))
         for name, version in proven_versions().items()
     ]
-    return INTRODUCTION + table(rows) + DRIVEN + table(driven)
+    return INTRODUCTION + table(sorted(map(row, adapters().values()))) + DRIVEN + table(driven)
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:

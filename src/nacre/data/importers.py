@@ -36,7 +36,7 @@ from nacre.errors import (
 )
 from nacre.store.foreign import open_foreign
 from nacre.values import reports
-from nacre.values.memory import Confidence, Kind, Memory, Source
+from nacre.values.memory import Confidence, Kind, Memory, Retirement, Source
 from nacre.values.review import Usage
 from nacre.values.session import (
     Action,
@@ -511,7 +511,7 @@ SOURCES: dict[str, str | None] = {
 
 
 def sources() -> list[str]:
-    """Return the names of all sources in the order of detection, with those of other plugins first."""
+    """Return all names in the order of detection, those of other plugins first."""
     return [*sorted(find_plugins(IMPORTERS).keys() - SOURCES.keys()), *SOURCES]
 
 
@@ -599,21 +599,27 @@ def shape(
     subject: str | None = None,
     kind: Kind = Kind.FACT,
     stated: datetime | None = None,
+    updated: datetime | None = None,
+    ended: str | None = None,
     file: str | None = None,
     extra: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> Memory:
     """Build a memory from a source's words. ``stated`` is the source's date; ``modified`` replaces a missing one.
 
+    ``ended`` is the reason why the source retired it.
+
     The speaker is the agent unless ``more`` says otherwise. Reserved keys of ``extra`` are dropped: no file may declare
     itself trusted.
     """
     content = content.strip()
     created = to_millisecond(stated or modified)
+    last = to_millisecond(updated) if updated else created
     origin = {"from": source, "id": key, "hash": words_hash(content)}
     own_values = {key: value for key, value in (extra or {}).items() if key not in MANAGED}
     values: dict[str, Any] = {
-        "updated": created,
+        "updated": last,
+        "retired": Retirement(last, ended) if ended else None,
         "speaker": Speaker.AGENT,
         "confidence": Confidence.EXTRACTED,
         **more,

@@ -16,7 +16,7 @@ from nacre.home import archive_packs
 from nacre.home.home import Home
 from nacre.home.parsing import Batch, FileFailed, batches, parsed
 from nacre.readers.adapter import HEAD_BYTES, Adapter, Head, Source, Tables
-from nacre.readers.registry import adapters
+from nacre.readers.registry import adapters_of
 from nacre.store.packs import LINES, Payload, Segment
 from nacre.store.sessions import Archived
 from nacre.values.reports import Problem
@@ -181,7 +181,7 @@ def _adapter_for(tool: str, head: Head) -> Adapter:
 
     Raises ValueError.
     """
-    candidates = [adapter for adapter in adapters().values() if adapter.tool == tool]
+    candidates = adapters_of(tool)
     adapter = (
         candidates[0]
         if len(candidates) == 1

@@ -34,7 +34,7 @@ _MAX_PATTERNS = 1_000
 _MAX_PATTERN_CHARACTERS = 1_000
 _MATCH_SECONDS = 0.25
 _IN_EXTRAS = {"aider": ".aider.chat.history.md", "continue": ".continue/sessions/*.json"}
-"""Transcripts by tool, below home and projects, that only the plugin nacre-extras reads."""
+"""Transcripts that only nacre-extras reads, below home and projects."""
 
 _SKIPPED_NAMES = (".lock", "sessions.json", ".meta.json")
 
@@ -209,19 +209,13 @@ def tool_roots(
             yield from ((adapter, root) for root in roots)
 
 
-def missing_readers(home: Home) -> list[str]:
-    """Return a line for each tool whose transcripts need a plugin that is not installed."""
+def missing_readers(home: Home) -> Iterator[str]:
+    """Yield a line for each tool whose transcripts need a plugin that is not installed."""
     folders = (home.settings.user_home, *projects_of(home))
-    present = {
-        tool: sum(1 for folder in folders for _ in folder.glob(pattern))
-        for tool, pattern in _IN_EXTRAS.items()
-        if tool not in adapters()
-    }
-    return [
-        f"{number:,} {tool} transcripts are not read: {install_hint('extras')}"
-        for tool, number in present.items()
-        if number
-    ]
+    for tool, pattern in _IN_EXTRAS.items():
+        number = sum(1 for folder in folders for _ in folder.glob(pattern))
+        if number and tool not in adapters():
+            yield f"{number:,} {tool} transcripts are not read: {install_hint('extras')}"
 
 
 def _sorted(home: Home, files: Iterable[FoundFile], problems: list[Problem]) -> Findings:

@@ -73,15 +73,20 @@ def find_adapter(head: Head) -> Adapter | None:
     return _first(lambda adapter: adapter.sniff(later)) if later else None
 
 
-def get_adapter(tool: str) -> Adapter:
-    """Return the first adapter of a tool. Raises NotFoundError."""
-    if adapter := _first(lambda adapter: adapter.tool == tool):
-        return adapter
-    raise NotFoundError(f"no adapter for {tool!r}", hint=f"known tools: {', '.join(tools())}")
-
-
 def _first(matches: Callable[[Adapter], bool]) -> Adapter | None:
     return next((adapter for _, adapter in _iter_adapters() if matches(adapter)), None)
+
+
+def adapters_of(tool: str) -> list[Adapter]:
+    """Return the adapters of a tool, one for each format."""
+    return [adapter for adapter in adapters().values() if adapter.tool == tool]
+
+
+def get_adapter(tool: str) -> Adapter:
+    """Return the first adapter of a tool. Raises NotFoundError."""
+    for adapter in adapters_of(tool):
+        return adapter
+    raise NotFoundError(f"no adapter for {tool!r}", hint=f"known tools: {', '.join(tools())}")
 
 
 def adapter_of(tool: str, path: Path) -> Adapter | None:
@@ -90,19 +95,17 @@ def adapter_of(tool: str, path: Path) -> Adapter | None:
 
     A guess is repeated, because a file that was nearly empty may have looked like a note.
     """
-    candidates = [adapter for adapter in adapters().values() if adapter.tool == tool]
+    candidates = adapters_of(tool)
     if len(candidates) == 1 and not candidates[0].guesses:
         return candidates[0]
     head = read_head(path)
-    specific = (adapter for adapter in candidates if not adapter.guesses)
-    return next((adapter for adapter in specific if adapter.sniff(head)), None) or find_adapter(
-        head
-    )
+    specific = (adapter for adapter in candidates if not adapter.guesses and adapter.sniff(head))
+    return next(specific, None) or find_adapter(head)
 
 
 def is_guess(tool: str) -> bool:
     """Return True if a file of this tool may turn out to be another tool's."""
-    return any(adapter.guesses for adapter in adapters().values() if adapter.tool == tool)
+    return any(adapter.guesses for adapter in adapters_of(tool))
 
 
 def tools() -> Iterator[str]:

@@ -186,10 +186,7 @@ LONG = Limit("long", 60)
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Routes of a plugin, and their limits; a path without a limit has that of other requests.
-
-    Callers need access to paths that match ``API``, and to no others.
-    """
+    """Routes of a plugin, and a function that returns a path's own limit."""
 
     routes: Sequence[Route]
     limit_of: Callable[[str], Limit | None] = lambda _: None
@@ -674,7 +671,7 @@ POLICY = {
 """Headers of every response."""
 
 API = re.compile(r"(?:/[\w-]+)?/api/")
-"""Start of the paths that return data, also those of plugins. Callers need access."""
+"""Start of the paths that need access, also those of plugins."""
 
 _FOREVER = "public, max-age=31536000, immutable"
 _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">

@@ -521,7 +521,7 @@ def _is_own(home: Home, stored: StoredSession) -> bool:
 def _command(home: Home, stored: StoredSession, look: str) -> tuple[str, ...]:
     """Return the command that opens a session. Raises UnavailableError, NotFoundError."""
     session, file = stored.session, Path(stored.file or "")
-    matching = [reader for reader in registry.adapters().values() if reader.tool == session.tool]
+    matching = registry.adapters_of(session.tool)
     label = matching[0].label if matching else session.tool
     if not any(adapter.resume for adapter in matching):
         raise UnavailableError(f"{label} has no command that opens a session", hint=look)

@@ -1,1 +1,1 @@
-"""Extras: readers and importers that few people need, and the REST APIs of two other systems."""
+"""Rarely used readers and importers, and REST APIs of other systems."""

@@ -16,33 +16,33 @@ from nacre.vault import documents
 from nacre_extras.compatibility import (
     Call,
     IncompleteError,
+    Routes,
     category_of,
     entry_of,
     file_of,
     likeness,
     path_of,
     reference_of,
-    route,
 )
 from nacre_extras.imports_systems import CATEGORIES, without_title
 
+_route = Routes()
 _NO_LIMIT = 100_000
 _ROLES = {"owner": "user", "agent": "assistant", "tool": "tool_result", "system": "system"}
 _ROLE_FILTERS = {"user": "owner", "assistant": "agent"}
 _MAX_TOPIC_CHARACTERS = 300
-"""In characters of a topic."""
 
 
+@_route("GET", "/api/sessions")
 async def listed(call: Call) -> Any:
-    """``GET /api/sessions``: all; with ``limit`` or ``offset``, a page and the total."""
+    """Return all sessions; with ``limit`` or ``offset``, a page and the total."""
     result = await call.ask(
         "sessions", limit=_NO_LIMIT, filter={"project": call.text("project") or None}
     )
     lines = [_line(line) for line in result["lines"]]
-    if not (call.has("limit") or call.has("offset")):
+    if not (call.text("limit") or call.text("offset")):
         return lines
-    offset = call.number("offset", 0, _NO_LIMIT, least=0)
-    return {"sessions": lines[offset : offset + call.number("limit", 20, 500)], "total": len(lines)}
+    return {"sessions": call.page(lines, 500), "total": len(lines)}
 
 
 def _line(line: Any) -> dict[str, Any]:
@@ -70,8 +70,9 @@ def _meta(stored: Any, opening: str | None) -> dict[str, Any]:
     }
 
 
+@_route("GET", "/api/sessions/search")
 async def search(call: Call) -> Any:
-    """``GET /api/sessions/search``: by rank or, with ``ranked=false``, by a regular expression."""
+    """Search turns by rank or, with ``ranked=false``, by a regular expression."""
     role = _ROLE_FILTERS.get(call.text("role"), "all")
     if not call.flag("ranked", default=True):
         return await _turns(call, "match-sessions", "expression", role=role)
@@ -79,8 +80,9 @@ async def search(call: Call) -> Any:
     return await _turns(call, "search-sessions", "text", mode=mode, role=role, update=False)
 
 
+@_route("GET", "/api/sessions/recall")
 async def recall(call: Call) -> Any:
-    """``GET /api/sessions/recall``: turns about errors, plans, configs, tools, files or decisions."""
+    """Return turns about errors, plans, configs, tools, files or decisions."""
     aspect = call.text("scope", "all")
     return await _turns(call, "search-sessions", "text", aspect=aspect, update=False)
 
@@ -113,8 +115,31 @@ def _hit(hit: Any) -> dict[str, Any]:
     }
 
 
+@_route("GET", "/api/sessions/{session:path}/summary")
+async def summary(call: Call) -> Any:
+    """Return a session's summary."""
+    report = await call.ask("session-summary", reference=call.path["session"])
+    view, facts = report["view"], report["summary"]
+    topics = [
+        {"timestamp": None, "content": item["text"][:_MAX_TOPIC_CHARACTERS]}
+        for item in facts["topics"]
+    ]
+    return {
+        "meta": _meta(view["session"], view["opening"]),
+        "topicCount": len(topics),
+        "topics": topics,
+        "toolsUsed": sorted({item["name"] for item in facts["tools"]}),
+        "filesModified": sorted(item["path"] for item in facts["files"] if item["edits"]),
+        "gitCommits": facts["commits"],
+        "errorPatterns": [item["text"] for item in facts["errors"]],
+        "urlsAccessed": facts["urls"],
+        "packagesChanged": facts["packages"],
+    }
+
+
+@_route("GET", "/api/sessions/{session:path}")
 async def detail(call: Call) -> Any:
-    """``GET /api/sessions/{id}``: all messages or the last ``tail``, optionally with tools."""
+    """Return all messages or the last ``tail``, optionally with tools."""
     tail = call.number("tail", 0, _NO_LIMIT, least=0)
     view = await call.ask(
         "session", reference=call.path["session"], limit=tail or None, at_end=bool(tail)
@@ -146,41 +171,15 @@ def _messages(turn: Any, *, with_tools: bool) -> list[dict[str, Any]]:
     return messages
 
 
-async def summary(call: Call) -> Any:
-    """``GET /api/sessions/{id}/summary``."""
-    report = await call.ask("session-summary", reference=call.path["session"])
-    view, facts = report["view"], report["summary"]
-    topics = [
-        {"timestamp": None, "content": item["text"][:_MAX_TOPIC_CHARACTERS]}
-        for item in facts["topics"]
-    ]
-    return {
-        "meta": _meta(view["session"], view["opening"]),
-        "topicCount": len(topics),
-        "topics": topics,
-        "toolsUsed": sorted({item["name"] for item in facts["tools"]}),
-        "filesModified": sorted(item["path"] for item in facts["files"] if item["edits"]),
-        "gitCommits": facts["commits"],
-        "errorPatterns": [item["text"] for item in facts["errors"]],
-        "urlsAccessed": facts["urls"],
-        "packagesChanged": facts["packages"],
-    }
-
-
-# -- Routes of entries -----------------------------------------------------------------------------
-# An entry is a memory; its path ends in eight characters of its id. Writes go through ``store``:
-# secrets are redacted, known content is not stored twice, replaced content is superseded, and the
-# answer reports it.
-
-
 _MAX_AUTO_LINKS = 3
 _TEXT_FIELDS = ("message", "text", "title")
 _MAX_NOTICE_INPUT, _NOTICE_CHARACTERS = 20_000, 300
 _STARTED = time.monotonic()
 
 
+@_route("GET", "/health")
 async def health(call: Call) -> Any:
-    """``GET /health``: callers with access also get the number of entries."""
+    """Return the status, and the number of entries to callers with access."""
     seconds = round(time.monotonic() - _STARTED, 1)
     status: dict[str, Any] = {"status": "ok", "version": __version__, "uptime": seconds}
     return status | (
@@ -188,8 +187,9 @@ async def health(call: Call) -> Any:
     )
 
 
+@_route("GET", "/api/index-status")
 async def index_status(call: Call) -> Any:
-    """``GET /api/index-status``."""
+    """Return the numbers of entries."""
     stats = await call.ask("db-stats")
     turns = sum(tool["turns"] for tool in stats["tools"])
     return {
@@ -212,8 +212,9 @@ def _active(stats: Any) -> int:
     )
 
 
+@_route("GET", "/api/knowledge")
 async def entries(call: Call) -> Any:
-    """``GET /api/knowledge``: all entries, or those of a category or with a tag."""
+    """Return all entries, or those of a category or with a tag."""
     tag = call.text("tag")
     result = await call.ask("list", limit=_NO_LIMIT, filter={"tags": [tag]} if tag else {})
     category = call.text("category")
@@ -222,47 +223,9 @@ async def entries(call: Call) -> Any:
     ]
 
 
-async def entry(call: Call) -> Any:
-    """``GET /api/knowledge/{path}``: an entry with its content and usage."""
-    view = await call.ask("look", reference=_reference(call), update=False)
-    result = entry_of(view["memory"], whole=True)
-    return {
-        "entry": result,
-        "content": file_of(result),
-        "maturity": view["maturity"],
-        "access_count": view["usage"]["access_count"],
-        "last_accessed": view["usage"]["last_recalled"],
-    }
-
-
-async def links(call: Call) -> Any:
-    """``GET /api/knowledge/{path}/links``."""
-    result = await call.ask("graph-list", reference=_reference(call), limit=1000)
-    return [_edge(link) for link in result["links"]]
-
-
-def _edge(link: Any) -> dict[str, Any]:
-    return {
-        "source": path_of(link["source"]),
-        "target": path_of(link["target"]),
-        "rel_type": link["rel"],
-        "strength": link["strength"],
-        "origin": link["origin"],
-        "valid_from": link["valid"]["since"],
-        "valid_to": link["valid"]["until"],
-    }
-
-
-def _reference(call: Call) -> str:
-    """Return the memory that the path names. Raises NotFoundError."""
-    reference = reference_of(call.path["path"])
-    if not reference:
-        raise NotFoundError("no entry has that path", hint="GET /api/knowledge lists them")
-    return reference
-
-
+@_route("GET", "/api/knowledge/search")
 async def search_agent_knowledge(call: Call) -> Any:
-    """``GET /api/knowledge/search``."""
+    """Search entries."""
     category, limit = call.text("category"), call.number("max_results", 10, 500)
     text = call.text("q")
     if not text:
@@ -279,8 +242,9 @@ async def search_agent_knowledge(call: Call) -> Any:
     ]
 
 
+@_route("GET", "/api/knowledge/consolidate")
 async def consolidate(call: Call) -> Any:
-    """``GET /api/knowledge/consolidate``: groups of entries with similar meaning."""
+    """Return groups of entries with similar meaning."""
     result = await call.ask("alike", limit=50)
     groups = [[entry_of(memory) for memory in group] for group in result["groups"]]
     category = call.text("category")
@@ -292,8 +256,9 @@ async def consolidate(call: Call) -> Any:
     return {"clusters": [{"entries": group} for group in matching], "total": result["total"]}
 
 
+@_route("GET", "/api/knowledge/reflect")
 async def reflect(call: Call) -> Any:
-    """``GET /api/knowledge/reflect``: questions about pairs of entries, and a prompt with them."""
+    """Return questions about pairs of entries, and a prompt with them."""
     result = await call.ask("reflect", limit=call.number("max_entries", 20, 100))
     questions = [
         {
@@ -310,14 +275,16 @@ async def reflect(call: Call) -> Any:
     return {"questions": questions, "total": result["total"], "prompt": "\n".join(lines)}
 
 
+@_route("GET", "/api/knowledge/god-nodes")
 async def god_nodes(call: Call) -> Any:
-    """``GET /api/knowledge/god-nodes``: the entries with the most links."""
+    """Return the entries with the most links."""
     result = await call.ask("graph-central", limit=call.number("top_n", 10, 1000))
     return [entry_of(item["memory"]) | {"degree": item["degree"]} for item in result["found"]]
 
 
+@_route("GET", "/api/knowledge/gaps")
 async def gaps(call: Call) -> Any:
-    """``GET /api/knowledge/gaps``: the entries with at most one link."""
+    """Return the entries with at most one link."""
     result = await call.ask("graph-gaps", limit=call.number("max_entries", 30, 1000))
     return [
         entry_of(item["memory"])
@@ -330,8 +297,9 @@ async def gaps(call: Call) -> Any:
     ]
 
 
+@_route("GET", "/api/knowledge/brief")
 async def brief(call: Call) -> Any:
-    """``GET /api/knowledge/brief``."""
+    """Return a summary of the graph."""
     report = await call.ask("graph-brief")
     return {
         "total_entries": report["memories"],
@@ -345,8 +313,9 @@ async def brief(call: Call) -> Any:
     }
 
 
+@_route("GET", "/api/knowledge/graph-data")
 async def graph_data(call: Call) -> Any:
-    """``GET /api/knowledge/graph-data``: nodes and edges for a graph."""
+    """Return nodes and edges for a graph."""
     graph = await call.ask("graph-map", limit=5000)
     nodes = [
         {
@@ -370,8 +339,50 @@ async def graph_data(call: Call) -> Any:
     return {"nodes": nodes, "edges": edges}
 
 
+@_route("GET", "/api/knowledge/{path:path}/links")
+async def links(call: Call) -> Any:
+    """Return an entry's links."""
+    result = await call.ask("graph-list", reference=_reference(call), limit=1000)
+    return [_edge(link) for link in result["links"]]
+
+
+@_route("GET", "/api/knowledge/{path:path}")
+async def entry(call: Call) -> Any:
+    """Return an entry with its content and usage."""
+    view = await call.ask("look", reference=_reference(call), update=False)
+    result = entry_of(view["memory"], whole=True)
+    return {
+        "entry": result,
+        "content": file_of(result),
+        "maturity": view["maturity"],
+        "access_count": view["usage"]["access_count"],
+        "last_accessed": view["usage"]["last_recalled"],
+    }
+
+
+def _edge(link: Any) -> dict[str, Any]:
+    return {
+        "source": path_of(link["source"]),
+        "target": path_of(link["target"]),
+        "rel_type": link["rel"],
+        "strength": link["strength"],
+        "origin": link["origin"],
+        "valid_from": link["valid"]["since"],
+        "valid_to": link["valid"]["until"],
+    }
+
+
+def _reference(call: Call) -> str:
+    """Return the memory that the path names. Raises NotFoundError."""
+    reference = reference_of(call.path["path"])
+    if not reference:
+        raise NotFoundError("no entry has that path", hint="GET /api/knowledge lists them")
+    return reference
+
+
+@_route("POST", "/api/events", 202)
 async def notify(call: Call) -> Any:
-    """``POST /api/events``: publish a line of text as a ``notice`` event. Raises IncompleteError."""
+    """Publish a line of text as a ``notice`` event. Raises IncompleteError."""
     body = await call.body()
     text = next(
         (
@@ -390,8 +401,9 @@ async def notify(call: Call) -> Any:
     return {"ok": True, "text": notice}
 
 
+@_route("POST", "/api/knowledge", 201)
 async def write(call: Call) -> Any:
-    """``POST /api/knowledge``: store an entry and return the outcome.
+    """Store an entry and return the outcome.
 
     Raises IncompleteError for a field that is missing or invalid.
     """
@@ -476,39 +488,14 @@ _PATHS = ("/health", "/api/index-status", "/api/knowledge", "/api/sessions", "/a
 _SLOW_PATHS = re.compile(
     "/api/(?:knowledge/(?:search|consolidate|reflect|god-nodes|gaps|brief)|sessions/(?:search|recall))"
 )
-_LIMIT = Limit("agent-knowledge", 100)
-_SLOW_LIMIT = Limit("agent-knowledge, searches and analyses", 20)
 
 
 def _limit_of(path: str) -> Limit | None:
     """Return agent-knowledge's own limit for a path (seed facts 2.8)."""
     if not path.startswith(_PATHS):
         return None
-    return _SLOW_LIMIT if _SLOW_PATHS.fullmatch(path) else _LIMIT
+    is_slow = _SLOW_PATHS.fullmatch(path)
+    return Limit("slow agent-knowledge", 20) if is_slow else Limit("agent-knowledge", 100)
 
 
-SERVICE = Service(
-    [
-        route("GET", "/health", health),
-        route("GET", "/api/index-status", index_status),
-        route("GET", "/api/knowledge", entries),
-        route("POST", "/api/knowledge", write, 201),
-        route("GET", "/api/knowledge/search", search_agent_knowledge),
-        route("GET", "/api/knowledge/consolidate", consolidate),
-        route("GET", "/api/knowledge/reflect", reflect),
-        route("GET", "/api/knowledge/god-nodes", god_nodes),
-        route("GET", "/api/knowledge/gaps", gaps),
-        route("GET", "/api/knowledge/brief", brief),
-        route("GET", "/api/knowledge/graph-data", graph_data),
-        route("GET", "/api/knowledge/{path:path}/links", links),
-        route("GET", "/api/knowledge/{path:path}", entry),
-        route("POST", "/api/events", notify, 202),
-        route("GET", "/api/sessions", listed),
-        route("GET", "/api/sessions/search", search),
-        route("GET", "/api/sessions/recall", recall),
-        route("GET", "/api/sessions/{session:path}/summary", summary),
-        route("GET", "/api/sessions/{session:path}", detail),
-    ],
-    _limit_of,
-)
-"""All routes, more specific paths first."""
+SERVICE = Service(_route, _limit_of)

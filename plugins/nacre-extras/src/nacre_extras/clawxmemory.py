@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio.to_thread
@@ -16,18 +17,13 @@ from nacre.serve.web import Service
 from nacre.values.codec import stamp
 from nacre.values.memory import Kind, Memory
 from nacre.vault import documents
-from nacre_extras.compatibility import Call, reference_of, route
+from nacre_extras.compatibility import Call, Routes, reference_of
 
 _MAX_ITEMS = 200
 
 
-# -- Routes of entries -----------------------------------------------------------------------------
-# They are below ``/clawxmemory/api``. An entry is a memory of a project or of the inbox (there
-# ``_tmp``); global memories form the user's profile. The path of an entry ends in eight characters
-# of its id.
-
-
-_BASE = "/clawxmemory/api"
+# An entry is a memory of a project or of the inbox (there ``_tmp``); global memories form the user's profile.
+_route = Routes()
 _NO_LIMIT = 100_000
 _DESCRIPTION_CHARACTERS = 180
 _DAY_MINUTES = 1_440
@@ -35,8 +31,9 @@ _KINDS = {"user", "feedback", "project"}
 _PROFILE = "global/User/user-profile.md"
 
 
+@_route("GET", "/clawxmemory/api/overview")
 async def overview(call: Call) -> Any:
-    """``GET overview``."""
+    """Return the overview."""
     memories = await _memories(call)
     checks = (await call.read("overview")).checks
     problems = [item for item in checks if item.state != "ok"]
@@ -54,8 +51,9 @@ async def overview(call: Call) -> Any:
     }
 
 
+@_route("GET", "/clawxmemory/api/settings")
 async def settings(call: Call) -> Any:
-    """``GET settings``: sessions are read continuously (0 minutes), dreams run daily or never."""
+    """Return the intervals: sessions are read continuously (0), dreams run daily or never."""
     at_night = await call.read("config-get", key="dream.at_night")
     minutes = _DAY_MINUTES if str(at_night.value).lower() == "true" else 0
     return {
@@ -65,8 +63,9 @@ async def settings(call: Call) -> Any:
     }
 
 
+@_route("POST", "/clawxmemory/api/settings")
 async def save_settings(call: Call) -> Any:
-    """``POST settings``: turn nightly dreams on or off (owner only).
+    """Turn nightly dreams on or off (owner only).
 
     Raises InvalidInputError for other settings.
     """
@@ -85,8 +84,9 @@ async def save_settings(call: Call) -> Any:
     return await settings(call)
 
 
+@_route("GET", "/clawxmemory/api/snapshot")
 async def snapshot(call: Call) -> Any:
-    """``GET snapshot``."""
+    """Return overview, settings and recent entries."""
     recent = (await _memories(call))[: call.number("limit", 20, _MAX_ITEMS)]
     return {
         "overview": await overview(call),
@@ -95,8 +95,9 @@ async def snapshot(call: Call) -> Any:
     }
 
 
+@_route("POST", "/clawxmemory/api/index/run")
 async def index_run(call: Call) -> Any:
-    """``POST index/run``: read new transcripts and learn from them."""
+    """Read new transcripts and learn from them."""
     report = await call.read("ingest", puts_off=True)
     return {
         "sessions": report.sessions,
@@ -106,8 +107,9 @@ async def index_run(call: Call) -> Any:
     }
 
 
+@_route("POST", "/clawxmemory/api/dream/run")
 async def dream_run(call: Call) -> Any:
-    """``POST dream/run`` (owner only): the first dream in a home only plans."""
+    """Dream (owner only); the first dream in a home only plans."""
     report = await call.read("dream")
     planned, unfinished = len(report.plan.steps), len(report.left)
     return {
@@ -119,8 +121,9 @@ async def dream_run(call: Call) -> Any:
     }
 
 
+@_route("GET", "/clawxmemory/api/memory/list")
 async def listed(call: Call) -> Any:
-    """``GET memory/list``: entries by kind, project and words."""
+    """Return entries by kind, project and words."""
     kind = call.text("kind") if call.text("kind") in _KINDS else ""
     project = await _project(call, call.text("projectId"))
     memories = [
@@ -128,15 +131,12 @@ async def listed(call: Call) -> Any:
         for memory in await _memories(call, call.text("q"))
         if kind in ("", _type(memory)) and (not project or memory.project == project)
     ]
-    offset = call.number("offset", 0, _NO_LIMIT, least=0)
-    return [
-        _manifest(memory)
-        for memory in memories[offset : offset + call.number("limit", 20, _MAX_ITEMS)]
-    ]
+    return [_manifest(memory) for memory in call.page(memories, _MAX_ITEMS)]
 
 
+@_route("GET", "/clawxmemory/api/memory/get")
 async def records(call: Call) -> Any:
-    """``GET memory/get``: entries with their content, by path. Raises InvalidInputError without a path."""
+    """Return entries with their content, by path. Raises InvalidInputError without a path."""
     names = [name.strip() for name in call.text("ids").split(",") if name.strip()]
     if not names:
         raise InvalidInputError("ids are missing", hint="?ids=PATH,PATH as memory/list shows them")
@@ -151,8 +151,9 @@ def _record(memory: Memory) -> dict[str, Any]:
     return _manifest(memory) | {"content": text, "preview": shorten(one_line(memory.content), 300)}
 
 
+@_route("GET", "/clawxmemory/api/memory/user-summary")
 async def user_summary(call: Call) -> Any:
-    """``GET memory/user-summary``: global memories and the owner's page."""
+    """Return global memories and the owner's page."""
     page = await call.read("page-own", name="profile")
     mine = [memory for memory in await _memories(call) if _type(memory) == "user"]
     return {
@@ -169,8 +170,9 @@ async def user_summary(call: Call) -> Any:
     }
 
 
+@_route("GET", "/clawxmemory/api/projects")
 async def projects(call: Call) -> Any:
-    """``GET projects``: each project with its entries."""
+    """Return each project with its entries."""
     memories = await _memories(call)
     query = call.text("q").lower()
     matches = []
@@ -193,12 +195,12 @@ async def projects(call: Call) -> Any:
                     **_by_type(entries),
                 }
             )
-    offset = call.number("offset", 0, _NO_LIMIT, least=0)
-    return matches[offset : offset + call.number("limit", 20, _MAX_ITEMS)]
+    return call.page(matches, _MAX_ITEMS)
 
 
+@_route("GET", "/clawxmemory/api/tmp")
 async def staged(call: Call) -> Any:
-    """``GET tmp``: the entries in the inbox."""
+    """Return the entries in the inbox."""
     entries = [
         _manifest(memory) for memory in await _memories(call, call.text("q")) if memory.inbox
     ]
@@ -213,18 +215,22 @@ def _by_type(entries: list[dict[str, Any]]) -> dict[str, Any]:
     return result
 
 
+@_route("POST", "/clawxmemory/api/memory/actions")
 async def act(call: Call) -> Any:
-    """``POST memory/actions``.
+    """Change entries or a project.
 
     Raises InvalidInputError for an unknown or incomplete action, and the operations' errors.
     """
     body = await call.body()
     action = str(body.get("action") or "")
-    if action not in _ACTIONS:
-        raise InvalidInputError(
-            f"there is no action {action[:40]!r}", hint=f"one of {', '.join(_ACTIONS)}"
-        )
-    changed = await _ACTIONS[action](call, body)
+    if action in _ENTRY_ACTIONS:
+        changed = _paths(body)
+        await _ENTRY_ACTIONS[action](call, [reference_of(path) for path in changed], body)
+    elif action in _ACTIONS:
+        changed = [await _ACTIONS[action](call, body)]
+    else:
+        names = ", ".join([*_ACTIONS, *_ENTRY_ACTIONS])
+        raise InvalidInputError(f"there is no action {action[:40]!r}", hint=f"one of {names}")
     return {
         "ok": True,
         "action": action,
@@ -235,7 +241,7 @@ async def act(call: Call) -> Any:
     }
 
 
-async def _edit_project(call: Call, body: dict[str, Any]) -> list[str]:
+async def _edit_project(call: Call, body: dict[str, Any]) -> str:
     """Write name and description into the project's page (owner only)."""
     project = await _project(call, _text(body, "projectId"))
     name, description = _text(body, "projectName"), _text(body, "description")
@@ -251,10 +257,10 @@ async def _edit_project(call: Call, body: dict[str, Any]) -> list[str]:
     await call.ask(
         "page-write", name="project", project=project, text=text, expected=page.etag or None
     )
-    return [project_id_of(project)]
+    return project_id_of(project)
 
 
-async def _edit_entry(call: Call, body: dict[str, Any]) -> list[str]:
+async def _edit_entry(call: Call, body: dict[str, Any]) -> str:
     """Set the subject to the name and the content to the fields, one line each."""
     name = _text(body, "id")
     fields = body.get("fields") if isinstance(body.get("fields"), dict) else {}
@@ -265,54 +271,41 @@ async def _edit_entry(call: Call, body: dict[str, Any]) -> list[str]:
     ]
     content = {"content": "\n".join(line for line in lines if line.strip())} if any(lines) else {}
     await call.ask("edit", reference=reference_of(name), subject=_text(body, "name"), **content)
-    return [name]
+    return name
 
 
-async def _deprecate(call: Call, body: dict[str, Any]) -> list[str]:
-    await call.ask(
-        "retire", references=[reference_of(path) for path in _paths(body)], reason="deprecated"
-    )
-    return _paths(body)
+_ACTIONS = {"edit_project_meta": _edit_project, "edit_entry": _edit_entry}
 
 
-async def _restore(call: Call, body: dict[str, Any]) -> list[str]:
-    await call.ask("unretire", references=[reference_of(path) for path in _paths(body)])
-    return _paths(body)
-
-
-async def _delete(call: Call, body: dict[str, Any]) -> list[str]:
+async def _delete(call: Call, references: list[str], _: object) -> None:
     """Forget retired memories (owner only)."""
-    memories = [
-        await call.read("get", reference=reference_of(item), update=False) for item in _paths(body)
-    ]
+    memories = [await call.read("get", reference=item, update=False) for item in references]
     active = next((item for item in memories if item.is_active), None)
     if active:
         raise ConflictError(f"{active.subject!r} is not deprecated", hint="deprecate_entries first")
     await call.ask("forget", memories=[item.id for item in memories])
-    return _paths(body)
 
 
-async def _file(call: Call, body: dict[str, Any]) -> list[str]:
+async def _file(call: Call, references: list[str], body: dict[str, Any]) -> None:
     """Move entries from the inbox to a project."""
     target = str(body.get("targetProjectId") or "")
     project = await _project(call, target) if target else _text(body, "newProjectName")
-    for path in _paths(body):
-        memory = await call.read("get", reference=reference_of(path), update=False)
+    for reference in references:
+        memory = await call.read("get", reference=reference, update=False)
         if not memory.inbox:
             raise ConflictError(
                 f"{memory.subject!r} is not in the inbox", hint="GET tmp lists its entries"
             )
-    for path in _paths(body):
-        await call.ask("edit", reference=reference_of(path), project=project)
-    return _paths(body)
+    for reference in references:
+        await call.ask("edit", reference=reference, project=project)
 
 
-_ACTIONS = {
-    "edit_project_meta": _edit_project,
-    "edit_entry": _edit_entry,
+_ENTRY_ACTIONS: dict[str, Callable[[Call, list[str], dict[str, Any]], Awaitable[Any]]] = {
     "delete_entries": _delete,
-    "deprecate_entries": _deprecate,
-    "restore_entries": _restore,
+    "deprecate_entries": lambda call, references, _: call.ask(
+        "retire", references=references, reason="deprecated"
+    ),
+    "restore_entries": lambda call, references, _: call.ask("unretire", references=references),
     "archive_tmp": _file,
 }
 
@@ -336,24 +329,27 @@ def _paths(body: dict[str, Any]) -> list[str]:
     return names
 
 
+@_route("POST", "/clawxmemory/api/clear")
 async def clear(_: Call) -> Any:
-    """``POST clear``: not supported. Raises ConflictError."""
+    """Refuse to clear the home. Raises ConflictError."""
     raise ConflictError(
         "a home is not cleared over HTTP",
         hint="use nacre forget for sessions, projects or texts",
     )
 
 
+@_route("GET", "/clawxmemory/api/export")
 async def export(call: Call) -> Any:
-    """``GET export``: a bundle that ClawXMemory can import."""
+    """Return a bundle that ClawXMemory can import."""
     memories = [*await _memories(call), *await call.read("retired")]
     file = io.BytesIO()
     await anyio.to_thread.run_sync(write_snapshot, ids.utc_now(), memories, file)
     return json.loads(file.getvalue())
 
 
+@_route("POST", "/clawxmemory/api/import")
 async def import_(call: Call) -> Any:
-    """``POST import``: a bundle for ``nacre data import``. Raises InvalidInputError if it is invalid."""
+    """Import a bundle. Raises InvalidInputError if it is invalid."""
     bundle = await call.body()
     if bundle.get("formatVersion") != FORMAT:
         raise InvalidInputError("not a ClawXMemory bundle", hint=f"formatVersion is {FORMAT}")
@@ -415,22 +411,4 @@ def _manifest(memory: Memory) -> dict[str, Any]:
     }
 
 
-SERVICE = Service(
-    [
-        route("GET", f"{_BASE}/overview", overview),
-        route("GET", f"{_BASE}/settings", settings),
-        route("POST", f"{_BASE}/settings", save_settings),
-        route("GET", f"{_BASE}/snapshot", snapshot),
-        route("POST", f"{_BASE}/index/run", index_run),
-        route("POST", f"{_BASE}/dream/run", dream_run),
-        route("GET", f"{_BASE}/memory/list", listed),
-        route("GET", f"{_BASE}/memory/get", records),
-        route("POST", f"{_BASE}/memory/actions", act),
-        route("GET", f"{_BASE}/memory/user-summary", user_summary),
-        route("GET", f"{_BASE}/projects", projects),
-        route("GET", f"{_BASE}/tmp", staged),  # noqa: S108 - part of an address
-        route("POST", f"{_BASE}/clear", clear),
-        route("GET", f"{_BASE}/export", export),
-        route("POST", f"{_BASE}/import", import_),
-    ]
-)
+SERVICE = Service(_route)

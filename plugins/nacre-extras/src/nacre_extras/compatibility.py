@@ -23,11 +23,9 @@ from nacre.vault.documents import dump
 from nacre.vault.files import slugify
 from nacre_extras.imports_systems import CATEGORIES
 
-_JSON = "application/json"
-
 
 class Call:
-    """A request of such a client."""
+    """A client's request."""
 
     def __init__(self, request: Request) -> None:
         self._request = request
@@ -60,10 +58,6 @@ class Call:
         """True if the request has a valid token or cookie."""
         return served_by(self._request).actor(self._request.scope) is not None
 
-    def has(self, name: str) -> bool:
-        """Return True if the query has this parameter."""
-        return name in self._request.query_params
-
     def text(self, name: str, default: str = "") -> str:
         """Return a parameter of the query."""
         return self._request.query_params.get(name, "").strip() or default
@@ -82,16 +76,16 @@ class Call:
             )
         return max(least, min(most, int(text)))
 
+    def page(self, items: list[Any], most: int) -> list[Any]:
+        """Return the items from ``offset`` to ``limit``. Raises InvalidInputError."""
+        offset = self.number("offset", 0, 100_000, least=0)
+        return items[offset : offset + self.number("limit", 20, most)]
+
     async def body(self) -> dict[str, Any]:
         """Return the body as an object, empty by default. Raises InvalidInputError."""
         try:
             return json_values.parse_json_tree(await json_body(self._request), dict[str, Any])
-        except (
-            msgspec.DecodeError,
-            msgspec.ValidationError,
-            RecursionError,
-            UnicodeDecodeError,
-        ) as error:
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise InvalidInputError(
                 f"the body is not a JSON object: {error}", hint="send an object"
             ) from error
@@ -106,28 +100,30 @@ class IncompleteError(UnprocessableError):
     code = "incomplete"
 
 
-def route(method: str, path: str, handler: Handler, status: int = 200) -> Route:
-    """Return a route for a handler, with JSON answers, and errors also in the field ``error``."""
+class Routes(list[Route]):
+    """Routes with JSON answers, and errors also in the field ``error``. More specific paths come first."""
 
-    async def answer(request: Request) -> Response:
-        try:
-            result = await handler(Call(request))
-        except NacreError as error:
-            return _error_response(error)
-        return Response(json_values.encode(result), status, media_type=_JSON)
+    def __call__(self, method: str, path: str, status: int = 200) -> Callable[[Handler], Handler]:
+        """Return a decorator that adds a route for a handler."""
 
-    return Route(path, answer, methods=[method])
+        def add(handler: Handler) -> Handler:
+            async def answer(request: Request) -> Response:
+                try:
+                    result = await handler(Call(request))
+                except NacreError as error:
+                    response = of_error(error)
+                    fields = {**json.loads(bytes(response.body)), "error": error.message}
+                    response.body = json.dumps(fields).encode()
+                    response.headers["content-length"] = str(len(response.body))
+                    return response
+                return Response(json_values.encode(result), status, media_type="application/json")
+
+            self.append(Route(path, answer, methods=[method]))
+            return handler
+
+        return add
 
 
-def _error_response(error: NacreError) -> Response:
-    problem = of_error(error)
-    fields = json.loads(bytes(problem.body))
-    headers = {name: value for name, value in problem.headers.items() if name == "retry-after"}
-    content = json.dumps({**fields, "error": error.message})
-    return Response(content, problem.status_code, headers, problem.headers["content-type"])
-
-
-# -- Entries of agent-knowledge --------------------------------------------------------------------
 # A memory is a file in a category's folder; its name ends in eight characters of the id.
 
 
@@ -181,6 +177,6 @@ def file_of(entry: Mapping[str, Any]) -> str:
 
 
 def likeness(text: str, other_text: str) -> float:
-    """Return the share of words that two texts have in common (Jaccard), to two digits."""
+    """Return the share of words that two texts have in common."""
     first, second = set(words(text)), set(words(other_text))
     return round(len(first & second) / (len(first | second) or 1), 2)

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from nacre.base.ids import to_millisecond
 from nacre.base.times import day_of
 from nacre.data.importers import (
     Found,
@@ -40,7 +38,7 @@ from nacre.data.importers import (
     words_hash,
 )
 from nacre.store.foreign import open_foreign
-from nacre.values.memory import Expiry, Kind, Link, Retirement
+from nacre.values.memory import Expiry, Kind, Link
 
 NAME = "letta"
 
@@ -281,12 +279,17 @@ def _found(
     project = text_of(metadata, "project") or next(
         (tag for tag in tags if tag.startswith(_PROJECT_TAG)), ""
     )
+    successor = text_of(row, "superseded_by")
+    is_missing = successor and successor not in ids
     memory = shape(
         NAME_MCP_MEMORY,
         own,
         content,
         modified=modified,
         stated=_stated(row),
+        updated=moment(row.get("updated_at")),
+        ended="superseded in mcp-memory-service by a missing memory" if is_missing else None,
+        superseded_by=ids.get(successor or ""),
         file=str(path),
         kind=_KIND_OF.get(kind) or kind_of((kind.replace("_", " "),), Kind.FACT),
         tags=tags_of(
@@ -305,14 +308,7 @@ def _found(
             if key not in _HANDLED and isinstance(value, str)
         },
     )
-    memory = replace(
-        memory, updated=to_millisecond(moment(row.get("updated_at")) or memory.updated)
-    )
-    ended = text_of(row, "superseded_by")
-    if ended and ended not in ids:
-        reason = "superseded in mcp-memory-service by a missing memory"
-        memory = replace(memory, retired=Retirement(memory.updated, reason))
-    return Found(replace(memory, superseded_by=ids.get(ended or "")))
+    return Found(memory)
 
 
 def _stated(row: Mapping[str, Any]) -> datetime | None:
@@ -425,7 +421,6 @@ def _found_mem0(row: Mapping[str, Any], tree: Tree, name: str, categories: list[
     until = moment(row.get("expiration_date"))
     tags = tags_of(row.get("categories"), *categories, *tags_of(metadata.get("tags")))
     kinds = (*tags, *filter(None, (text_of(metadata, "category"), text_of(metadata, "type"))))
-    stated = moment(row.get("created_at"))
     extra = {key: text for key in _OWNER_KEYS if (text := text_of(row, key))}
     for key, value in metadata.items():
         is_list = isinstance(value, list) and all(isinstance(item, str) for item in value)
@@ -436,7 +431,9 @@ def _found_mem0(row: Mapping[str, Any], tree: Tree, name: str, categories: list[
         own,
         content,
         modified=tree.leaves[name].modified,
-        stated=stated,
+        stated=moment(row.get("created_at")),
+        updated=moment(row.get("updated_at")),
+        ended=_SKIPPED_STATES.get(state),
         file=str(tree.path_of(name)),
         kind=kind_of(tuple(kind_name.replace("_", " ") for kind_name in kinds), Kind.FACT),
         tags=tags,
@@ -444,11 +441,7 @@ def _found_mem0(row: Mapping[str, Any], tree: Tree, name: str, categories: list[
         project=project_of(text_of(metadata, "project", "project_id") or text_of(row, "app_id")),
         extra=extra,
     )
-    updated = to_millisecond(moment(row.get("updated_at")) or memory.updated)
-    reason = _SKIPPED_STATES.get(state)
-    return Found(
-        replace(memory, updated=updated, retired=Retirement(updated, reason) if reason else None)
-    )
+    return Found(memory)
 
 
 SOURCE_MEM0 = ImportSource(

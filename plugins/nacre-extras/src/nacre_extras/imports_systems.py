@@ -147,12 +147,23 @@ def _found(
         return Skipped(own, f"unknown type: {entry.get('type')}")
     stated = moment(entry.get("created_at"))
     updated = moment(entry.get("updated_at")) or stated
+    modified = updated or modified_of(path)
+    successor = str(entry.get("superseded_by") or "")
+    at, reason = modified, ""
+    if is_true(entry.get("retired")):
+        at = moment(entry.get("retired_at")) or modified
+        reason = text_of(entry, "retired_reason") or "retired in agenr"
+    elif successor == EXPIRED:
+        reason = "expired in agenr"
+    elif successor and successor not in ids:
+        reason = "superseded in agenr by a missing entry"
     memory = shape(
         NAME,
         own,
         content,
-        modified=updated or modified_of(path),
+        modified=modified,
         stated=stated,
+        updated=updated,
         kind=kind,
         subject=text_of(entry, "subject"),
         file=text_of(entry, "source_file") or str(path),
@@ -167,22 +178,11 @@ def _found(
         canonical_key=text_of(entry, "canonical_key"),
         claim=_claim(entry),
         suppressed_contexts=tuple(listed(entry.get("suppressed_contexts"))),
+        retired=Retirement(to_millisecond(at), reason) if reason else None,
+        links=tuple(Link(rel, ids[other]) for rel, other in links if other in ids),
+        superseded_by=ids.get(successor),
     )
-    memory = replace(memory, updated=to_millisecond(updated or memory.updated))
-    ended = str(entry.get("superseded_by") or "")
-    at, reason = moment(entry.get("updated_at")), ""
-    if is_true(entry.get("retired")):
-        at = moment(entry.get("retired_at"))
-        reason = text_of(entry, "retired_reason") or "retired in agenr"
-    elif ended == EXPIRED:
-        reason = "expired in agenr"
-    elif ended and ended not in ids:
-        reason = "superseded in agenr by a missing entry"
-    if reason:
-        retired = Retirement(to_millisecond(at or memory.updated), reason)
-        memory = replace(memory, retired=retired)
-    mapped = tuple(Link(rel, ids[other]) for rel, other in links if other in ids)
-    return Found(replace(memory, links=mapped, superseded_by=ids.get(ended)), _usage(entry))
+    return Found(memory, _usage(entry))
 
 
 def _claim(entry: Mapping[str, Any]) -> Claim | None:
@@ -516,17 +516,18 @@ def _links_basic_memory(note: _Note, ids: Mapping[str, str], own: str) -> tuple[
 
 
 def _found_basic_memory(tree: Tree, note: _Note, key: str, content: str, **more: Any) -> Found:
-    modified = moment(note.front.get("modified"))
+    updated = moment(note.front.get("modified"))
     memory = shape(
         NAME_BASIC_MEMORY,
         key,
         content,
-        modified=modified or tree.leaves[note.name].modified,
+        modified=updated or tree.leaves[note.name].modified,
+        updated=updated,
         stated=moment(note.front.get("created")),
         file=str(tree.path_of(note.name)),
         **more,
     )
-    return Found(replace(memory, updated=to_millisecond(modified or memory.created)))
+    return Found(memory)
 
 
 def _key(tree: Tree, note: _Note, statement: str | None = None) -> str:
@@ -653,11 +654,15 @@ def _entry_clawxmemory(tree: Tree, name: str, slugs: Mapping[str, str]) -> Item:
     own = text_of(front, "project_id") or folder
     unsettled = _TEMPORARY in (folder, own)
     updated = moment(text_of(front, "updated_at"))
+    is_deprecated = is_true(front.get("deprecated"))
+    reason = "deprecated" if is_deprecated else "archived" if "Archive" in parts else ""
     memory = shape(
         NAME_CLAWXMEMORY,
         f"{tree.root}#{name}",
         content,
         modified=updated or tree.leaves[name].modified,
+        updated=updated,
+        ended=reason and f"{reason} in ClawXMemory",
         subject=text_of(front, "name", "description"),
         stated=moment(text_of(front, "captured_at")),
         kind=_KINDS.get(str(front.get("type")).lower(), Kind.FACT),
@@ -666,11 +671,6 @@ def _entry_clawxmemory(tree: Tree, name: str, slugs: Mapping[str, str]) -> Item:
         inbox=unsettled,
         extra={key: value for key, value in front.items() if key not in _KNOWN_CLAWXMEMORY},
     )
-    memory = replace(memory, updated=to_millisecond(updated or memory.created))
-    is_deprecated = is_true(front.get("deprecated"))
-    if is_deprecated or "Archive" in parts:
-        reason = f"{'deprecated' if is_deprecated else 'archived'} in ClawXMemory"
-        memory = replace(memory, retired=Retirement(memory.updated, reason))
     return Found(memory)
 
 
