@@ -4,15 +4,12 @@ CLI.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from nacre.base.ids import turn_hash
 from nacre.base.text import answered_by, noted, shorten
@@ -29,7 +26,6 @@ from nacre.readers.adapter import (
     Tables,
     as_bytes,
     beside,
-    decode,
     documents,
     has_columns,
     keys_of,
@@ -38,7 +34,6 @@ from nacre.readers.adapter import (
     objects,
     parse_time,
     plain,
-    records,
     statement,
     string,
     tables_of,
@@ -445,16 +440,11 @@ class _CliReader:
         self.talk = Conversation(source, Session(TOOL_CLI, name))
 
     def read(self) -> Items:
-        for offset, line in self.source.lines():
-            events = list(records(self.source, line, ANY))
-            for event in events:
-                if isinstance(event, dict):
-                    yield from self.take(offset, event)
-            if len(events) > 1:
-                yield from self.talk.close()
-        yield from self.talk.finish()
+        return self.talk.read(ANY, self.take)
 
-    def take(self, offset: int, event: Event) -> Items:
+    def take(self, offset: int, event: Any) -> Items:
+        if not isinstance(event, dict):
+            return
         kind, data = str(event.get("type") or "no type"), mapping(event, "data")
         if kind == "user.message":
             yield from self.user(event, data)
@@ -706,7 +696,6 @@ EDITOR_TABLE = {"ItemTable": {"key", "value"}}
 """The table of an editor's database."""
 
 _CURSOR_FOLDERS = frozenset({"Cursor", ".cursor-server"})
-_RAWS = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def parse_editor_state(source: Source) -> Items:
@@ -720,15 +709,15 @@ def chat_sessions(source: Source, marks: Marks) -> Items:
     """Yield the changed chat sessions in an editor's database."""
     tables = tables_of(source)
     stored = as_bytes(item(tables, SESSIONS))
-    raws = decode(_RAWS, stored) if stored else []
-    if raws is None:
+    sessions = plain(stored) if stored else []
+    if not isinstance(sessions, list):
         source.corrupt()
+        return
     folder, label = workspace_of(source.path)
-    for raw in raws or ():
-        values = plain(raw)
+    for values in sessions:
         if not isinstance(values, dict):
             source.corrupt()
-        elif marks.is_new(str(values.get("sessionId")), digest(raw)):
+        elif marks.is_new(str(values.get("sessionId")), values):
             yield from parse_session_object(Part(source), values, cwd=folder, label=label)
 
 
@@ -750,11 +739,6 @@ def item_mark(tables: Tables, key: str) -> tuple[object, ...]:
     """Return a mark that changes with the value at a key, empty if there is none."""
     rows = tables.all(statement("editor_item_mark"), key=key)
     return tuple(rows[0]) if rows and rows[0][1] else ()
-
-
-def digest(raw: msgspec.Raw) -> str:
-    """Return a hash of JSON."""
-    return hashlib.blake2b(bytes(raw), digest_size=8).hexdigest()
 
 
 def state_roots(places: Places, *, of_cursor: bool) -> Sequence[Root]:

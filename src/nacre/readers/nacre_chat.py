@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from nacre.base.text import one_line, shorten
-from nacre.readers.adapter import Adapter, Head, Items, Root, Source, parse_time, records
+from nacre.readers.adapter import Adapter, Head, Items, Root, Source, parse_time
 from nacre.readers.trust import Conversation
 from nacre.values.session import Flag, Session, Speaker, Tokens, Trust, Turn
 
@@ -103,12 +103,9 @@ class _Reader:
         self.talk = Conversation(source, Session(TOOL, source.path.name.removesuffix(".jsonl")))
 
     def read(self) -> Items:
-        for _, raw in self.source.lines():
-            for line in records(self.source, raw, _LINE):
-                yield from self.take(line)
-        yield from self.talk.finish()
+        return self.talk.read(_LINE, self.take)
 
-    def take(self, line: _Line) -> Items:
+    def take(self, _: int, line: _Line) -> Items:
         match line.type, line.message.role:
             case "session", _:
                 self.begin(line)

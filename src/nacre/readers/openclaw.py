@@ -29,7 +29,6 @@ from nacre.readers.adapter import (
     mapping,
     parse_time,
     plain,
-    records,
     statement,
     tables_of,
 )
@@ -339,13 +338,7 @@ class Reader:
 
     def read(self) -> Items:
         """Yield all sessions and turns of the source."""
-        for offset, line in self.source.lines():
-            entries = list(records(self.source, line, _ENTRY))
-            for entry in entries:
-                yield from self.take(offset, entry)
-            if len(entries) > 1:
-                yield from self.talk.close()
-        yield from self.talk.finish()
+        return self.talk.read(_ENTRY, self.take)
 
     def take(self, offset: int, entry: Entry) -> Items:
         match entry.type:

@@ -37,7 +37,17 @@ from nacre.readers.conversation import (
     read_sender,
     without_tools_lines,
 )
-from nacre.values.session import Action, Flag, Session, Speaker, Tokens, ToolCall, Trust, Turn
+from nacre.values.session import (
+    Action,
+    Flag,
+    Session,
+    SessionKind,
+    Speaker,
+    Tokens,
+    ToolCall,
+    Trust,
+    Turn,
+)
 
 CHOSEN, TYPED = "→", "⇒"
 """Separators between a question of a form and its answer: a listed option, or text the owner typed."""
@@ -807,6 +817,20 @@ class Conversation:
         before = self._session.model if session.native_id == self._session.native_id else None
         self._session = replace(session, model=noted(before, session.model))
 
+    def read(
+        self,
+        decoder: msgspec.json.Decoder[T],
+        take: Callable[[int, T], Iterable[Session | Turn]],
+    ) -> adapter.Items:
+        """Yield the items of the records in a file of lines. ``take`` returns those of a record."""
+        for offset, line in self.source.lines():
+            records = list(adapter.records(self.source, line, decoder))
+            for record in records:
+                yield from take(offset, record)
+            if len(records) > 1:
+                yield from self.close()
+        yield from self.finish()
+
     def spend(self, tokens: Tokens) -> None:
         """Add the tokens of one answer. They are reported at the end of the reading, without an
         extra session item.
@@ -822,6 +846,12 @@ class Conversation:
     def calls(self) -> dict[str, Call]:
         """The calls of the open turn."""
         return self.opened.calls if self.opened else {}
+
+    @property
+    def prompter(self) -> Speaker:
+        """The speaker of prompts: the owner, or the agent that started a sub-agent."""
+        is_inner = self.session.kind is SessionKind.SUBAGENT
+        return Speaker.AGENT if is_inner else Speaker.OWNER
 
     @property
     def waits_for_others(self) -> bool:
