@@ -10,47 +10,62 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
 from nacre.base.text import noted, shorten
-from nacre.readers.adapter import Adapter, Head, Items, Places, Root, Source, parse_time, records
+from nacre.readers.adapter import (
+    Adapter,
+    Head,
+    Items,
+    Places,
+    Root,
+    Source,
+    decode,
+    mapping,
+    parse_time,
+    plain,
+    records,
+    string,
+)
 from nacre.readers.claude_code_records import (
-    BLOCKS,
     IGNORED,
+    MESSAGE,
     RECORD,
     TOOL,
     Answer,
-    Block,
     First,
-    Message,
     OpenCall,
     OpenMessage,
-    Progress,
     Record,
     Sessions,
-    Usage,
     answers_in,
     content_of,
-    decode_raw,
     interruption,
     is_feedback_on_call,
     is_string,
     is_typed_ahead,
     listed_answers,
     messages_of,
-    plain_text,
     plan_of,
     questions_of,
     record_lines,
     rejection,
     shows_image,
+    string_of,
     typed,
     typed_ahead,
 )
 from nacre.readers.conversation import asked, is_tools, outcome
-from nacre.readers.trust import Exchange, Judgement, attribute, names_another
+from nacre.readers.trust import (
+    Block,
+    Exchange,
+    Judgement,
+    attribute,
+    blocks_of,
+    names_another,
+    text_of,
+)
 from nacre.values.session import Flag, Session, SessionKind, Speaker, ToolCall, Trust, Turn
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -118,7 +133,7 @@ class Reader:
     # Messages of the owner
 
     def user(self, record: Record) -> Items:
-        message = decode_raw(record.message, Message)
+        message = decode(MESSAGE, record.message)
         if message is None:
             self.source.corrupt()
             return
@@ -127,7 +142,7 @@ class Reader:
         for block in results:
             yield from self.tool_result(record, block)
         if not text or record.isMeta:
-            self.exchange.saw_local(text)
+            self.exchange.heard(text)
             return
         if record.isCompactSummary:
             yield from self.compacted(record, text)
@@ -197,7 +212,7 @@ class Reader:
     def tool_result(self, record: Record, block: Block) -> Items:
         call = self.calls.pop(block.tool_use_id or "", None)
         is_form = call is not None and call.call.name == "AskUserQuestion"
-        output = plain_text(block.content)
+        output = text_of(block.content, separator="\n")
         if not is_form:
             self.hear(call, block, output)
         if not (block.is_error or is_form):
@@ -251,14 +266,14 @@ class Reader:
             self.exchange.unseen()
 
     def attachment(self, record: Record) -> Items:
-        attachment = decode_raw(record.attachment, dict)
-        if not attachment or attachment.get("type") != "queued_command":
+        attachment = mapping(plain(record.attachment))
+        if attachment.get("type") != "queued_command":
             return
         prompt = attachment.get("prompt")
         text = (
             prompt
             if isinstance(prompt, str)
-            else plain_text(msgspec.Raw(msgspec.json.encode(prompt)))
+            else text_of(msgspec.Raw(msgspec.json.encode(prompt)), separator="\n")
         )
         if not is_typed_ahead(attachment) or names_another(record):
             yield from self.another(record, text)
@@ -286,7 +301,7 @@ class Reader:
         queue = self.carry["queue"]
         match record.operation:
             case "enqueue":
-                text = decode_raw(record.content, str) or ""
+                text = string_of(record.content)
                 if (is_others := names_another(record)) or is_tools(TOOL, text):
                     self.exchange.saw(text)
                 # No record shows when a notice of the host leaves the queue.
@@ -316,7 +331,7 @@ class Reader:
     # Messages of the agent
 
     def assistant(self, offset: int, record: Record) -> Items:
-        message = decode_raw(record.message, Message)
+        message = decode(MESSAGE, record.message)
         if message is None:
             self.source.corrupt()
             return
@@ -337,18 +352,15 @@ class Reader:
         group = self.open[side]
         if message.model:
             self.carry["model"] = noted(self.carry.get("model"), message.model)
-        group.usage = decode_raw(message.usage, Usage) or group.usage
+        group.usage = mapping(message.usage) or group.usage
         self.add_blocks(group, record.uuid, message.content)
 
     def add_blocks(self, group: OpenMessage, record: str | None, content: msgspec.Raw) -> None:
-        if is_string(content):
-            group.texts.append(decode_raw(content, str) or "")
-            return
-        for block in decode_raw(content, BLOCKS) or ():
+        for block in blocks_of(content):
             if block.type == "text" and block.text:
                 group.texts.append(block.text)
             elif block.type == "tool_use" and block.name:
-                arguments: dict[str, Any] = decode_raw(block.input, dict) or {}
+                arguments = mapping(plain(block.input))
                 call = OpenCall(asked(block.name, arguments), record, questions_of(arguments))
                 group.add(call, self.exchange.trust_of_call(block.name, call.call.input, arguments))
                 if block.id:
@@ -375,17 +387,18 @@ class Reader:
         """Yield a sub-agent's messages from progress records, where old versions stored them
         without a file.
         """
-        progress = decode_raw(record.data, Progress) if self.inline_agents else None
-        if progress is None or progress.type != "agent_progress" or not progress.agentId:
+        progress = mapping(plain(record.data)) if self.inline_agents else {}
+        agent = string(progress, "agentId")
+        if progress.get("type") != "agent_progress" or not agent:
             return
-        inner = decode_raw(progress.message, Record)
+        inner = decode(RECORD, msgspec.json.encode(progress.get("message")))
         if inner is None or not inner.uuid:
             return
         record_of_agent = msgspec.structs.replace(
             record,
             type=inner.type,
             uuid=inner.uuid,
-            agentId=progress.agentId,
+            agentId=agent,
             isSidechain=True,
             timestamp=inner.timestamp,
             message=inner.message,

@@ -379,13 +379,8 @@ def read_messages(source: Source, tool: str, value: Any) -> Items:
 
 
 def _sniff(head: Head) -> bool:
-    shape = shape_of(head)
-    return (
-        shape is not None
-        and shape.is_array
-        and {"ts", "type"} <= shape.keys
-        and bool({"say", "ask"} & shape.keys)
-    )
+    is_array, keys = shape_of(head)
+    return is_array and {"ts", "type"} <= keys and bool({"say", "ask"} & keys)
 
 
 ADAPTER = Adapter(
@@ -611,12 +606,9 @@ def parse_model_history(source: Source, tool: str = CLINE) -> Items:
 
 
 def _sniff_model_history(head: Head) -> bool:
-    shape = shape_of(head)
-    if shape is None or not shape.is_array or not {"role", "content"} <= shape.keys:
-        return False
-    return head.path.name == NAME or any(
-        mark in head.text for mark in ("<task>", "<environment_details>")
-    )
+    is_array, keys = shape_of(head)
+    has_mark = "<task>" in head.text or "<environment_details>" in head.text
+    return is_array and {"role", "content"} <= keys and (head.path.name == NAME or has_mark)
 
 
 ADAPTER_MODEL_HISTORY = Adapter(

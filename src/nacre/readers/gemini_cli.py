@@ -30,7 +30,7 @@ from nacre.readers.adapter import (
 )
 from nacre.readers.conversation import outcome
 from nacre.readers.trust import Conversation, OpenTurn
-from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Turn
+from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens
 
 TOOL = "gemini-cli"
 
@@ -171,22 +171,16 @@ class _Reader:
         is_summary = _SNAPSHOT in words
         words = words.replace(_SNAPSHOT, "").replace("</state_snapshot>", "")
         cleaned = self.talk.clean(_FILES.sub("", words))
-        if not cleaned.text:
-            return
-        speaker, flags = (
-            (Speaker.SYSTEM, Flag.SUMMARY) if is_summary else self.speaker(cleaned.text)
-        )
-        time = parse_time(message.get("timestamp"))
-        yield from self.talk.say(
-            Turn(
-                identity,
-                speaker,
-                cleaned.text,
-                time,
-                flags=flags | cleaned.flags,
-                unique=len(identity) == _UUID_LENGTH,
-            ),
+        is_main = self.talk.prompter is Speaker.OWNER
+        flags = Flag.COMMAND if is_main and _COMMAND.match(cleaned.text) else Flag.NONE
+        yield from self.talk.write(
+            Speaker.SYSTEM if is_summary else self.talk.prompter,
+            cleaned.text,
+            parse_time(message.get("timestamp")),
             message,
+            identity=identity,
+            flags=(Flag.SUMMARY if is_summary else flags) | cleaned.flags,
+            unique=len(identity) == _UUID_LENGTH,
         )
 
     def notice(self, identity: str, message: Message) -> Items:
@@ -198,11 +192,6 @@ class _Reader:
             yield from self.talk.failed(identity, words, time)
         elif words.strip() == _CANCELLED:
             yield from self.talk.interrupted(identity, time)
-
-    def speaker(self, text: str) -> tuple[Speaker, Flag]:
-        if self.talk.session.kind is SessionKind.SUBAGENT:
-            return Speaker.AGENT, Flag.NONE
-        return Speaker.OWNER, Flag.COMMAND if _COMMAND.match(text) else Flag.NONE
 
     def agent(self, identity: str, message: Message) -> Items:
         self.talk.learn(model=string(message, "model"))

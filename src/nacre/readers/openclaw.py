@@ -30,7 +30,9 @@ from nacre.readers.adapter import (
     parse_time,
     plain,
     statement,
+    string,
     tables_of,
+    total,
 )
 from nacre.readers.conversation import (
     Sender,
@@ -57,7 +59,7 @@ from nacre.readers.trust import (
     names_another,
     text_of,
 )
-from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, ToolCall, Trust, Turn
+from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Trust
 
 TOOL = "openclaw"
 
@@ -133,7 +135,7 @@ class Prompt:
 
 def read_prompt(text: str) -> Prompt:
     """Split a user message."""
-    about = _message_facts(text)
+    senders, is_group, label = _message_facts(text)
     others = [
         match[0]
         for match in _METADATA.finditer(text)
@@ -152,7 +154,7 @@ def read_prompt(text: str) -> Prompt:
             is_anothers or not forwarded.start(),
             words[: forwarded.start()].strip() or words,
         )
-    prompt = Prompt(words, (), label=about.label, others=(*others, *added, *filter(None, [before])))
+    prompt = Prompt(words, label=label, others=(*others, *added, *filter(None, [before])))
     for pattern, kind in _PROMPTS:
         if pattern.match(words):
             return replace(prompt, harness=True, kind=kind)
@@ -160,9 +162,12 @@ def read_prompt(text: str) -> Prompt:
         return replace(
             prompt, words=words or "\n".join(added).strip(), harness=True, is_anothers=True
         )
-    senders = (*about.senders, *envelope_senders, *([sender] if sender else []))
+    senders += [*envelope_senders, *([sender] if sender else [])]
     return replace(
-        prompt, senders=senders, is_direct=not (about.is_group or sender), is_anothers=is_anothers
+        prompt,
+        senders=tuple(senders),
+        is_direct=not (is_group or sender),
+        is_anothers=is_anothers,
     )
 
 
@@ -187,17 +192,10 @@ def _without_envelope(words: str) -> tuple[str, list[Sender], Sender | None]:
     return words.strip(), senders, sender
 
 
-@dataclass(frozen=True, slots=True)
-class _MessageFacts:
-    """OpenClaw's facts about a message."""
-
-    senders: tuple[Sender, ...] = ()
-    is_group: bool = False
-    label: str | None = None
-
-
-def _message_facts(text: str) -> _MessageFacts:
-    """Read the blocks before a message. Later blocks may be anybody's."""
+def _message_facts(text: str) -> tuple[list[Sender], bool, str | None]:
+    """Return the sender, the flag of a group, and its label from OpenClaw's blocks before a
+    message. Later blocks may be anybody's.
+    """
     facts: dict[str, Mapping[str, Any]] = {}
     at = 0
     while match := _METADATA.match(text, at):
@@ -210,9 +208,8 @@ def _message_facts(text: str) -> _MessageFacts:
     chat_sender = sender_of(description) if _is_in_chat(description, is_group=is_group) else None
     if is_group and chat_sender is None:
         chat_sender = sender_of({"name": "somebody"})
-    return _MessageFacts(
-        (chat_sender,) if chat_sender else (), is_group, label if isinstance(label, str) else None
-    )
+    senders = [chat_sender] if chat_sender else []
+    return senders, is_group, label if isinstance(label, str) else None
 
 
 def _is_in_chat(sender: Mapping[str, Any], *, is_group: bool) -> bool:
@@ -273,21 +270,6 @@ class Entry(msgspec.Struct, gc=False):
     branchedFrom: str | None = None  # noqa: N815
 
 
-class Usage(msgspec.Struct, gc=False):
-    """The tokens of an answer."""
-
-    input: int | None = None
-    output: int | None = None
-    cacheRead: int | None = None  # noqa: N815
-    cacheWrite: int | None = None  # noqa: N815
-
-    @property
-    def tokens(self) -> Tokens:
-        return Tokens(
-            (self.input or 0) + (self.cacheWrite or 0), self.cacheRead or 0, self.output or 0
-        )
-
-
 class Message(Claims, gc=False):
     """The ``message`` of an entry. ``details`` repeats a tool's output and is ignored."""
 
@@ -299,13 +281,13 @@ class Message(Claims, gc=False):
     toolName: str | None = None  # noqa: N815
     isError: bool | None = None  # noqa: N815
     command: str | None = None
-    output: msgspec.Raw = ABSENT
+    output: Any = None
     exitCode: int | None = None  # noqa: N815
     cancelled: bool | None = None
     stopReason: str | None = None  # noqa: N815
     errorMessage: Any = None  # noqa: N815
     summary: Any = None
-    usage: msgspec.Raw = ABSENT
+    usage: Any = None
     own: Any = msgspec.field(default=None, name="__openclaw")
 
     @property
@@ -316,7 +298,6 @@ class Message(Claims, gc=False):
 
 _ENTRY = msgspec.json.Decoder(Entry)
 _MESSAGE = msgspec.json.Decoder(Message)
-_USAGE = msgspec.json.Decoder(Usage | None)
 
 
 class Reader:
@@ -343,7 +324,7 @@ class Reader:
     def take(self, offset: int, entry: Entry) -> Items:
         match entry.type:
             case "message":
-                message = decode(_MESSAGE, bytes(entry.message))
+                message = decode(_MESSAGE, entry.message)
                 if message is None:
                     self.source.corrupt()
                 else:
@@ -472,8 +453,10 @@ class Reader:
         text = "\n\n".join(block.text for block in blocks if block.text and block.is_text)
         calls = [block for block in blocks if block.type == "toolCall" and block.name]
         before = self.talk.place(offset)
-        usage = decode(_USAGE, bytes(message.usage)) if message.usage else None
-        self.talk.spend(usage.tokens.bounded if usage else Tokens())
+        usage = mapping(message.usage)
+        fresh = total(usage, "input", "cacheWrite")
+        spent = Tokens(fresh, total(usage, "cacheRead"), total(usage, "output"))
+        self.talk.spend(spent.bounded)
         if text.strip() or calls:
             yield from self.answer(entry, text, calls, before)
         identity = (
@@ -491,7 +474,13 @@ class Reader:
     def answer(self, entry: Entry, text: str, calls: Sequence[Block], before: Before) -> Items:
         """Yield the agent's words and calls."""
         seed = text or " ".join(str(call.id) for call in calls)
-        yield from self.talk.open(self.opened(entry, seed), before)
+        stamp = entry.timestamp
+        turn = OpenTurn(
+            entry.id or self.talk.new_id(Speaker.AGENT, stamp, clean(seed).text),
+            parse_time(stamp),
+            unique=not entry.id and is_precise(stamp),
+        )
+        yield from self.talk.open(turn, before)
         self.talk.add_text(text)
         if self.talk.opened and is_silent(text):
             self.talk.opened.flags |= Flag.META
@@ -499,13 +488,6 @@ class Reader:
             arguments = plain(call.arguments)
             parameters = arguments if isinstance(arguments, dict) else ""
             self.talk.add_call(call.id or "", call.name or "", parameters)
-
-    def opened(self, entry: Entry, seed: str) -> OpenTurn:
-        time = parse_time(entry.timestamp)
-        if entry.id:
-            return OpenTurn(entry.id, time, unique=False)
-        identity = self.talk.new_id(Speaker.AGENT, entry.timestamp, clean(seed).text)
-        return OpenTurn(identity, time, unique=is_precise(entry.timestamp))
 
     def result(self, message: Message) -> None:
         words = text_of(message.content, separator="\n") if message.isError else ""
@@ -520,11 +502,11 @@ class Reader:
     def bash(self, entry: Entry, message: Message) -> Items:
         """Yield a command that the owner ran."""
         command = message.command or ""
-        output = str(plain(message.output))
+        output = str(message.output)
         self.talk.exchange.heard_from("bash", command, output)
         result = "rejected" if message.cancelled else outcome(exit_code=message.exitCode or 0)
         call = answered(asked("bash", {"command": command}), result, lambda: output)
-        yield from self.say(entry, Speaker.OWNER, f"! {command}", Flag.META, calls=(call,))
+        yield from self.say(entry, Speaker.OWNER, f"! {command}", Flag.META, tool_calls=(call,))
 
     def say(
         self,
@@ -532,29 +514,17 @@ class Reader:
         speaker: Speaker,
         text: str,
         flags: Flag = Flag.NONE,
-        *,
-        trust: Trust = Trust.TRUSTED,
-        author: str | None = None,
-        calls: tuple[ToolCall, ...] = (),
+        **facts: Any,
     ) -> Items:
-        cleaned = self.talk.clean(text)
-        text = cleaned.text
-        if not text:
-            return
-        identity = entry.id or self.talk.new_id(speaker, entry.timestamp, text)
-        unique = not entry.id and is_precise(entry.timestamp)
-        yield from self.talk.say(
-            Turn(
-                identity,
-                speaker,
-                text,
-                parse_time(entry.timestamp),
-                calls,
-                flags | cleaned.flags,
-                trust,
-                author,
-                unique,
-            )
+        yield from self.talk.write(
+            speaker,
+            text,
+            parse_time(entry.timestamp),
+            identity=entry.id,
+            stamp=entry.timestamp,
+            flags=flags,
+            unique=not entry.id and is_precise(entry.timestamp),
+            **facts,
         )
 
 
@@ -672,12 +642,11 @@ class _Store:
         facts = self.facts(name)
         key = str(facts.get("session_key") or "")
         kind = next((kind for pattern, kind in _KINDS if pattern.search(key)), SessionKind.MAIN)
-        label = facts.get("display_name")
         session = Session(
             TOOL,
             name,
             kind=kind,
-            label=label if isinstance(label, str) and label else None,
+            label=string(facts, "display_name"),
             parent=self.parent(facts) if kind is SessionKind.SUBAGENT else None,
         )
         trust = Trust.UNTRUSTED if facts.get("hook_external_content_source") else Trust.TRUSTED

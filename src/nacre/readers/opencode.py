@@ -33,7 +33,7 @@ from nacre.readers.adapter import (
 )
 from nacre.readers.conversation import outcome
 from nacre.readers.trust import Conversation, OpenTurn, names_another
-from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Turn
+from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens
 
 TOOL = "opencode"
 
@@ -112,9 +112,8 @@ class Talk:
                 self.talk.exchange.saw(self.talk.clean(_text(part)).text)
             else:
                 typed.append(_unquote(_text(part)))
-        is_inner = self.talk.session.kind is SessionKind.SUBAGENT
         yield from self.talk.write(
-            Speaker.AGENT if is_inner else Speaker.OWNER,
+            self.talk.prompter,
             "\n\n".join(text for text in typed if text.strip()),
             self.time,
             message,
@@ -163,18 +162,14 @@ class Talk:
 
     def summary(self, message: Values, parts: Iterable[Values]) -> Items:
         words = "\n\n".join(_text(part) for part in parts if part.get("type") == "text")
-        cleaned = self.talk.clean(words)
-        if cleaned.text:
-            yield from self.talk.say(
-                Turn(
-                    str(message.get("id")),
-                    Speaker.SYSTEM,
-                    cleaned.text,
-                    self.time,
-                    flags=Flag.SUMMARY,
-                    unique=True,
-                )
-            )
+        yield from self.talk.write(
+            Speaker.SYSTEM,
+            words,
+            self.time,
+            identity=str(message.get("id")),
+            flags=Flag.SUMMARY,
+            unique=True,
+        )
 
     def call(self, part: Values) -> None:
         """Add a tool call with its result."""

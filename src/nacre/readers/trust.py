@@ -231,21 +231,6 @@ class Judgement:
     flags: Flag = Flag.NONE
 
 
-@dataclass(slots=True)
-class _RunSet:
-    """Hashes of runs of words, in order of arrival. The oldest are dropped beyond ``_MAX_RUNS``."""
-
-    runs: dict[int, None] = field(default_factory=dict)
-
-    def add(self, runs: Iterable[int]) -> None:
-        for run in runs:
-            self.runs[run] = None
-
-    def first(self, count: int) -> list[int]:
-        """Return the first ``count`` runs, at most the last ``_MAX_RUNS`` of them."""
-        return list(self.runs)[:count][-_MAX_RUNS:]
-
-
 class Exchange:
     """The text that a session received from outside, from nacre and from this machine, to judge an
     agent's statements.
@@ -256,7 +241,10 @@ class Exchange:
 
     def __init__(self, carried: Mapping[str, Any] | None = None) -> None:
         carried = carried or {}
-        self._received = {name: _RunSet(dict.fromkeys(carried.get(name, ()))) for name in _KINDS}
+        self._received: dict[str, dict[int, None]] = {
+            name: dict.fromkeys(carried.get(name, ())) for name in _KINDS
+        }
+        """Hashes of runs of words, in order of arrival."""
         self._unseen = bool(carried.get("unseen"))
         self._owner_messages: list[str] = []
         self._earlier_owner_runs: set[int] = set(carried.get("lifted", ()))
@@ -279,42 +267,34 @@ class Exchange:
         self.heard(output, outside=outside, own=own)
 
     def heard(self, output: str, *, outside: bool = False, own: bool = False) -> None:
-        """Record a tool's output as text from outside, from nacre, or from this machine."""
-        if own:
-            self.saw_own(output)
-        elif outside:
-            self.saw(output)
-        else:
-            self.saw_local(output)
+        """Record a tool's output as text from outside, from nacre, or from this machine.
+
+        Of this machine's, only instructions are recorded, because anybody may have written them.
+        """
+        if outside or own:
+            output = output[:_MAX_CHARACTERS]
+            units = _units(output)
+            runs = [*_runs(units, RUN), *_runs(units, SHORT_RUN)]
+            self._received["own" if own else "outside"] |= dict.fromkeys(runs)
+            if not own:
+                self._outside_text = f"{self._outside_text}\n{output.lower()}"[-_MAX_CHARACTERS:]
+        elif lines := _directives(output):
+            self._received["local"] |= dict.fromkeys(_runs(_units("\n".join(lines)), RUN))
+
+    def saw(self, output: str) -> None:
+        """Record text from outside."""
+        self.heard(output, outside=True)
 
     def clean(self, text: str) -> Cleaned:
         """Strip injected text, and record it as received."""
         cleaned = clean(text)
         for own in cleaned.own:
-            self.saw_own(own)
+            self.heard(own, own=True)
         for outside in cleaned.outside:
             self.saw(outside)
         for local in cleaned.local:
-            self.saw_local(local)
+            self.heard(local)
         return cleaned
-
-    def saw(self, output: str) -> None:
-        """Record text from outside."""
-        output = output[:_MAX_CHARACTERS]
-        units = _units(output)
-        self._received["outside"].add([*_runs(units, RUN), *_runs(units, SHORT_RUN)])
-        self._outside_text = (self._outside_text + "\n" + output.lower())[-_MAX_CHARACTERS:]
-
-    def saw_local(self, output: str) -> None:
-        """Record the instructions in a local tool's output, because anybody may have written them."""
-        lines = _directives(output)
-        if lines:
-            self._received["local"].add(_runs(_units("\n".join(lines)), RUN))
-
-    def saw_own(self, text: str) -> None:
-        """Record text that nacre gave to the agent."""
-        units = _units(text[:_MAX_CHARACTERS])
-        self._received["own"].add([*_runs(units, RUN), *_runs(units, SHORT_RUN)])
 
     def judge(self, statement: str) -> Judgement:
         """Return the trust and flags of an agent's statement.
@@ -322,7 +302,7 @@ class Exchange:
         It is ``untrusted`` if it shares a run of words with outside text or quotes it, and
         ``injected`` if it shares a run with nacre's text.
         """
-        outside, local, own = (self._received[name].runs for name in _KINDS)
+        outside, local, own = self._received.values()
         if self._unseen or not (outside or local or own):
             return Judgement(Trust.UNTRUSTED if self._unseen else Trust.TRUSTED)
         runs = list(_runs(_units(statement), RUN))
@@ -367,7 +347,7 @@ class Exchange:
     def mark(self) -> tuple[int, ...]:
         """Return the amounts received so far, for :meth:`carried`."""
         return (
-            *(len(self._received[name].runs) for name in _KINDS),
+            *map(len, self._received.values()),
             len(self._owner_messages),
             int(self._unseen),
         )
@@ -378,8 +358,8 @@ class Exchange:
         """
         *counts, messages, unseen = mark or self.mark()
         state: dict[str, Any] = {
-            name: self._received[name].first(count)
-            for name, count in zip(_KINDS, counts, strict=True)
+            name: list(runs)[:count][-_MAX_RUNS:]
+            for (name, runs), count in zip(self._received.items(), counts, strict=True)
             if count
         }
         owner_runs = self._owner_runs(messages) if state else set()
@@ -714,6 +694,10 @@ class Block(Claims, gc=False):
     id: str | None = None
     name: str | None = None
     arguments: msgspec.Raw = ABSENT
+    input: msgspec.Raw = ABSENT
+    tool_use_id: str | None = None
+    is_error: bool | None = None
+    content: msgspec.Raw = ABSENT
 
     @property
     def is_text(self) -> bool:
@@ -728,7 +712,7 @@ def blocks_of(content: msgspec.Raw) -> list[Block]:
     """Return the blocks of a message. A string is one block of text, and content of another shape
     has none.
     """
-    value = adapter.decode(_CONTENT, bytes(content))
+    value = adapter.decode(_CONTENT, content)
     if value is None:
         return []
     items = value if isinstance(value, list) else [value]
@@ -874,25 +858,17 @@ class Conversation:
         identity: str | None = None,
         stamp: str | None = None,
         flags: Flag = Flag.NONE,
-        trust: Trust = Trust.TRUSTED,
-        unique: bool = False,
+        **facts: Any,
     ) -> adapter.Items:
         """Yield a text, without injected text, as a complete turn, unless nothing remains.
 
-        ``stamp`` determines the id of a turn without one.
+        ``stamp`` determines the id of a turn without one. ``facts`` are further fields of the turn.
         """
         cleaned = self.clean(text)
         if cleaned.text:
             identity = identity or self.new_id(speaker, stamp, cleaned.text)
-            turn = Turn(
-                identity,
-                speaker,
-                cleaned.text,
-                time,
-                flags=flags | cleaned.flags,
-                trust=trust,
-                unique=unique,
-            )
+            flags |= cleaned.flags
+            turn = Turn(identity, speaker, cleaned.text, time, flags=flags, **facts)
             yield from self.say(turn, *claims)
 
     def say(self, turn: Turn, *claims: Claims | Mapping[str, Any]) -> adapter.Items:
