@@ -247,10 +247,10 @@ _WIRES = {
     "chat": "nacre.llm.api:OpenAIModel",
 }
 _COMMANDS = {
-    "claude-cli": "nacre.llm.programs:claude_model",
-    "codex-cli": "nacre.llm.programs:codex_model",
-    "gemini-cli": "nacre.llm.programs:gemini_model",
-    "opencode-cli": "nacre.llm.programs:opencode_model",
+    "claude-cli": "nacre.llm.programs:ClaudeModel",
+    "codex-cli": "nacre.llm.programs:CodexModel",
+    "gemini-cli": "nacre.llm.programs:GeminiModel",
+    "opencode-cli": "nacre.llm.programs:OpenCodeModel",
 }
 
 

@@ -17,6 +17,7 @@ from typing import IO, Any
 
 from nacre.base.files import BROKEN
 from nacre.base.ids import turn_hash
+from nacre.base.plain import mapping, objects
 from nacre.errors import UnreadableTranscriptError
 from nacre.readers.adapter import (
     HEAD_BYTES,
@@ -24,8 +25,6 @@ from nacre.readers.adapter import (
     Head,
     Items,
     Source,
-    mapping,
-    objects,
     parse_time,
     plain,
 )

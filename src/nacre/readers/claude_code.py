@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from nacre.base.plain import mapping, string
 from nacre.base.text import noted, shorten
 from nacre.readers.adapter import (
     Adapter,
@@ -22,11 +23,9 @@ from nacre.readers.adapter import (
     Root,
     Source,
     decode,
-    mapping,
     parse_time,
     plain,
     records,
-    string,
 )
 from nacre.readers.claude_code_records import (
     IGNORED,

@@ -12,8 +12,13 @@ from typing import Any
 
 import msgspec
 
+from nacre.base.plain import mapping, objects, total
 from nacre.base.text import one_line
-from nacre.readers.adapter import Source, mapping, objects, parse_time, plain, total
+from nacre.readers.adapter import (
+    Source,
+    parse_time,
+    plain,
+)
 from nacre.readers.conversation import answered as conversation_answered
 from nacre.readers.conversation import is_tools
 from nacre.readers.trust import (

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from nacre.base.plain import mapping, objects_in, string, total
 from nacre.base.text import answered_by, one_line
 from nacre.readers.adapter import (
     MAX_WHOLE_BYTES,
@@ -22,14 +23,10 @@ from nacre.readers.adapter import (
     beside,
     content_blocks,
     document,
-    mapping,
-    objects_in,
     parse_time,
     plain,
     shape_of,
-    string,
     torn,
-    total,
 )
 from nacre.readers.conversation import outcome
 from nacre.readers.trust import (

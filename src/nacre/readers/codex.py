@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from nacre.base.ids import turn_hash
+from nacre.base.plain import mapping, objects, objects_in, string, total
 from nacre.base.text import answered_by
 from nacre.readers.adapter import (
     Adapter,
@@ -20,14 +21,9 @@ from nacre.readers.adapter import (
     Root,
     Source,
     decode,
-    mapping,
-    objects,
-    objects_in,
     parse_time,
     plain,
     split_objects,
-    string,
-    total,
 )
 from nacre.readers.conversation import clean, is_tools, outcome
 from nacre.readers.trust import (

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nacre.base.ids import turn_hash
+from nacre.base.plain import mapping, objects, string, total
 from nacre.base.text import answered_by, noted, shorten
 from nacre.readers.adapter import (
     ANY,
@@ -30,14 +31,10 @@ from nacre.readers.adapter import (
     has_columns,
     keys_of,
     log_of,
-    mapping,
-    objects,
     parse_time,
     plain,
     statement,
-    string,
     tables_of,
-    total,
 )
 from nacre.readers.conversation import outcome
 from nacre.readers.trust import (

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from nacre.base.plain import mapping, string
 from nacre.readers.adapter import (
     ANY,
     Adapter,
@@ -20,10 +21,8 @@ from nacre.readers.adapter import (
     Source,
     beside,
     content_blocks,
-    mapping,
     modified,
     parse_time,
-    string,
 )
 from nacre.readers.conversation import outcome
 from nacre.readers.trust import Before, Conversation, OpenTurn

@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from nacre.base.plain import mapping, objects, objects_in, string, total
 from nacre.readers.adapter import (
     Adapter,
     Head,
@@ -33,15 +34,10 @@ from nacre.readers.adapter import (
     content_blocks,
     has_columns,
     log_of,
-    mapping,
-    objects,
-    objects_in,
     parse_time,
     plain,
     statement,
-    string,
     tables_of,
-    total,
 )
 from nacre.readers.conversation import outcome
 from nacre.readers.copilot import (

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from nacre.base.plain import mapping, objects, string, total
 from nacre.readers.adapter import (
     Adapter,
     Items,
@@ -22,11 +23,7 @@ from nacre.readers.adapter import (
     beside,
     documents,
     keys_of,
-    mapping,
-    objects,
     parse_time,
-    string,
-    total,
 )
 from nacre.readers.conversation import outcome
 from nacre.readers.trust import Conversation, OpenTurn

@@ -13,8 +13,16 @@ from typing import Any
 
 import msgspec
 
+from nacre.base.plain import total
 from nacre.base.text import one_line, shorten
-from nacre.readers.adapter import Adapter, Head, Items, Root, Source, parse_time, total
+from nacre.readers.adapter import (
+    Adapter,
+    Head,
+    Items,
+    Root,
+    Source,
+    parse_time,
+)
 from nacre.readers.trust import Conversation
 from nacre.values.session import Flag, Session, Speaker, Tokens, Trust
 

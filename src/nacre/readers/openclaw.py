@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from nacre.base.plain import mapping, string, total
 from nacre.base.text import answered_by
 from nacre.readers.adapter import (
     Adapter,
@@ -26,13 +27,10 @@ from nacre.readers.adapter import (
     decode,
     has_columns,
     log_of,
-    mapping,
     parse_time,
     plain,
     statement,
-    string,
     tables_of,
-    total,
 )
 from nacre.readers.conversation import (
     Sender,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from nacre.base.plain import mapping, objects, string, total
 from nacre.base.text import answered_by
 from nacre.readers.adapter import (
     Adapter,
@@ -22,14 +23,10 @@ from nacre.readers.adapter import (
     has_columns,
     keys_of,
     log_of,
-    mapping,
-    objects,
     parse_time,
     plain,
     statement,
-    string,
     tables_of,
-    total,
 )
 from nacre.readers.conversation import outcome
 from nacre.readers.trust import Conversation, OpenTurn, names_another
