@@ -32,10 +32,9 @@ from nacre.errors import (
 from nacre.home.home import Home
 from nacre.serve.browsers import Browsers
 from nacre.serve.events import Bus, Live
-from nacre.serve.homes import Answering, Homes
+from nacre.serve.homes import Answering, Homes, Run, Site, Waiting
 from nacre.serve.server import Spaces
-from nacre.serve.server_web import Door, Site, Web
-from nacre.serve.web import Run, Waiting
+from nacre.serve.server_web import Door, Web
 from nacre.settings import Settings
 from nacre.store.postgres import Distributed, distribute
 from nacre.store.postgres_connection import connect, migrate, state, translated_errors

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from nacre.base.files import BROKEN
 from nacre.base.ids import turn_hash
-from nacre.base.plain import mapping, objects
+from nacre.base.plain import mapping, objects, string
 from nacre.errors import UnreadableTranscriptError
 from nacre.readers.adapter import (
     HEAD_BYTES,
@@ -212,18 +212,14 @@ class _Reader(_AccountReader):
     def session(self, messages: Sequence[Mapping[str, Any]], turns: Sequence[Turn]) -> Session:
         native_id = self.conversation.get("conversation_id") or self.conversation.get("id")
         first = turn_hash("session", turns[0].text, 0)
-        models = (mapping(message, "metadata").get("model_slug") for message in reversed(messages))
-        model = next(
-            (name for name in models if isinstance(name, str)),
-            self.conversation.get("default_model_slug"),
-        )
-        title = self.conversation.get("title")
+        models = (string(mapping(message, "metadata"), "model_slug") for message in messages[::-1])
         return Session(
             TOOL,
             str(native_id or first),
-            title=title if isinstance(title, str) else None,
+            title=string(self.conversation, "title"),
             started=parse_time(self.conversation.get("create_time")) or turns[0].time,
-            model=model if isinstance(model, str) else None,
+            model=next(filter(None, models), None)
+            or string(self.conversation, "default_model_slug"),
         )
 
     def take(self, message: Mapping[str, Any]) -> Iterator[Turn]:
@@ -303,13 +299,20 @@ def _branch(conversation: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             key=lambda key: parse_time(mapping(nodes[key], "message").get("create_time")) or _NEVER,
             default=None,
         )
-    path: dict[Any, Mapping[str, Any]] = {}
-    while isinstance(at, str) and at in nodes and at not in path:
-        path[at] = nodes[at]
-        at = nodes[at].get("parent")
-    for node in reversed(path.values()):
+    for node in _path(nodes, at, "parent"):
         if isinstance(node.get("message"), dict):
             yield node["message"]
+
+
+def _path(
+    nodes: Mapping[str, Mapping[str, Any]], leaf: object, parent: str
+) -> list[Mapping[str, Any]]:
+    """Return the nodes from the root to a leaf."""
+    path: dict[object, Mapping[str, Any]] = {}
+    while isinstance(leaf, str) and leaf in nodes and leaf not in path:
+        path[leaf] = nodes[leaf]
+        leaf = nodes[leaf].get(parent)
+    return list(reversed(path.values()))
 
 
 def _plain(message: Mapping[str, Any]) -> str:
@@ -341,8 +344,8 @@ ADAPTER = Adapter(
     parse=parse,
     whole=True,
     versions="exports (from their description)",
-    reads=("the current branch of the conversation", "titles", "times", "model"),
-    leaves_out=("other branches", "thoughts", "pictures", "contents of attachments"),
+    reads="the current branch of the conversation; titles; times; model",
+    leaves_out="other branches; thoughts; pictures; contents of attachments",
 )
 
 
@@ -376,16 +379,13 @@ class _ClaudeAiReader(_AccountReader):
         ]
         if not turns:
             return
-        own, title = self.conversation.get("uuid"), self.conversation.get("name")
-        model = self.conversation.get("model")
-        name = mapping(self.conversation, "project").get("name")
         yield Session(
             TOOL_CLAUDE_AI,
-            str(own or turn_hash("session", turns[0].text, 0)),
-            title=title if isinstance(title, str) and title else None,
-            label=name if isinstance(name, str) else None,
+            str(self.conversation.get("uuid") or turn_hash("session", turns[0].text, 0)),
+            title=string(self.conversation, "name"),
+            label=string(mapping(self.conversation, "project"), "name"),
             started=parse_time(self.conversation.get("created_at")) or turns[0].time,
-            model=model if isinstance(model, str) else None,
+            model=string(self.conversation, "model"),
         )
         yield from turns
 
@@ -459,11 +459,7 @@ def _branch_claude_ai(conversation: Mapping[str, Any]) -> list[Mapping[str, Any]
     if leaf not in by_id:
         leaves = [key for key in by_id if key not in parents]
         leaf = max(leaves, key=lambda key: str(by_id[key].get("created_at") or ""), default="")
-    path: dict[str, Mapping[str, Any]] = {}
-    while leaf in by_id and leaf not in path:
-        path[leaf] = by_id[leaf]
-        leaf = str(by_id[leaf].get("parent_message_uuid"))
-    return list(reversed(path.values()))
+    return _path(by_id, leaf, "parent_message_uuid")
 
 
 def _words(content: object) -> str:
@@ -489,6 +485,6 @@ ADAPTER_CLAUDE_AI = Adapter(
     parse=parse_claude_ai,
     whole=True,
     versions="exports (from their description)",
-    reads=("the current branch of the conversation", "titles", "times", "projects"),
-    leaves_out=("thinking", "pictures", "contents of attachments"),
+    reads="the current branch of the conversation; titles; times; projects",
+    leaves_out="thinking; pictures; contents of attachments",
 )

@@ -282,8 +282,8 @@ class Adapter:
     whole: bool = False
     guesses: bool = False
     versions: str = ""
-    reads: tuple[str, ...] = ()
-    leaves_out: tuple[str, ...] = ()
+    reads: str = ""
+    leaves_out: str = ""
     beside: Callable[[Path], Iterable[Path]] | None = None
     environment: tuple[str, ...] = ()
     resume: tuple[str, ...] = ()

@@ -33,7 +33,6 @@ from nacre.readers.claude_code_records import (
     RECORD,
     TOOL,
     Answer,
-    First,
     OpenCall,
     OpenMessage,
     Record,
@@ -82,7 +81,8 @@ class Reader:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.yielded: Session | None = None
-        self.first: list[First] = []
+        self.first: list[tuple[Record, Speaker, str, Flag, Trust]] = []
+        """The first prompt or summary, held until the id of the session that answers is known."""
         self.links: list[Record] = []
         self.open: dict[str, OpenMessage] = {}
         self.calls: dict[str, OpenCall] = {}
@@ -457,7 +457,7 @@ class Reader:
     ) -> Items:
         if not self.carry.get("begun") and (speaker is Speaker.OWNER or flags & Flag.SUMMARY):
             self.carry["begun"] = speaker is Speaker.OWNER
-            self.first.append(First(record, speaker, text, flags, trust))
+            self.first.append((record, speaker, text, flags, trust))
             self.sessions.facts_of(record, self.sessions.ids_of(record)[1])
             return
         yield from self.say_first(record.sessionId)
@@ -489,11 +489,9 @@ class Reader:
         """
         prompts, self.first = self.first, []
         self.carry["begun"] = bool(prompts) or self.carry.get("begun", False)
-        for first in prompts:
-            record = msgspec.structs.replace(
-                first.record, sessionId=session_id or first.record.sessionId
-            )
-            yield from self.say(record, first.speaker, first.text, first.flags, trust=first.trust)
+        for first, speaker, text, flags, trust in prompts:
+            record = msgspec.structs.replace(first, sessionId=session_id or first.sessionId)
+            yield from self.say(record, speaker, text, flags, trust=trust)
 
     def finish(self) -> Items:
         """Yield the open messages, which are read again next time, and queued prompts, as this may
@@ -563,18 +561,9 @@ ADAPTER = Adapter(
     resume=("claude", "--resume", "{id}"),
     versions="2.0.64–2.1.330",
     reads=(
-        "messages",
-        "commands",
-        "tool calls with outcome, files and errors",
-        "folder, branch and version",
-        "model",
-        "tokens",
-        "title",
-        "sub-agents",
-        "summaries",
-        "interruptions",
-        "pull requests",
+        "messages; commands; tool calls with outcome, files and errors; folder, branch and "
+        "version; model; tokens; title; sub-agents; summaries; interruptions; pull requests"
     ),
-    leaves_out=("thinking", "pictures", "progress", "file history", "copies of requests"),
+    leaves_out="thinking; pictures; progress; file history; copies of requests",
     environment=("CLAUDE_CONFIG_DIR",),
 )

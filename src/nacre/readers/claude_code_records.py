@@ -38,7 +38,6 @@ from nacre.values.session import (
     Flag,
     Session,
     SessionKind,
-    Speaker,
     Tokens,
     ToolCall,
     Trust,
@@ -281,17 +280,6 @@ class OpenMessage:
         self.calls.append(call)
         if trust is Trust.UNTRUSTED:
             self.trust = trust
-
-
-@dataclass(frozen=True, slots=True)
-class First:
-    """The first prompt or summary, held until the id of the session that answers is known."""
-
-    record: Record
-    speaker: Speaker
-    text: str
-    flags: Flag
-    trust: Trust
 
 
 # -- Sessions of the owner, and of sub-agents in the same transcript -----

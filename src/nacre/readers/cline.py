@@ -388,16 +388,8 @@ ADAPTER = Adapter(
     parse=parse,
     whole=True,
     versions="3 (from its description)",
-    reads=(
-        "messages",
-        "tool calls with outcome",
-        "times",
-        "folder",
-        "model",
-        "tokens",
-        "summaries",
-    ),
-    leaves_out=("reasoning", "pictures", "checkpoints", "contents of edits"),
+    reads="messages; tool calls with outcome; times; folder; model; tokens; summaries",
+    leaves_out="reasoning; pictures; checkpoints; contents of edits",
     environment=CLINE_ENVIRONMENT,
 )
 ROO_MESSAGES = replace(
@@ -616,14 +608,8 @@ ADAPTER_MODEL_HISTORY = Adapter(
     parse=parse_model_history,
     whole=True,
     versions="3 (from its description)",
-    reads=("the model's history, if the messages are missing",),
-    leaves_out=(
-        "environment details",
-        "reminders",
-        "thinking",
-        "pictures",
-        "the layout of version 4",
-    ),
+    reads="the model's history, if the messages are missing",
+    leaves_out="environment details; reminders; thinking; pictures; the layout of version 4",
     environment=CLINE_ENVIRONMENT,
 )
 ROO_MODEL_HISTORY = replace(

@@ -636,18 +636,10 @@ ADAPTER = Adapter(
     resume=("codex", "resume", "{id}"),
     versions="0.116–0.121, 0.169; spoken words, and rollouts without payloads (from their description)",
     reads=(
-        "messages",
-        "tool calls with outcome, files and errors",
-        "folder, branch and repository",
-        "model",
-        "tokens",
-        "version",
-        "title",
-        "sub-agents",
-        "summaries",
-        "interruptions",
-        "errors of the model",
+        "messages; tool calls with outcome, files and errors; folder, branch and repository; "
+        "model; tokens; version; title; sub-agents; summaries; interruptions; errors of the "
+        "model"
     ),
-    leaves_out=("reasoning", "injected instructions", "pictures", "compressed rollouts"),
+    leaves_out="reasoning; injected instructions; pictures; compressed rollouts",
     environment=("CODEX_HOME",),
 )

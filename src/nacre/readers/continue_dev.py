@@ -183,19 +183,11 @@ ADAPTER = Adapter(
     whole=True,
     versions="of 2026 (files name no version)",
     reads=(
-        "messages",
-        "tool calls with outcome",
-        "title",
-        "folder",
-        "model",
-        "day, from the index file",
-        "tokens, if recorded",
+        "messages; tool calls with outcome; title; folder; model; day, from the index file; "
+        "tokens, if recorded"
     ),
     leaves_out=(
-        "thinking",
-        "prompt logs",
-        "contents of attached files",
-        "times of single messages (not recorded)",
+        "thinking; prompt logs; contents of attached files; times of single messages (not recorded)"
     ),
     environment=("CONTINUE_GLOBAL_DIR",),
 )

@@ -391,22 +391,8 @@ ADAPTER = Adapter(
     parse=parse,
     whole=True,
     versions="session version 3: documents, logs of changes (from their description), exports",
-    reads=(
-        "messages",
-        "tool calls with outcome",
-        "title",
-        "folder",
-        "model",
-        "extension version",
-        "summaries",
-    ),
-    leaves_out=(
-        "thinking",
-        "drafts",
-        "rendered prompts",
-        "edits' contents",
-        "attachments' contents",
-    ),
+    reads=("messages; tool calls with outcome; title; folder; model; extension version; summaries"),
+    leaves_out="thinking; drafts; rendered prompts; edits' contents; attachments' contents",
     environment=ENVIRONMENT,
 )
 
@@ -668,16 +654,10 @@ ADAPTER_CLI = Adapter(
     resume=("copilot", "--resume={id}"),
     versions="0.0.420, 1.0.11, 1.0.77",
     reads=(
-        "messages",
-        "tool calls with outcome",
-        "folder, branch and repository",
-        "model",
-        "tokens",
-        "title",
-        "summaries",
-        "interruptions",
+        "messages; tool calls with outcome; folder, branch and repository; model; tokens; "
+        "title; summaries; interruptions"
     ),
-    leaves_out=("reasoning", "hooks", "system messages", "attachments' contents"),
+    leaves_out="reasoning; hooks; system messages; attachments' contents",
     environment=("COPILOT_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"),
 )
 
@@ -757,7 +737,7 @@ ADAPTER_EDITOR_STATE = Adapter(
     parse=parse_editor_state,
     beside=log_of,
     versions="workspace databases until mid-2024 (from their description)",
-    reads=("messages", "tool calls with outcome", "title", "folder", "model"),
-    leaves_out=("thinking", "drafts", "other data of the editor"),
+    reads="messages; tool calls with outcome; title; folder; model",
+    leaves_out="thinking; drafts; other data of the editor",
     environment=ENVIRONMENT,
 )

@@ -319,8 +319,8 @@ ADAPTER = Adapter(
     parse=lambda source: _Reader(source).read(),
     whole=True,
     versions="agent transcripts of 2025 (from their description)",
-    reads=("messages", "tool calls"),
-    leaves_out=("thinking", "times and models (not recorded)"),
+    reads="messages; tool calls",
+    leaves_out="thinking; times and models (not recorded)",
     environment=ENVIRONMENT,
 )
 
@@ -389,7 +389,7 @@ ADAPTER_TRANSCRIPTS = Adapter(
     sniff=_sniff_transcripts,
     parse=lambda source: _TranscriptsReader(source).read(),
     versions="agent transcripts of 2026 (files name no version)",
-    reads=("messages", "tool calls", "sub-agents", "folder, if it can be determined"),
-    leaves_out=("results, models and times (not recorded)", "thinking", "attached files"),
+    reads="messages; tool calls; sub-agents; folder, if it can be determined",
+    leaves_out="results, models and times (not recorded); thinking; attached files",
     environment=ENVIRONMENT,
 )

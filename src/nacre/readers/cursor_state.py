@@ -541,25 +541,11 @@ ADAPTER = Adapter(
     beside=log_of,
     versions="workspace database of 2024; conversations of 2025 and later (_v 3 to 10, from their description)",
     reads=(
-        "messages",
-        "tool calls with outcome",
-        "titles",
-        "folder",
-        "branch",
-        "model",
-        "tokens, if bubbles record them",
-        "times, if recorded",
-        "sub-agents",
-        "Copilot's sessions in the same database",
+        "messages; tool calls with outcome; titles; folder; branch; model; tokens, if "
+        "bubbles record them; times, if recorded; sub-agents; Copilot's sessions in the same "
+        "database"
     ),
-    leaves_out=(
-        "thinking",
-        "checkpoints",
-        "edits' contents",
-        "attachments",
-        "agentKv",
-        "lists of prompts",
-    ),
+    leaves_out="thinking; checkpoints; edits' contents; attachments; agentKv; lists of prompts",
     environment=ENVIRONMENT,
 )
 
@@ -782,19 +768,9 @@ ADAPTER_STORE = Adapter(
     beside=log_of,
     resume=("cursor-agent", "--resume", "{id}"),
     versions="command line agent of 2025 and 2026 (from its description; one file without messages)",
-    reads=(
-        "messages",
-        "tool calls with outcome",
-        "title",
-        "folder",
-        "model",
-        "words of packed messages",
-    ),
+    reads=("messages; tool calls with outcome; title; folder; model; words of packed messages"),
     leaves_out=(
-        "times of messages (not recorded)",
-        "thinking",
-        "tool calls of packed messages",
-        "other blobs",
+        "times of messages (not recorded); thinking; tool calls of packed messages; other blobs"
     ),
     environment=("CURSOR_CONFIG_DIR", "CURSOR_DATA_DIR", "XDG_CONFIG_HOME"),
 )

@@ -54,13 +54,17 @@ _FRAME = re.compile(
 _UUID_LENGTH = 36
 
 
-class _Log:
-    """The header and the messages after all events."""
+class _Reader:
+    """``header`` and ``messages`` are those after all events."""
+
+    talk: Conversation
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.header: dict[str, Any] = {}
         self.messages: dict[str, Message] = {}
+        for event in documents(source):
+            self.take(event)
 
     def take(self, event: Mapping[str, Any]) -> None:
         if isinstance(event.get("$rewindTo"), str):
@@ -120,14 +124,6 @@ class _Log:
             }
             self.messages = kept | new_messages
 
-
-class _Reader:
-    def __init__(self, source: Source, log: _Log) -> None:
-        self.source = source
-        self.header = log.header
-        self.messages = log.messages
-        self.talk = Conversation(source, self.session())
-
     def session(self) -> Session:
         is_main = self.header.get("kind") != "subagent"
         folder = self.source.path.parent.name
@@ -147,6 +143,7 @@ class _Reader:
         )
 
     def read(self) -> Items:
+        self.talk = Conversation(self.source, self.session())
         for identity, message in self.messages.items():
             kind = str(message.get("type"))
             if kind == "user":
@@ -272,14 +269,6 @@ def _project_root(path: Path, header: Mapping[str, Any]) -> str | None:
     return None
 
 
-def parse(source: Source) -> Items:
-    """Parse one session."""
-    log = _Log(source)
-    for event in documents(source):
-        log.take(event)
-    return _Reader(source, log).read()
-
-
 ADAPTER = Adapter(
     tool=TOOL,
     label="Gemini CLI",
@@ -290,21 +279,14 @@ ADAPTER = Adapter(
         )
     ],
     sniff=lambda head: {"sessionId", "projectHash"} <= keys_of(head),
-    parse=parse,
+    parse=lambda source: _Reader(source).read(),
     whole=True,
     resume=("gemini", "--resume", "{id}"),
     versions="0.23 (documents), 0.40 (event logs)",
     reads=(
-        "messages",
-        "tool calls with outcome",
-        "model",
-        "tokens",
-        "title",
-        "sub-agents",
-        "folder, if recorded",
-        "interruptions",
-        "errors of the model",
+        "messages; tool calls with outcome; model; tokens; title; sub-agents; folder, if "
+        "recorded; interruptions; errors of the model"
     ),
-    leaves_out=("thoughts", "other notices", "rewound messages", "checkpoints and logs.json"),
+    leaves_out="thoughts; other notices; rewound messages; checkpoints and logs.json",
     environment=("GEMINI_CLI_HOME",),
 )

@@ -358,11 +358,9 @@ ADAPTER = Adapter(
     guesses=True,
     versions="any",
     reads=(
-        "messages with a role and a text",
-        "tool calls",
-        "session, folder, branch and model, if named",
+        "messages with a role and a text; tool calls; session, folder, branch and model, if named"
     ),
-    leaves_out=("records without a role",),
+    leaves_out="records without a role",
 )
 
 
@@ -467,8 +465,7 @@ ADAPTER_PLAIN_TEXT = Adapter(
     whole=True,
     guesses=True,
     versions="any",
-    reads=("paragraphs", "a date in the file's name"),
-    leaves_out=(),
+    reads="paragraphs; a date in the file's name",
 )
 
 
@@ -598,6 +595,6 @@ ADAPTER_MARKDOWN = Adapter(
     whole=True,
     guesses=True,
     versions="any; SpecStory 2",
-    reads=("sections", "front matter", "SpecStory's sessions"),
-    leaves_out=("tool calls in SpecStory's sessions",),
+    reads="sections; front matter; SpecStory's sessions",
+    leaves_out="tool calls in SpecStory's sessions",
 )

@@ -215,13 +215,8 @@ ADAPTER = Adapter(
     parse=lambda source: _Reader(source).read(),
     versions="session version 1",
     reads=(
-        "messages and their speakers",
-        "conversation",
-        "model",
-        "tokens",
-        "summaries",
-        "names of files",
-        "errors of the model",
+        "messages and their speakers; conversation; model; tokens; summaries; names of "
+        "files; errors of the model"
     ),
-    leaves_out=("contents of files", "cost"),
+    leaves_out="contents of files; cost",
 )

@@ -577,19 +577,11 @@ ADAPTER = Adapter(
     parse=lambda source: Reader(source).read(),
     versions="session version 3; version 1 of pi",
     reads=(
-        "messages",
-        "tool calls with outcome, files and errors",
-        "folder",
-        "model",
-        "tokens",
-        "title",
-        "group",
-        "heartbeats and scheduled runs, marked",
-        "summaries",
-        "interruptions",
-        "errors of the model",
+        "messages; tool calls with outcome, files and errors; folder; model; tokens; title; "
+        "group; heartbeats and scheduled runs, marked; summaries; interruptions; errors of "
+        "the model"
     ),
-    leaves_out=("thinking", "pictures", "custom entries"),
+    leaves_out="thinking; pictures; custom entries",
     environment=(*ENVIRONMENT, "PI_CODING_AGENT_DIR"),
 )
 
@@ -718,17 +710,9 @@ ADAPTER_STORE = Adapter(
     beside=log_of,
     versions="store of 2026.9, events of version 4",
     reads=(
-        "messages",
-        "tool calls with outcome",
-        "folder",
-        "model",
-        "tokens",
-        "names",
-        "summaries",
-        "kinds of sessions",
-        "reset or deleted sessions",
-        "compressed events",
+        "messages; tool calls with outcome; folder; model; tokens; names; summaries; kinds "
+        "of sessions; reset or deleted sessions; compressed events"
     ),
-    leaves_out=("thinking", "cold archives", "pending input", "its own memories and accounts"),
+    leaves_out="thinking; cold archives; pending input; its own memories and accounts",
     environment=ENVIRONMENT,
 )

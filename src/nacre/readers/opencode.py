@@ -343,26 +343,10 @@ ADAPTER = Adapter(
     resume=("opencode", "--session", "{id}"),
     versions="database of 1.16 to 1.18 (from its description)",
     reads=(
-        "messages",
-        "tool calls with outcome",
-        "titles",
-        "folder",
-        "model",
-        "version",
-        "tokens",
-        "summaries",
-        "sub-agents",
-        "interruptions",
-        "errors of the model",
+        "messages; tool calls with outcome; titles; folder; model; version; tokens; "
+        "summaries; sub-agents; interruptions; errors of the model"
     ),
-    leaves_out=(
-        "thinking",
-        "snapshots and patches",
-        "files",
-        "todos",
-        "events",
-        "accounts and credentials",
-    ),
+    leaves_out="thinking; snapshots and patches; files; todos; events; accounts and credentials",
     environment=(*ENVIRONMENT, "OPENCODE_DB"),
 )
 
@@ -489,18 +473,9 @@ ADAPTER_FILES = Adapter(
     resume=("opencode", "--session", "{id}"),
     versions="storage of 0.1 to 1.3, exports (from their description)",
     reads=(
-        "messages",
-        "tool calls with outcome",
-        "titles",
-        "folder",
-        "model",
-        "version",
-        "tokens",
-        "summaries",
-        "sub-agents",
-        "interruptions",
-        "errors of the model",
+        "messages; tool calls with outcome; titles; folder; model; version; tokens; "
+        "summaries; sub-agents; interruptions; errors of the model"
     ),
-    leaves_out=("thinking", "snapshots and patches", "files", "todos"),
+    leaves_out="thinking; snapshots and patches; files; todos",
     environment=ENVIRONMENT,
 )

@@ -160,6 +160,6 @@ ADAPTER = Adapter(
     parse=parse,
     whole=True,
     versions="transcripts as Markdown, text and subtitles (from their description)",
-    reads=("messages with speakers", "times"),
-    leaves_out=("recordings", "summaries"),
+    reads="messages with speakers; times",
+    leaves_out="recordings; summaries",
 )

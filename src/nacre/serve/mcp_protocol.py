@@ -85,43 +85,8 @@ class ProtocolError(Exception):
 
 class _Meta(msgspec.Struct, frozen=True):
     progress_token: int | str | None = msgspec.field(name="progressToken", default=None)
-
-
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """The parameters of a request."""
-
-    meta: _Meta | None = msgspec.field(name="_meta", default=None)
-
-    @property
-    def token(self) -> int | str | None:
-        """The token for progress notifications."""
-        return self.meta.progress_token if self.meta else None
-
-
-class ListAsked(Asked, frozen=True, kw_only=True):
-    """The parameters of a list, which is a single page."""
-
-    cursor: str | None = None
-
-
-class CallAsked(Asked, frozen=True, kw_only=True):
-    """The parameters of a tool call."""
-
-    name: str
-    arguments: dict[str, Any] | None = None
-
-
-class ReadAsked(Asked, frozen=True, kw_only=True):
-    """The parameters for reading a resource."""
-
-    uri: str
-
-
-class PromptAsked(Asked, frozen=True, kw_only=True):
-    """The parameters of a prompt."""
-
-    name: str
-    arguments: dict[str, str] | None = None
+    capabilities: dict[str, Any] | None = msgspec.field(name=_CLIENT_CAPABILITIES, default=None)
+    client: _Client | None = msgspec.field(name=_CLIENT_INFO, default=None)
 
 
 class _Client(msgspec.Struct, frozen=True):
@@ -129,30 +94,35 @@ class _Client(msgspec.Struct, frozen=True):
     version: str
 
 
-class Greeting(Asked, frozen=True, kw_only=True):
-    """The parameters of a handshake."""
+class Asked(msgspec.Struct, frozen=True):
+    """The parameters of a request: of a list, a tool call, a resource, a prompt or a handshake."""
 
-    revision: str = msgspec.field(name="protocolVersion")
-    capabilities: dict[str, Any]
-    client: _Client = msgspec.field(name="clientInfo")
+    meta: _Meta = msgspec.field(name="_meta", default=_Meta())
+    cursor: str | None = None
+    name: str = ""
+    arguments: dict[str, Any] | None = None
+    uri: str = ""
+    revision: str = msgspec.field(name="protocolVersion", default="")
+    capabilities: dict[str, Any] | None = None
+    client: _Client | None = msgspec.field(name="clientInfo", default=None)
 
 
-class _Envelope(msgspec.Struct, frozen=True, kw_only=True):
-    capabilities: dict[str, Any] = msgspec.field(name=_CLIENT_CAPABILITIES)
-    client: _Client | None = msgspec.field(name=_CLIENT_INFO, default=None)
-
-
-_SHARED: dict[str, type[Asked]] = {
-    "tools/list": ListAsked,
-    "tools/call": CallAsked,
-    "resources/list": ListAsked,
-    "resources/read": ReadAsked,
-    "resources/templates/list": ListAsked,
-    "prompts/list": ListAsked,
-    "prompts/get": PromptAsked,
+_SHARED: dict[str, tuple[str, ...]] = {
+    "tools/list": (),
+    "tools/call": ("name",),
+    "resources/list": (),
+    "resources/read": ("uri",),
+    "resources/templates/list": (),
+    "prompts/list": (),
+    "prompts/get": ("name",),
 }
-WITH_HANDSHAKE: Mapping[str, type[Asked]] = {**_SHARED, "initialize": Greeting, "ping": Asked}
-WITH_ENVELOPE: Mapping[str, type[Asked]] = {**_SHARED, "server/discover": Asked}
+WITH_HANDSHAKE = {
+    **_SHARED,
+    "initialize": ("protocolVersion", "capabilities", "clientInfo"),
+    "ping": (),
+}
+WITH_ENVELOPE = {**_SHARED, "server/discover": ()}
+"""The required parameters of each request."""
 
 
 def parsed(line: bytes) -> dict[str, Any]:
@@ -246,11 +216,18 @@ def asked_of(method: str, params: Mapping[str, Any], *, with_envelope: bool) -> 
     if method not in parameters:
         raise ProtocolError(METHOD_NOT_FOUND, "Method not found", method)
     try:
-        if with_envelope:
-            json_values.convert(params["_meta"], _Envelope)
-        return json_values.convert(params, parameters[method])
+        present = {name: value for name, value in params.items() if value is not None}
+        asked = json_values.convert(present, Asked)
     except msgspec.ValidationError:
         raise invalid_params() from None
+    is_text = all(isinstance(value, str) for value in (asked.arguments or {}).values())
+    if (
+        not present.keys() >= set(parameters[method])
+        or (with_envelope and asked.meta.capabilities is None)
+        or (method == "prompts/get" and not is_text)
+    ):
+        raise invalid_params()
+    return asked
 
 
 def invalid_params() -> ProtocolError:
@@ -258,7 +235,7 @@ def invalid_params() -> ProtocolError:
     return ProtocolError(INVALID_PARAMS, "Invalid request parameters", "")
 
 
-def greeted(greeting: Greeting) -> dict[str, Any]:
+def greeted(greeting: Asked) -> dict[str, Any]:
     """Return the server's part of a handshake."""
     revision = greeting.revision if greeting.revision in HANDSHAKES else HANDSHAKES[-1]
     return {
@@ -447,12 +424,12 @@ class Session:
 
     def _immediate(self, method: str, parameters: Asked) -> Result | None:
         """Return the result of a short request; ``None`` for work in a thread."""
-        if isinstance(parameters, Greeting):
+        if method == "initialize":
             self._client = self._client if self._client == {} else parameters.capabilities
             return greeted(parameters)
-        if isinstance(parameters, PromptAsked):
+        if method == "prompts/get":
             return _prompt(parameters)
-        if isinstance(parameters, CallAsked | ReadAsked):
+        if method in ("tools/call", "resources/read"):
             return None
         return {
             "ping": {},
@@ -466,20 +443,20 @@ class Session:
     def _start(self, work: _Work, parameters: Asked) -> None:
         job = (
             self._read(work, parameters)
-            if isinstance(parameters, ReadAsked)
+            if work.method == "resources/read"
             else self._call(work, parameters)
         )
         with self._changed:
             self._open[work.number] = work
         self._spawn(self._run, work, job)
-        if parameters.token is not None:
-            self._spawn(self._report, work, parameters.token)
+        if parameters.meta.progress_token is not None:
+            self._spawn(self._report, work, parameters.meta.progress_token)
 
     def _spawn(self, run: Callable[..., None], work: _Work, more: Any) -> None:
         target = partial(copy_context().run, run, work, more)  # the context identifies the caller
         threading.Thread(target=target, daemon=True, name=f"nacre-mcp-{work.number}").start()
 
-    def _call(self, work: _Work, parameters: Any) -> Callable[[], Result]:
+    def _call(self, work: _Work, parameters: Asked) -> Callable[[], Result]:
         offer = self._face.named.get(parameters.name)
         if offer is None:
             names = ", ".join(self._face.named)
@@ -490,7 +467,7 @@ class Session:
         desk = self._face.desk(work.tell, sampled(self._face.call, self._ask if samples else None))
         return partial(self._face.answer, offer, parameters.arguments or {}, desk)
 
-    def _read(self, work: _Work, parameters: ReadAsked) -> Callable[[], Result]:
+    def _read(self, work: _Work, parameters: Asked) -> Callable[[], Result]:
         def read() -> Result:
             text = kept(partial(mcp_pages.read, self._face.desk(work.tell), parameters.uri))
             if isinstance(text, dict):
@@ -576,7 +553,7 @@ class Session:
         return str(content.get("text", "")), str(answer.get("model", ""))
 
 
-def _prompt(parameters: PromptAsked) -> Result:
+def _prompt(parameters: Asked) -> Result:
     try:
         description, text = mcp_pages.prompt_text(parameters.name, parameters.arguments or {})
     except InvalidInputError as error:

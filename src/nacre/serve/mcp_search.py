@@ -152,16 +152,25 @@ def _link(desk: Desk, arguments: mcp_arguments.Graph) -> str:
             f"{relation!r} is not a relation",
             hint=f"one of: {', '.join(option.value for option in Relation)}",
         )
-    drawn = NewLink(
-        source=_required(arguments, "id"),
-        relation=Relation(relation),
-        target=_required(arguments, "to"),
-        strength=arguments.strength,
-        since=arguments.valid_from,
-        until=arguments.valid_to,
-        reason=arguments.reason,
+    _required(arguments, "id")
+    _required(arguments, "to")
+    return _create(desk, arguments, (arguments,))
+
+
+def _create(desk: Desk, arguments: mcp_arguments.Graph, edges: Sequence[Any]) -> str:
+    links = tuple(
+        NewLink(
+            source=edge.id.strip(),
+            relation=Relation(edge.relation.strip()),
+            target=edge.to.strip(),
+            strength=edge.strength,
+            since=edge.valid_from,
+            until=edge.valid_to,
+            reason=edge.reason,
+        )
+        for edge in edges
     )
-    return _format_change(desk.call("graph-link", LinkRequest(links=(drawn,))), arguments)
+    return _format_change(desk.call("graph-link", LinkRequest(links=links)), arguments)
 
 
 def _bulk_link(desk: Desk, arguments: mcp_arguments.Graph) -> str:
@@ -169,19 +178,7 @@ def _bulk_link(desk: Desk, arguments: mcp_arguments.Graph) -> str:
         raise InvalidInputError(
             "bulk_link needs links", hint='links: [{"id": …, "relation": "depends_on", "to": …}]'
         )
-    drawn = tuple(
-        NewLink(
-            source=link.id,
-            relation=link.relation,
-            target=link.to,
-            strength=link.strength,
-            since=link.valid_from,
-            until=link.valid_to,
-            reason=link.reason,
-        )
-        for link in arguments.links
-    )
-    return _format_change(desk.call("graph-link", LinkRequest(links=drawn)), arguments)
+    return _create(desk, arguments, arguments.links)
 
 
 def _unlink(desk: Desk, arguments: mcp_arguments.Graph) -> str:

@@ -234,19 +234,13 @@ def request_of(
         inside = fields
         for step in outer:
             inside = inside.setdefault(step, {})
-        if not parameter.many:
-            inside[last] = _once(
-                inside, last, stamp(parse_moment(text, utc_now())) if parameter.is_moment else text
-            )
-        else:
+        if parameter.many:
             inside.setdefault(last, []).append(text)
+        elif isinstance(inside.get(last), str):
+            raise InvalidInputError(f"{last} is set twice", hint="use it once")
+        else:
+            inside[last] = stamp(parse_moment(text, utc_now())) if parameter.is_moment else text
     return fields
-
-
-def _once(inside: Mapping[str, Any], name: str, text: str) -> str:
-    if isinstance(inside.get(name), str):
-        raise InvalidInputError(f"{name} is set twice", hint="use it once")
-    return text
 
 
 def converted(operation: Operation, fields: Mapping[str, Any]) -> Any:
@@ -284,7 +278,7 @@ def _holds_objects(kind: inspect.Type) -> bool:
 
 
 _REFERENCES = "#/components/schemas/{name}"
-_JSON, _PROBLEM, _NDJSON = "application/json", "application/problem+json", "application/x-ndjson"
+_JSON, _PROBLEM, NDJSON = "application/json", "application/problem+json", "application/x-ndjson"
 _ROLE = re.compile(r":\w+:`(?:~?[\w.]+\.)?(\w+)(?: <[^>]*>)?`")
 _NOT_WORD = re.compile(r"\W+")
 _IN_PATH = re.compile(r"\{(\w+)(?::path)?\}")
@@ -319,8 +313,9 @@ def document(cookie: str) -> bytes:
             resource, requests, results, components
         )
     for name, operation in _offered().items():
-        paths.setdefault(f"{PREFIX}/{name}", {})["post"] = _posted(
-            operation, requests[name], results[name]
+        body = None if operation.request is Nothing else requests[name]
+        paths.setdefault(f"{PREFIX}/{name}", {})["post"] = _described(
+            operation, name, "operations", _answers(results[name]), body
         )
     return msgspec.json.encode(_whole(cookie, paths, components))
 
@@ -461,34 +456,32 @@ _PARAMETERS: _Schema = {
 }
 
 
-def _posted(operation: Operation, request: _Schema, result: _Schema) -> _Schema:
+def _described(
+    operation: Operation, operation_id: str, tag: str, answers: _Schema, body: _Schema | None
+) -> _Schema:
+    notes = ["It may take minutes."] if operation.takes_long else []
+    if operation.owners is True:
+        notes.append(_OWNERS)
+    elif operation.owners:
+        notes.append(f"With {', '.join(operation.owners)}, only for the owner (cookie).")
     described: _Schema = {
-        "operationId": operation.name,
-        "tags": ["operations"],
+        "operationId": operation_id,
+        "tags": [tag],
         "summary": summary_of(operation),
-        "description": " ".join(_notes(operation)),
-        "responses": _answers(result),
+        "description": " ".join(notes),
+        "responses": answers,
     }
-    if operation.request is not Nothing:
-        described["requestBody"] = {"content": {_JSON: {"schema": request}}, "required": True}
+    if body is not None:
+        described["requestBody"] = {"content": {_JSON: {"schema": body}}, "required": True}
     if operation.owners is True:
         described["security"] = [{"cookie": []}]
     return described
 
 
-def _notes(operation: Operation) -> Iterator[str]:
-    if operation.takes_long:
-        yield "It may take minutes."
-    if operation.owners is True:
-        yield _OWNERS
-    elif operation.owners:
-        yield f"With {', '.join(operation.owners)}, only for the owner (cookie)."
-
-
 def _answers(result: _Schema, rows: _Schema | None = None) -> _Schema:
     content: _Schema = {_JSON: {"schema": result}}
     if rows is not None:
-        content[_NDJSON] = {"schema": rows}
+        content[NDJSON] = {"schema": rows}
     statuses = [status for status in _FAILURES if status != "412"]
     failures: _Schema = {
         status: {"$ref": f"#/components/responses/Problem{status}"} for status in statuses
@@ -502,19 +495,9 @@ def _resource(
     results: Mapping[str, _Schema],
     components: _Schema,
 ) -> _Schema:
-    operation = CATALOGUE[resource.operation]
+    request = requests[resource.operation]
     answers = _answers(results[resource.operation], {} if resource.rows is not None else None)
-    name = resource.method.lower() + _NOT_WORD.sub("-", resource.path.replace(":path", "")).rstrip(
-        "-"
-    )
-    described: _Schema = {
-        "operationId": name,
-        "tags": ["resources"],
-        "summary": summary_of(operation),
-        "description": " ".join(_notes(operation)),
-        "responses": answers,
-        "parameters": list(_parameters(resource, requests[resource.operation], components)),
-    }
+    path = _NOT_WORD.sub("-", resource.path.replace(":path", "")).rstrip("-")
     if resource.creates:
         answers["201"] = {
             **answers["200"],
@@ -522,18 +505,19 @@ def _resource(
         }
     if resource.reads:
         answers["304"] = {"description": "Unchanged since the entity tag."}
-    elif resource.method != "DELETE":
-        described["requestBody"] = {
-            "content": {
-                _JSON: {"schema": _body(resource, requests[resource.operation], components)}
-            },
-            "required": True,
-        }
-    if not resource.reads:
+    else:
         answers["412"] = {"$ref": "#/components/responses/Problem412"}
-    if operation.owners is True:
-        described["security"] = [{"cookie": []}]
-    return described
+    has_body = not resource.reads and resource.method != "DELETE"
+    return {
+        **_described(
+            CATALOGUE[resource.operation],
+            resource.method.lower() + path,
+            "resources",
+            answers,
+            _body(resource, request, components) if has_body else None,
+        ),
+        "parameters": list(_parameters(resource, request, components)),
+    }
 
 
 def _parameters(resource: Resource, request: _Schema, components: _Schema) -> Iterator[_Schema]:
@@ -640,7 +624,7 @@ _HEAD = """<!doctype html>
 def api_routes() -> list[Route]:
     """Return the routes of the document and the page."""
     return [
-        Route("/api/openapi.json", _answer(document, "application/json")),
+        Route("/api/openapi.json", _answer(document, _JSON)),
         Route("/api/docs", _answer(page, "text/html")),
         Route("/api/docs.css", _answer(lambda _: _STYLE.encode(), "text/css")),
     ]
@@ -657,7 +641,7 @@ def page(cookie: str) -> bytes:
     for tag, heading in (("resources", "Resources"), ("operations", "Operations")):
         parts.append(f"<h2>{heading}</h2>")
         parts += [
-            _route(path, method, route, openapi["components"])
+            _route(path, method, route, openapi["components"]["schemas"])
             for path, methods in openapi["paths"].items()
             for method, route in methods.items()
             if tag in route["tags"]
@@ -699,27 +683,12 @@ def _fields_page(route: dict[str, Any], components: dict[str, Any]) -> list[tupl
         for parameter in route.get("parameters", ())
         if parameter.get("in") in ("path", "query")
     ]
-    body = _body_page(route, components)
+    content = route.get("requestBody", {}).get("content", {})
+    body = _followed(content.get(_JSON, {}).get("schema", {}), components)
     for name, schema in body.get("properties", {}).items():
         kind = _kind(schema, components, needed=name in body["required"])
         rows.append((name, kind, help_of(schema)))
     return rows
-
-
-def _body_page(route: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
-    schema = (
-        route.get("requestBody", {})
-        .get("content", {})
-        .get("application/json", {})
-        .get("schema", {})
-    )
-    return _followed_page(schema, components)
-
-
-def _followed_page(schema: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
-    name = schema.get("$ref", "").rpartition("/")[2]
-    target: dict[str, Any] = components["schemas"][name] if name else schema
-    return target
 
 
 def _kind(schema: dict[str, Any], components: dict[str, Any], *, needed: bool) -> str:
@@ -732,7 +701,7 @@ def _kind(schema: dict[str, Any], components: dict[str, Any], *, needed: bool) -
 
 
 def _type_name(schema: dict[str, Any], components: dict[str, Any]) -> str:
-    schema = _followed_page(schema, components)
+    schema = _followed(schema, components) if "$ref" in schema else schema
     if "enum" in schema:
         return ", ".join(str(value) for value in schema["enum"])
     if schema.get("type") == "array":
@@ -753,8 +722,6 @@ def _text(text: str) -> str:
 # Their responses have entity tags, pages with a cursor, or one record per line.
 
 
-NDJSON = "application/x-ndjson"
-_JSON_ROUTES = "application/json"
 _PAGE_ITEMS = 200
 """Items read at once when all are requested."""
 
@@ -830,7 +797,7 @@ async def _read(resource: Resource, request: Request) -> Response:
     tag = entity_tag(result)
     if _is_named(tag, request.headers.get("if-none-match")):
         return Response(status_code=304, headers={"ETag": tag})
-    return Response(result, 200, headers | {"ETag": tag}, _JSON_ROUTES)
+    return Response(result, 200, headers | {"ETag": tag}, _JSON)
 
 
 def _next_page(call: _Call, request: Request, result: bytes) -> dict[str, str]:
@@ -840,33 +807,34 @@ def _next_page(call: _Call, request: Request, result: bytes) -> dict[str, str]:
         return {}
     count = len(_rows(call.resource, result))
     seen = call.number(offset) + count
-    if not count or count < call.number("limit") or _is_last(result, seen):
+    size = _parsed(result)
+    is_last = size.more is False or (size.total is not None and seen >= size.total)
+    if not count or count < call.number("limit") or is_last:
         return {}
     query = [pair for pair in request.query_params.multi_items() if pair[0] != offset]
     address = f"{quote(request.url.path)}?{urlencode([*query, (offset, seen)])}"
     return {"Link": f'<{address}>; rel="next"'}
 
 
-def _is_last(result: bytes, seen: int) -> bool:
-    """Return True if the result shows that nothing follows."""
-    size = json_values.parse_json_tree(result, _Size) if result.startswith(b"{") else _Size()
-    return size.more is False or (size.total is not None and seen >= size.total)
-
-
-class _Size(msgspec.Struct):
-    """The size of a list, as results give it."""
+class _Result(msgspec.Struct):
+    """The fields of results that responses need: the size of a list, and a memory."""
 
     more: bool | None = None
     total: int | None = None
+    etag: str | None = None
+    action: str = ""
+    memory_id: str = ""
+
+
+def _parsed(result: bytes) -> _Result:
+    return json_values.parse_json_tree(result if result.startswith(b"{") else b"{}", _Result)
 
 
 def _rows(resource: Resource, result: bytes) -> list[msgspec.Raw]:
-    assert resource.rows is not None  # noqa: S101 - only lists have rows
-    whole = msgspec.Raw(result)
     listed = (
         json_values.parse_json_tree(result, dict[str, msgspec.Raw]).get(resource.rows, _EMPTY)
         if resource.rows
-        else whole
+        else msgspec.Raw(result)
     )
     return json_values.parse_json_tree(listed, list[msgspec.Raw])
 
@@ -918,16 +886,11 @@ async def _write(resource: Resource, request: Request) -> Response:
         return problem_response(412, error.code, error.message, error.hint)
     if not resource.creates:
         return Response(
-            result, 200, {"ETag": entity_tag(result)} if _own_tag(result) else None, _JSON_ROUTES
+            result, 200, {"ETag": entity_tag(result)} if _parsed(result).etag else None, _JSON
         )
-    stored = json_values.parse_json_tree(result, _Stored)
+    stored = _parsed(result)
     place = {"Location": f"{PREFIX}{resource.path}/{stored.memory_id}"}
-    return Response(result, 201 if stored.action == "stored" else 200, place, _JSON_ROUTES)
-
-
-class _Stored(msgspec.Struct):
-    action: str
-    memory_id: str
+    return Response(result, 201 if stored.action == "stored" else 200, place, _JSON)
 
 
 def _object(body: bytes) -> dict[str, Any]:
@@ -946,17 +909,9 @@ def _object(body: bytes) -> dict[str, Any]:
 
 def entity_tag(result: bytes) -> str:
     """Return the entity tag of a result: its hash, after the tag of its file, if any."""
-    own = _own_tag(result)
+    own = _parsed(result).etag
     whole = hashlib.blake2b(result, digest_size=_TAG_BYTES).hexdigest()
     return f'"{own}.{whole}"' if own else f'"{whole}"'
-
-
-def _own_tag(result: bytes) -> str | None:
-    return json_values.parse_json_tree(result, _Tagged).etag if result.startswith(b"{") else None
-
-
-class _Tagged(msgspec.Struct):
-    etag: str | None = None
 
 
 def _is_named(tag: str, header: str | None) -> bool:

@@ -68,13 +68,15 @@ from nacre.serve.homes import (
     Answering,
     Greeting,
     Homes,
+    Site,
+    Waiting,
     give_back,
     greet,
     memory_mb,
     share_arenas,
 )
 from nacre.serve.hook_shapes import SHAPES, TELLING, TOOL, context_of, parsed
-from nacre.serve.server_web import TOKEN, Door, Site, Web
+from nacre.serve.server_web import TOKEN, Door, Web
 from nacre.settings import Settings
 from nacre.setup import chores
 from nacre.values.context import HookAnswer, HookCall, HookEvent
@@ -82,7 +84,6 @@ from nacre.values.memory import Actor, Bearer, Face, Quota, Role
 from nacre.values.recall import RecallQuery
 
 if TYPE_CHECKING:
-    from nacre.serve.web import Waiting
     from nacre.store.postgres_schema import Registry
 
 _CHUNK = 65_536
@@ -245,7 +246,14 @@ class Server:
         while self._socket is listening:
             try:
                 link, _ = listening.accept()
-                self._begin(link)
+                self._note(1)
+                try:
+                    threading.Thread(
+                        target=self._serve, args=(link,), daemon=True, name="answering"
+                    ).start()
+                except RuntimeError:
+                    self._note(-1)
+                    raise
             except (
                 OSError,
                 RuntimeError,
@@ -253,16 +261,6 @@ class Server:
                 if self._socket is listening:
                     self._tell(f"a caller was rejected: {error}")
                     time.sleep(_ACCEPT_PAUSE_SECONDS)
-
-    def _begin(self, link: socket.socket) -> None:
-        self._note(1)
-        try:
-            threading.Thread(
-                target=self._serve, args=(link,), daemon=True, name="answering"
-            ).start()
-        except RuntimeError:
-            self._note(-1)
-            raise
 
     def _serve(self, link: socket.socket) -> None:
         try:
@@ -332,28 +330,32 @@ class Spaces:
 
         Raises QuotaSpentError, and other NacreErrors if the lookup fails.
         """
-        return self._ask(lambda registry: self._count(registry, secret))
 
-    def _count(self, registry: Registry, secret: str) -> Bearer | None:
-        bearer = bearer_of(registry, secret)
-        if bearer:
-            self._calls.count(registry, bearer)
-        return bearer
+        def count(registry: Registry) -> Bearer | None:
+            bearer = bearer_of(registry, secret)
+            if bearer:
+                self._calls.count(registry, bearer)
+            return bearer
+
+        return self._ask(count)
 
     def _ask(self, ask: Callable[[Registry], T]) -> T:
         """Call the registry; reconnect once if the connection is broken."""
         with self._asking:
-            try:
-                return ask(self._connection())
-            except QuotaSpentError:
-                raise
-            except NacreError:
-                self._drop()
-            try:
-                return ask(self._connection())
-            except NacreError:
-                self._drop()
-                raise
+            for is_last in (False, True):
+                if self._registry is None:
+                    self._registry = load("nacre.store.postgres_schema:Registry")(
+                        self._settings.server, _REGISTRY_TIMEOUT_SECONDS
+                    )
+                try:
+                    return ask(self._registry)
+                except QuotaSpentError:
+                    raise
+                except NacreError:
+                    self._drop()
+                    if is_last:
+                        raise
+        raise AssertionError("the last try returns or raises")
 
     def homes(self, bearer: Bearer) -> Homes:
         """Return the homes of an account in a space."""
@@ -375,7 +377,12 @@ class Spaces:
         key = bearer.space
         with self._guard:
             if key not in self._lives:
-                self._lives[key] = self._start_live(bearer.space)
+                live, stop = (
+                    Live(lambda: open_home(self._settings_of(self.owner_of(key))), Bus(utc_now)),
+                    threading.Event(),
+                )
+                threading.Thread(target=live.run, args=(stop,), daemon=True, name="looking").start()
+                self._lives[key] = live, stop
                 idle = [
                     space
                     for space, (live, _) in self._lives.items()
@@ -391,14 +398,6 @@ class Spaces:
         with self._guard:
             for live, _ in self._lives.values():
                 live.bus.publish("leaving")
-
-    def _start_live(self, space: str) -> tuple[Live, threading.Event]:
-        live, stop = (
-            Live(lambda: open_home(self._settings_of(self.owner_of(space))), Bus(utc_now)),
-            threading.Event(),
-        )
-        threading.Thread(target=live.run, args=(stop,), daemon=True, name="looking").start()
-        return live, stop
 
     def owner_of(self, space: str) -> Bearer:
         """Return the owner of a space, for background work.
@@ -421,13 +420,6 @@ class Spaces:
         except NacreError:
             return False
         return True
-
-    def _connection(self) -> Registry:
-        if self._registry is None:
-            self._registry = load("nacre.store.postgres_schema:Registry")(
-                self._settings.server, _REGISTRY_TIMEOUT_SECONDS
-            )
-        return self._registry
 
     def fold(self) -> None:
         """Store the counts of calls and of use, except in homes that are in use."""
