@@ -111,25 +111,23 @@ class JsonServer(JsonKey):
 
 
 @dataclass(frozen=True)
-class JsonDefault:
+class JsonDefault(JsonKey):
     """A key that is set only if it is missing.
 
     It stays when nacre is removed, unless it ``is_own`` and is unchanged.
     """
 
-    path: tuple[str, ...]
-    value: Any
     is_own: bool = False
 
     def put(self, text: str) -> str:
         """See Piece."""
         is_set = json_text.find(text, self.path) is not None
-        return text if is_set else json_text.put(text, self.path, self.value)
+        return text if is_set else super().put(text)
 
     def drop(self, text: str) -> str:
         """See Piece."""
         is_as_put = self.is_own and json_text.find(text, self.path) == self.value
-        return json_text.drop(text, self.path) if is_as_put else text
+        return super().drop(text) if is_as_put else text
 
 
 @dataclass(frozen=True)
@@ -187,30 +185,24 @@ class JsonHook:
 
 
 @dataclass(frozen=True)
-class JsonSetting:
+class JsonSetting(JsonKey):
     """A setting of the host that nacre changes. ``before`` is its old value; ``None`` if it was missing.
 
     Later changes by others stay.
     """
 
-    path: tuple[str, ...]
-    value: Any
     before: Any = None
 
     def found(self, text: str) -> Any:
         """Return the current value, or ``None``."""
         return json_text.find(text, self.path)
 
-    def put(self, text: str) -> str:
-        """See Piece."""
-        return json_text.put(text, self.path, self.value)
-
     def drop(self, text: str) -> str:
         """See Piece."""
         if self.found(text) != self.value:
             return text
         if self.before is None:
-            return json_text.drop(text, self.path)
+            return super().drop(text)
         return json_text.put(text, self.path, self.before)
 
 

@@ -6,24 +6,24 @@ import json
 import re
 import shlex
 import subprocess
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from typing import Any
 
 from nacre import __version__
 from nacre.base.link import DaemonAwayError, DaemonRefusedError, ask, start_daemon
+from nacre.base.plain import objects
 from nacre.hosts import registry, ways
 from nacre.hosts.connect import SAMPLE, is_own, plan, quiet, run_hook
 from nacre.hosts.host import Server, proven_versions
 from nacre.hosts.registry import PLUGIN_TOLD
 from nacre.hosts.ways import (
     UNSEEN,
+    RpcError,
+    RpcProcess,
     Wired,
     Written,
     found_hosts,
@@ -226,103 +226,20 @@ _MCP_TIMEOUT_SECONDS = 15.0
 
 def list_tools(settings: Settings, server: Server, folder: Path) -> tuple[list[str], str | None]:
     """Start an MCP server and request its tools; return their names, and the problem."""
-    try:
-        process = subprocess.Popen(
-            server.words,
-            env={**quiet(settings), **server.environ},
-            cwd=folder,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-            errors="replace",
-        )
-    except OSError as error:
-        return [], f"it cannot be started ({error.strerror})"
-    lines: SimpleQueue[str | None] = SimpleQueue()
-
-    def listen() -> None:
-        for line in process.stdout or ():
-            lines.put(line)
-        lines.put(None)
-
-    threading.Thread(target=listen, daemon=True).start()
-    try:
-        return _converse(process, lines)
-    finally:
-        _end(process)
-
-
-def _converse(
-    process: subprocess.Popen[str], lines: SimpleQueue[str | None]
-) -> tuple[list[str], str | None]:
     opening = {
         "protocolVersion": "2025-06-18",
         "capabilities": {},
         "clientInfo": {"name": "nacre", "version": "0"},
     }
-    messages = (
-        {"id": 1, "method": "initialize", "params": opening},
-        {"method": "notifications/initialized"},
-        {"id": 2, "method": "tools/list", "params": {}},
-    )
-    stream = process.stdin
-    if stream is None:
-        return [], "it takes no input"
-    for message in messages:
-        try:
-            stream.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
-            stream.flush()
-        except OSError:
-            return [], _last_words(process)
-        if "id" not in message:
-            continue
-        answer = _answer_to(message["id"], lines)
-        if isinstance(answer, str):
-            return [], _last_words(process) if answer == "ended" else answer
-    tools = answer.get("tools", []) if isinstance(answer, dict) else []
-    return [str(tool.get("name")) for tool in tools if isinstance(tool, dict)], None
-
-
-def _answer_to(number: object, lines: SimpleQueue[str | None]) -> dict[str, Any] | str:
-    """Return the result of a request, or the problem."""
-    until = time.monotonic() + _MCP_TIMEOUT_SECONDS
-    while True:
-        try:
-            line = lines.get(timeout=max(0.01, until - time.monotonic()))
-        except Empty:
-            return f"no answer within {_MCP_TIMEOUT_SECONDS:.0f} seconds"
-        if line is None:
-            return "ended"
-        try:
-            message = json.loads(line)
-        except ValueError:
-            return "its output is not JSON-RPC"
-        if isinstance(message, dict) and message.get("id") == number:
-            result = message.get("result")
-            return result if isinstance(result, dict) else "it refuses"
-
-
-def _last_words(process: subprocess.Popen[str]) -> str:
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(timeout=2)
-    error_text = process.stderr.read() if process.stderr and process.poll() is not None else ""
-    return "it ended" + (f": {' '.join(error_text.split())[-200:]}" if error_text.strip() else "")
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    if process.stdin:
-        with suppress(OSError):  # it ended before the request
-            process.stdin.close()
+    environ = {**quiet(settings), **server.environ}
     try:
-        process.wait(timeout=3)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    for stream in (process.stdout, process.stderr):
-        if stream:
-            stream.close()
+        with RpcProcess(server.words, environ, folder, _MCP_TIMEOUT_SECONDS) as process:
+            process.ask("initialize", opening)
+            process.send("notifications/initialized")
+            answer = process.ask("tools/list", {})
+    except RpcError as error:
+        return [], str(error)
+    return [str(tool.get("name")) for tool in objects(answer, "tools")], None
 
 
 # -- MCP servers -----------------------------------------------------------------------------------

@@ -501,7 +501,12 @@ def ask(
         if completion.is_cut:
             raise
         wrong = error.message.replace(_answer_of(model.name), "it")
-    again = replace(prompt, text=_repair(prompt, completion, wrong))
+    previous = completion.text[:_SHOWN_CHARACTERS]
+    again = replace(
+        prompt,
+        text=f"{prompt.text}{REPAIR}{previous}\n\nThat cannot be used: {wrong}. "
+        "Answer again, with JSON of the schema and nothing else.",
+    )
     return _checked(read(model.complete(again), answer, model.name), check)
 
 
@@ -518,28 +523,17 @@ def read(completion: Completion, answer: type[A], model: str) -> A:
     try:
         return json_values.parse_json_tree(fenced[1] if fenced else text, answer)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise UnusableAnswerError(
-            f"{_answer_of(model)} {_wrong(completion, error)}", hint=_OTHERWISE
-        ) from error
+        reason = error if isinstance(error, msgspec.ValidationError) else "it is no JSON"
+        problem = (
+            "was cut off: it ran out of tokens"
+            if completion.is_cut
+            else f"is not of the shape asked for: {reason}"
+        )
+        raise UnusableAnswerError(f"{_answer_of(model)} {problem}", hint=_OTHERWISE) from error
 
 
 def _answer_of(model: str) -> str:
     return f"the answer of {model}"
-
-
-def _wrong(completion: Completion, error: Exception) -> str:
-    if completion.is_cut:
-        return "was cut off: it ran out of tokens"
-    reason = error if isinstance(error, msgspec.ValidationError) else "it is no JSON"
-    return f"is not of the shape asked for: {reason}"
-
-
-def _repair(prompt: Prompt, completion: Completion, wrong: str) -> str:
-    previous = completion.text[:_SHOWN_CHARACTERS]
-    return (
-        f"{prompt.text}{REPAIR}{previous}\n\nThat cannot be used: {wrong}. "
-        "Answer again, with JSON of the schema and nothing else."
-    )
 
 
 # -- Cancellable calls -----------------------------------------------------------------------------

@@ -33,12 +33,12 @@ from nacre.readers.claude_code_records import (
     RECORD,
     TOOL,
     Answer,
-    OpenCall,
     OpenMessage,
     Record,
     Sessions,
     answers_in,
     content_of,
+    fails_in_words_of_host,
     interruption,
     is_feedback_on_call,
     is_string,
@@ -54,9 +54,10 @@ from nacre.readers.claude_code_records import (
     typed,
     typed_ahead,
 )
-from nacre.readers.conversation import asked, is_tools, outcome
+from nacre.readers.conversation import answered, is_tools, outcome
 from nacre.readers.trust import (
     Block,
+    Call,
     Exchange,
     Judgement,
     attribute,
@@ -85,7 +86,7 @@ class Reader:
         """The first prompt or summary, held until the id of the session that answers is known."""
         self.links: list[Record] = []
         self.open: dict[str, OpenMessage] = {}
-        self.calls: dict[str, OpenCall] = {}
+        self.calls: dict[str, Call] = {}
         self.exchange = Exchange(source.carry.get("exchange"))
         self.summaries: dict[str, str] = {}
         self.carry = {"queue": [], "spoken": [], **source.carry}
@@ -216,23 +217,24 @@ class Reader:
             self.hear(call, block, output)
         if not (block.is_error or is_form):
             if call:
-                call.answer("ok", output)
+                call.call = answered(call.call, "ok", lambda: output)
             return
         words = rejection(block.content, record.toolUseResult)
         if words is not None:
             if call:
-                call.answer("rejected", output)
+                call.call = answered(call.call, "rejected", lambda: output)
             yield from self.declined(record, call, words)
         elif call:
             exit_code = _EXIT_CODE.match(output)
             code = int(exit_code[1]) if exit_code else None
-            call.answer(outcome(output, exit_code=code, is_error=bool(block.is_error)), output)
+            result = outcome(output, exit_code=code, is_error=bool(block.is_error))
+            call.call = answered(call.call, result, lambda: output)
         if call and is_form and not block.is_error:
             yield from self.answers(
                 record, answers_in(output, call.questions, record.toolUseResult)
             )
 
-    def declined(self, record: Record, call: OpenCall | None, words: str) -> Items:
+    def declined(self, record: Record, call: Call | None, words: str) -> Items:
         """Yield the owner's words on declining a call, which are in place of its result.
 
         The record does not distinguish the two, so the words are not the owner's if the failed tool
@@ -241,7 +243,7 @@ class Reader:
         words = self.exchange.clean(words).text
         if is_tools(TOOL, words):
             yield from self.answers(record, listed_answers(words, call.questions) if call else ())
-        elif call is not None and call.fails_in_words_of_host(record.version):
+        elif call is not None and fails_in_words_of_host(call, record.version):
             yield from self.owner(record, words)
         else:
             yield from self.another(record, words)
@@ -256,11 +258,9 @@ class Reader:
                 _with_suffix(record, f"answer {number}") if number else record, words
             )
 
-    def hear(self, call: OpenCall | None, block: Block, output: str) -> None:
+    def hear(self, call: Call | None, block: Block, output: str) -> None:
         """Record a tool's output. The output of an unknown call may have come from anywhere."""
-        self.exchange.heard(
-            output, outside=not call or call.is_outside, own=bool(call and call.is_own)
-        )
+        self.exchange.heard(output, outside=not call or call.outside, own=bool(call and call.own))
         if shows_image(block.content):
             self.exchange.unseen()
 
@@ -360,8 +360,11 @@ class Reader:
                 group.texts.append(block.text)
             elif block.type == "tool_use" and block.name:
                 arguments = mapping(plain(block.input))
-                call = OpenCall(asked(block.name, arguments), record, questions_of(arguments))
-                group.add(call, self.exchange.trust_of_call(block.name, call.call.input, arguments))
+                call = Call.of(block.name, arguments)
+                call.record, call.questions = record, questions_of(arguments)
+                group.calls.append(call)
+                if self.exchange.trust_of_call(call.call, arguments) is Trust.UNTRUSTED:
+                    group.trust = Trust.UNTRUSTED
                 if block.id:
                     self.calls[block.id] = call
                 if block.name == "ExitPlanMode" and isinstance(arguments.get("plan"), str):

@@ -19,27 +19,23 @@ from nacre.readers.adapter import (
     parse_time,
     plain,
 )
-from nacre.readers.conversation import answered as conversation_answered
 from nacre.readers.conversation import is_tools
 from nacre.readers.trust import (
     ABSENT,
     CHOSEN,
     TYPED,
     Block,
+    Call,
     Claims,
     blocks_of,
-    is_outside,
-    is_own,
     names_another,
     shared,
 )
 from nacre.values.session import (
-    Action,
     Flag,
     Session,
     SessionKind,
     Tokens,
-    ToolCall,
     Trust,
 )
 
@@ -224,41 +220,15 @@ _SHELL, _EXIT_CODE_SINCE_MAJOR = "Bash", 2
 """Since this major version, the result of a failed command begins with its exit code, not its output."""
 
 
-@dataclass(slots=True)
-class OpenCall:
-    """A tool call without a result. ``questions`` are those of a form, with their options."""
-
-    call: ToolCall
-    record: str | None = None
-    questions: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-    @property
-    def is_outside(self) -> bool:
-        """True if the call brings outside text."""
-        return is_outside(self.call.name, self.call.input) or self.call.action is Action.FETCH
-
-    @property
-    def is_own(self) -> bool:
-        """True if the call uses nacre."""
-        return is_own(self.call.name, self.call.input)
-
-    def fails_in_words_of_host(self, version: str | None) -> bool:
-        """Return True if an error result of the call begins with the host's own words in this
-        version.
-        """
-        if self.is_outside:
-            return False
-        major = (version or "").partition(".")[0]
-        is_marked = (
-            self.call.name == _SHELL
-            and major.isdecimal()
-            and int(major[:9]) >= _EXIT_CODE_SINCE_MAJOR
-        )
-        return is_marked or self.call.name in _HOST_TOOLS
-
-    def answer(self, result: str, output: str) -> None:
-        """Record the outcome of the call."""
-        self.call = conversation_answered(self.call, result, lambda: output)
+def fails_in_words_of_host(call: Call, version: str | None) -> bool:
+    """Return True if an error result of a call begins with the host's own words in this version."""
+    if call.outside:
+        return False
+    major = (version or "").partition(".")[0]
+    is_marked = (
+        call.call.name == _SHELL and major.isdecimal() and int(major[:9]) >= _EXIT_CODE_SINCE_MAJOR
+    )
+    return is_marked or call.call.name in _HOST_TOOLS
 
 
 @dataclass(slots=True)
@@ -271,15 +241,9 @@ class OpenMessage:
     key: str
     record: Record
     texts: list[str] = field(default_factory=list)
-    calls: list[OpenCall] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
     usage: Mapping[str, Any] = field(default_factory=dict)
     trust: Trust = Trust.TRUSTED
-
-    def add(self, call: OpenCall, trust: Trust) -> None:
-        """Add a call. If it stores text in nacre, that text's trust applies to the message."""
-        self.calls.append(call)
-        if trust is Trust.UNTRUSTED:
-            self.trust = trust
 
 
 # -- Sessions of the owner, and of sub-agents in the same transcript -----
@@ -457,7 +421,7 @@ def plan_of(text: str, accepted: str | None = None) -> tuple[str, str, str]:
     return f"{_PLAN_HEAD}\n\n{title[:_MAX_TITLE_CHARACTERS]}", plan, words
 
 
-def is_feedback_on_call(record: Record, message: Message, calls: Mapping[str, OpenCall]) -> bool:
+def is_feedback_on_call(record: Record, message: Message, calls: Mapping[str, Call]) -> bool:
     """Return True if the text of a message is the owner's remark on a tool call that they allowed.
 
     The host writes it as the only text after the only result, and names the record of the call.

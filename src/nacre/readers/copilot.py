@@ -412,6 +412,11 @@ _QUIET_CLI = re.compile(
     r"|plan|permissions|context|tools|skills|custom|extensions|background|remote|task|todos|workspace|schedule|import)"
 )
 _EXIT = re.compile(r"\bexit(?:ed with)?(?: exit)? code:?\s*(\d{1,9})\b", re.IGNORECASE)
+_FACTS = {
+    "session.model_change": ("model", "newModel"),
+    "session.auto_mode_resolved": ("model", "chosenModel"),
+    "session.title_changed": ("title", "title"),
+}
 _UUID_LENGTH = 36
 _MAX_ERROR_CHARACTERS = 300
 
@@ -452,12 +457,8 @@ class _CliReader:
     def learn(self, kind: str, data: Mapping[str, Any]) -> bool:
         if kind in ("session.start", "session.resume"):
             self.begin(data)
-        elif kind == "session.model_change":
-            self.talk.learn(model=string(data, "newModel"))
-        elif kind == "session.auto_mode_resolved":
-            self.talk.learn(model=string(data, "chosenModel"))
-        elif kind == "session.title_changed":
-            self.talk.learn(title=string(data, "title"))
+        elif fact := _FACTS.get(kind):
+            self.talk.learn(**{fact[0]: string(data, fact[1])})
         else:
             return False
         return True

@@ -162,16 +162,11 @@ def is_outside(tool: str, short_input: str) -> bool:
     )
 
 
-def reaches_out(short_input: str) -> bool:
-    """Return True if a command contacts a registry or a remote, which may have written its error
-    output.
-    """
-    return bool(_REACHING_COMMAND.search(short_input))
-
-
 def brings_outside(call: ToolCall) -> bool:
     """Return True if a call brings outside text, or contacted a remote and failed."""
-    return is_outside(call.name, call.input) or (call.failed and reaches_out(call.input))
+    return is_outside(call.name, call.input) or (
+        call.failed and bool(_REACHING_COMMAND.search(call.input))
+    )
 
 
 def reached_out(turns: Sequence[Turn], at: int) -> bool:
@@ -325,9 +320,9 @@ class Exchange:
         """Return the trust of an agent's statement; see :meth:`judge`."""
         return self.judge(statement).trust
 
-    def trust_of_call(self, tool: str, short_input: str, arguments: object) -> Trust:
+    def trust_of_call(self, call: ToolCall, arguments: object) -> Trust:
         """Return the trust of text that a call stores in nacre. Other calls are trusted."""
-        if not is_storing(tool, short_input):
+        if not is_storing(call.name, call.input):
             return Trust.TRUSTED
         return self.trust_of("\n".join(_texts_of(arguments)))
 
@@ -587,19 +582,18 @@ _EXTERNAL_USER = "external_user"
 
 def names_another(*claims: Claims | Mapping[str, Any]) -> bool:
     """Return True if a record, or a message or block in it, names an origin other than the owner."""
-    return any(map(_names_another, claims))
+    return any(
+        _names_another(claim if isinstance(claim, Mapping) else msgspec.structs.asdict(claim))
+        for claim in claims
+    )
 
 
-def _names_another(claim: Claims | Mapping[str, Any]) -> bool:
-    if any(_value(claim, name) is False for name in _OWNER_FIELDS) or any(
-        _value(claim, name) for name in _OTHER_FIELDS
+def _names_another(claim: Mapping[str, Any]) -> bool:
+    if any(claim.get(name) is False for name in _OWNER_FIELDS) or any(
+        map(claim.get, _OTHER_FIELDS)
     ):
         return True
-    kinds = [
-        (name, _kind(value))
-        for name in _ORIGIN_FIELDS
-        if not _is_nothing(value := _value(claim, name))
-    ]
+    kinds = ((name, _kind(claim[name])) for name in _ORIGIN_FIELDS if _is_origin(claim.get(name)))
     return any(
         kind not in _OWNER_KINDS
         and kind not in _TRANSPORT_KINDS
@@ -608,12 +602,8 @@ def _names_another(claim: Claims | Mapping[str, Any]) -> bool:
     )
 
 
-def _value(claim: Claims | Mapping[str, Any], name: str) -> Any:
-    return claim.get(name) if isinstance(claim, Mapping) else getattr(claim, name)
-
-
-def _is_nothing(value: object) -> bool:
-    return value is None or isinstance(value, bool) or value in ("", {}, [])
+def _is_origin(value: object) -> bool:
+    return not isinstance(value, bool) and value not in (None, "", {}, [])
 
 
 def _kind(value: Any) -> str:
@@ -745,7 +735,19 @@ class Call:
 
     call: ToolCall
     outside: bool
-    own: bool = False
+    own: bool
+    record: str | None = None
+    questions: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The questions of a form, with their options."""
+
+    @classmethod
+    def of(cls, name: str, arguments: Mapping[str, Any] | str) -> Call:
+        """Return a call as requested."""
+        call = asked(name, arguments)
+        outside = is_outside(name, call.input) or call.action is Action.FETCH
+        if len(call.input) >= INPUT_CHARACTERS:
+            outside = outside or is_outside(name, str(arguments))
+        return cls(call, outside, is_own(name, call.input))
 
 
 @dataclass(frozen=True, slots=True)
@@ -939,15 +941,12 @@ class Conversation:
         if self.opened is None:
             return call_id
         arguments = arguments if isinstance(arguments, str | dict) else ""
-        call = asked(name, arguments)
-        outside = is_outside(name, call.input) or call.action is Action.FETCH
-        if len(call.input) >= INPUT_CHARACTERS:
-            outside = outside or is_outside(name, str(arguments))
-        if self.exchange.trust_of_call(name, call.input, arguments) is Trust.UNTRUSTED:
+        call = Call.of(name, arguments)
+        if self.exchange.trust_of_call(call.call, arguments) is Trust.UNTRUSTED:
             self.opened.trust = Trust.UNTRUSTED
         # The result may arrive after this turn.
         call_id = call_id or f"{self.opened.id}#{len(self.opened.calls)}"
-        self.opened.calls[call_id] = Call(call, outside, is_own(name, call.input))
+        self.opened.calls[call_id] = call
         return call_id
 
     def result(self, call_id: str, result: str, output: Callable[[], str]) -> None:

@@ -47,13 +47,11 @@ Asked = dict[str, Any]
 class Shape(NamedTuple):
     """The formats of a host.
 
-    ``tool`` is the adapter for its transcripts, which is part of the session's name. ``events``
-    maps its event names to those of :class:`nacre.values.context.HookEvent`. ``read`` converts its
-    input to a call. ``tell`` converts the event (host's name, nacre's name) and the context to
-    output.
+    Its name is also that of the adapter for its transcripts. ``events`` maps its event names to
+    those of :class:`nacre.values.context.HookEvent`. ``read`` converts its input to a call. ``tell``
+    converts the event (host's name, nacre's name) and the context to output.
     """
 
-    tool: str
     events: Mapping[str, str]
     read: Callable[[Given], Asked]
     tell: Callable[[str, str, str], str]
@@ -67,7 +65,7 @@ class Shape(NamedTuple):
     def call(self, host: str, name: str, data: Given) -> Asked:
         """Return the call for an event, as a :class:`nacre.values.context.HookCall`."""
         call = {"host": host, "event": name, **self.read(data)}
-        call["session"] = f"{self.tool}:{call['session']}" if call["session"] else ""
+        call["session"] = f"{host}:{call['session']}" if call["session"] else ""
         return call
 
     def output(self, event: str, name: str, context: str) -> bytes:
@@ -217,10 +215,9 @@ _CLAUDE = {
 }
 
 SHAPES: Mapping[str, Shape] = {
-    "claude-code": Shape("claude-code", _CLAUDE, _read_claude, _tell_additional),
-    "codex": Shape("codex", _CLAUDE, _read_claude, _tell_additional),
+    "claude-code": Shape(_CLAUDE, _read_claude, _tell_additional),
+    "codex": Shape(_CLAUDE, _read_claude, _tell_additional),
     "gemini-cli": Shape(
-        "gemini-cli",
         {
             "SessionStart": "session-start",
             "BeforeAgent": "prompt",
@@ -234,7 +231,6 @@ SHAPES: Mapping[str, Shape] = {
         silent="{}",
     ),
     "cursor": Shape(
-        "cursor",
         {
             "sessionStart": "session-start",
             "beforeSubmitPrompt": "prompt",
@@ -247,7 +243,6 @@ SHAPES: Mapping[str, Shape] = {
         silent="{}",
     ),
     "cline": Shape(
-        "cline",
         {
             "TaskStart": "session-start",
             "TaskResume": "session-start",
@@ -261,9 +256,9 @@ SHAPES: Mapping[str, Shape] = {
         _tell_cline,
         silent='{"cancel": false}',
     ),
-    "openclaw": Shape("openclaw", {}, _read_claude, _tell_plain),
-    "opencode": Shape("opencode", {}, _read_claude, _tell_plain),
-    "generic": Shape("generic", {}, _read_claude, _tell_plain),
+    "openclaw": Shape({}, _read_claude, _tell_plain),
+    "opencode": Shape({}, _read_claude, _tell_plain),
+    "generic": Shape({}, _read_claude, _tell_plain),
 }
 """Formats by host. Hosts without own events use nacre's names."""
 
