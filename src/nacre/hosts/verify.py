@@ -469,7 +469,13 @@ def hosts_in_a_line(settings: Settings) -> list[Check]:
     if broken and (other := written_by_another(settings, wired)):
         finding = f"{', '.join(broken)}: {other}"
         return [Check("hosts", WARNING, finding, "nacre init fits them to this one")]
-    enabled_again = [wish.host for wish in wired.wishes if _is_on_again(settings, wish)]
+    enabled_again = [
+        wish.host
+        for wish in wired.wishes
+        if wish.isolates
+        for memory in plan(settings, [wish]).own_memories
+        if memory.state == ways.CONFLICT
+    ]
     if broken or enabled_again:
         finding = f"the own memory of {', '.join(enabled_again)} was turned on again"
         if broken:
@@ -542,13 +548,6 @@ def _prove_files(expected: WiringPlan, other: str) -> Iterator[Check]:
             [f"{len(differs) - _MAX_NAMED_FILES} more"] if len(differs) > _MAX_NAMED_FILES else []
         )
         yield Check("files", FAILURE, "; ".join([*named, *more]))
-
-
-def _is_on_again(settings: Settings, wish: WiringWish) -> bool:
-    """Return True if a host's own memory, turned off by nacre, was turned on again."""
-    return wish.isolates and any(
-        memory.state == ways.CONFLICT for memory in plan(settings, [wish]).own_memories
-    )
 
 
 def _has_differences(expected: WiringPlan) -> bool:

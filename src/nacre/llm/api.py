@@ -686,9 +686,10 @@ Sample = Callable[[str, str, int], tuple[str, str]]
 class SamplingModel:
     """A model behind a callback; implements LanguageModel. Clients report no tokens: four characters count as one."""
 
-    def __init__(self, sample: Sample, *, client: str = "the connected client") -> None:
+    def __init__(self, sample: Sample) -> None:
         self._target = CallTarget(
-            Provider("mcp-sampling", client, "mcp-sampling", needs_key=False), "client"
+            Provider("mcp-sampling", "the connected client", "mcp-sampling", needs_key=False),
+            "client",
         )
         self.name = self._target.name
         self.capabilities = Capabilities(answers="text")

@@ -458,7 +458,7 @@ def read_login(settings: Settings, tool: str) -> list[Login]:
     return [replace(login, warning=warning) for login in logins]
 
 
-def is_signed_in(settings: Settings, tool: str, *, clock: Clock = utc_now) -> bool:
+def is_signed_in(settings: Settings, tool: str) -> bool:
     """Return True if a tool seems to have a login (not an API key) that is valid or renewable."""
     if any(settings.environ.get(name) for name in _TOKENS.get(tool, ())):
         return True
@@ -470,7 +470,7 @@ def is_signed_in(settings: Settings, tool: str, *, clock: Clock = utc_now) -> bo
         return False
     ends = [login.expires for login in logins if login.kind == BEARER and not login.is_renewable]
     renewable = any(login.kind == BEARER and login.is_renewable for login in logins)
-    return renewable or any(end is None or end > clock() for end in ends)
+    return renewable or any(end is None or end > utc_now() for end in ends)
 
 
 def may_be_in_keychain(settings: Settings, tool: str) -> bool:

@@ -385,28 +385,20 @@ class FileSource(Source):
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         self._file.seek(self._offset)
-        rest: list[bytes] = []
-        pending_bytes, start, skipping = 0, self._offset, False
-        while block := self._read_block():
-            *parts, tail = block.split(b"\n")
-            for part in parts:
-                line, is_kept = b"".join((*rest, part)), not skipping
-                self._offset += pending_bytes + len(part) + 1
-                at, start = start, self._offset
-                rest, pending_bytes, skipping = [], 0, False
-                if is_kept and line and not line.isspace():
-                    yield at, line
-            rest.append(tail)
-            pending_bytes += len(tail)
-            if skipping or pending_bytes > MAX_LINE_BYTES:
-                self.tally.oversized += not (skipping or self._was_counted())
-                self._offset += pending_bytes
-                rest, pending_bytes, skipping = [], 0, True
-        if skipping:
-            self._offset = start  # the line may still grow
-        elif pending_bytes and is_complete(last := b"".join(rest)):
-            self._offset += pending_bytes
-            yield start, last
+        while line := self._read_line(MAX_LINE_BYTES + 1):
+            start, length = self._offset, len(line)
+            is_long = length > MAX_LINE_BYTES
+            if is_long:
+                self.tally.oversized += not self._was_counted()
+            while is_long and not line.endswith(b"\n") and (part := self._read_line(_BLOCK_BYTES)):
+                length, line = length + len(part), part
+            is_ended = line.endswith(b"\n")
+            if is_ended or (not is_long and is_complete(line)):
+                self._offset += length
+                if not (is_long or line.isspace()):
+                    yield start, line.removesuffix(b"\n")
+            if not is_ended:
+                return  # the line may still grow
 
     def text(self) -> str:
         if self._stat.st_size > MAX_WHOLE_BYTES:
@@ -453,9 +445,9 @@ class FileSource(Source):
             and previous.fingerprint == fingerprint_of(self._file, length)
         )
 
-    def _read_block(self) -> bytes:
+    def _read_line(self, most: int) -> bytes:
         try:
-            return self._file.read(_BLOCK_BYTES)
+            return self._file.readline(most)
         except OSError as error:
             raise UnreadableTranscriptError(f"cannot read {self.path}: {error.strerror}") from error
 

@@ -422,12 +422,12 @@ def make_turns(texts: Iterable[str], time: datetime | None) -> Iterator[Turn]:
             yield Turn(identity, Speaker.OWNER, cleaned.text, time, flags=cleaned.flags)
 
 
-def group_paragraphs(text: str, limit: int = TURN_CHARACTERS) -> Iterator[str]:
+def group_paragraphs(text: str) -> Iterator[str]:
     """Join paragraphs up to the limit. A longer paragraph is split between words."""
     group = ""
     for paragraph in re.split(r"\n\s*\n", text.replace("\r\n", "\n")):
-        for piece in _pieces(paragraph.strip("\n"), limit):
-            if group and len(group) + len(piece) + 2 > limit:
+        for piece in _pieces(paragraph.strip("\n"), TURN_CHARACTERS):
+            if group and len(group) + len(piece) + 2 > TURN_CHARACTERS:
                 yield group
                 group = ""
             group = f"{group}\n\n{piece}" if group else piece

@@ -276,7 +276,6 @@ class Message(Claims, gc=False):
     model: str | None = None
     provider: str | None = None
     toolCallId: str | None = None  # noqa: N815
-    toolName: str | None = None  # noqa: N815
     isError: bool | None = None  # noqa: N815
     command: str | None = None
     output: Any = None

@@ -575,9 +575,9 @@ class Greeting:
     problems: tuple[str, ...] = ()
 
 
-def greet(home: Path, seconds: float = 1.0) -> Greeting | None:
+def greet(home: Path) -> Greeting | None:
     """Return the status of a home's daemon; ``None`` if none answers."""
     try:
-        return json.convert(ask(str(home), "hello", {}, seconds=seconds), Greeting)
+        return json.convert(ask(str(home), "hello", {}, seconds=1.0), Greeting)
     except (DaemonAwayError, DaemonRefusedError, msgspec.ValidationError):
         return None

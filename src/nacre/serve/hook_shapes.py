@@ -308,23 +308,14 @@ def leave_chore(home: str, kind: str, call: Mapping[str, Any]) -> None:
             )
 
 
-class Line(NamedTuple):
-    """A line of the log.
+def log(home: str, host: str, event: str, how: str, ms: float, characters: int) -> None:
+    """Log a run without any content of the session.
 
     ``ms`` is the time since the process started or, in the daemon, since it got the call.
     ``characters`` is the length of the context.
     """
-
-    host: str
-    event: str
-    how: str
-    ms: float
-    characters: int
-
-
-def log(home: str, line: Line) -> None:
-    """Log a run without any content of the session."""
-    data = json.dumps({"at": round(time.time(), 3), **line._asdict()}).encode() + b"\n"
+    line = {"host": host, "event": event, "how": how, "ms": ms, "characters": characters}
+    data = json.dumps({"at": round(time.time(), 3), **line}).encode() + b"\n"
     with suppress(OSError):
         path = os.path.join(_folder(home, "logs"), "hooks.jsonl")
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _SAFE_FLAGS, 0o600)

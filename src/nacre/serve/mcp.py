@@ -130,9 +130,9 @@ def title_of(memory: Memory, characters: int = 120) -> str:
     return one_line(harmless(shorten(memory.subject, characters)))
 
 
-def indented(text: str, by: str = "  ") -> str:
+def indented(text: str) -> str:
     """Sanitize and indent a text, so that no line looks like a part of the answer."""
-    return "\n".join(f"{by}{line}".rstrip() for line in harmless(text).strip().splitlines())
+    return "\n".join(f"  {line}".rstrip() for line in harmless(text).strip().splitlines())
 
 
 def refusal(error: NacreError) -> dict[str, Any]:
@@ -143,11 +143,6 @@ def refusal(error: NacreError) -> dict[str, Any]:
         "hint": one_line(error.hint) if error.hint else None,
     }
     return {"error": fields}
-
-
-def in_json(value: Any) -> str:
-    """Encode a value as readable JSON."""
-    return json.dumps(value, ensure_ascii=False)
 
 
 # -- Offered tools ---------------------------------------------------------------------------------
@@ -322,26 +317,23 @@ def by_name(*, everything: bool) -> Mapping[str, Offer]:
 
 def described(offers: Sequence[Offer], *, structured: bool = False) -> list[dict[str, Any]]:
     """Return tools in the form of ``tools/list``."""
-    return [_described(offer, structured) for offer in offers]
-
-
-def _described(offer: Offer, structured: bool) -> dict[str, Any]:
-    description: dict[str, Any] = {
-        "name": offer.name,
-        "title": offer.title,
-        "description": offer.description,
-        "inputSchema": schema_of(offer.arguments),
-        "annotations": {
+    return [
+        {
+            "name": offer.name,
             "title": offer.title,
-            "readOnlyHint": offer.reads,
-            "destructiveHint": offer.destroys,
-            "idempotentHint": offer.repeats,
-            "openWorldHint": False,
-        },
-    }
-    if structured:
-        description["outputSchema"] = OUTPUT_SCHEMA
-    return description
+            "description": offer.description,
+            "inputSchema": schema_of(offer.arguments),
+            "annotations": {
+                "title": offer.title,
+                "readOnlyHint": offer.reads,
+                "destructiveHint": offer.destroys,
+                "idempotentHint": offer.repeats,
+                "openWorldHint": False,
+            },
+            **({"outputSchema": OUTPUT_SCHEMA} if structured else {}),
+        }
+        for offer in offers
+    ]
 
 
 OUTPUT_SCHEMA: Mapping[str, Any] = {
@@ -617,14 +609,12 @@ class Face:
             self.note(
                 f"{desk.clock():%Y-%m-%d %H:%M:%S} {offer.name} {1000 * (time.perf_counter() - began):.0f} ms {status}"
             )
-        if not isinstance(outcome, str):
-            return _failed(outcome, structured=self.structured)
-        result: dict[str, Any] = {
-            "content": [{"type": "text", "text": outcome}],
-            "isError": False,
-        }
+        is_error = not isinstance(outcome, str)
+        text = json.dumps(outcome, ensure_ascii=False) if is_error else outcome
+        result: dict[str, Any] = {"content": [{"type": "text", "text": text}], "isError": is_error}
         if self.structured:
-            result["structuredContent"] = {"text": outcome, "results": results}
+            more = {"results": results} if isinstance(outcome, str) else outcome
+            result["structuredContent"] = {"text": text, **more}
         return result
 
 
@@ -651,31 +641,10 @@ def kept(work: Callable[[], T]) -> T | dict[str, Any]:
     except NacreError as error:
         return refusal(error)
     except Exception as error:  # noqa: BLE001 - boundary of the interface
-        return _unexpected(error)
-
-
-def _unexpected(error: Exception) -> dict[str, Any]:
-    """Return the record of an unexpected error, and log its traceback to standard error."""
-    frames = "".join(traceback.format_tb(error.__traceback__))
-    _LOG.error("%s\n%s", type(error).__name__, frames)
-    hint = "try again or continue without it; nacre admin doctor shows the person the cause"
-    return {
-        "error": {
-            "code": "unexpected",
-            "message": "internal error",
-            "hint": hint,
-        }
-    }
-
-
-def _failed(failure: dict[str, Any], *, structured: bool) -> dict[str, Any]:
-    result: dict[str, Any] = {
-        "content": [{"type": "text", "text": in_json(failure)}],
-        "isError": True,
-    }
-    if structured:
-        result["structuredContent"] = {"text": in_json(failure), "error": failure["error"]}
-    return result
+        frames = "".join(traceback.format_tb(error.__traceback__))
+        _LOG.error("%s\n%s", type(error).__name__, frames)
+        hint = "try again or continue without it; nacre admin doctor shows the person the cause"
+        return {"error": {"code": "unexpected", "message": "internal error", "hint": hint}}
 
 
 def plugin_tool(action: str) -> Callable[[Desk, Any], str]:

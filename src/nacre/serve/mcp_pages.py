@@ -520,15 +520,9 @@ def prompt_text(name: str, arguments: Mapping[str, str]) -> tuple[str, str]:
     value = arguments.get(prompt.argument, "").strip()
     if prompt.is_required and not value:
         raise InvalidInputError(f"{name} needs {prompt.argument}", hint=prompt.meaning)
-    about = {
-        "focus": f", above all {value}," if value else "",
-        "topic": f" about {value}" if value else "",
-    }
-    text = prompt.text
-    for mark, replacement in {
-        "{value}": value,
-        "{focus}": about["focus"],
-        "{topic}": about["topic"],
-    }.items():
-        text = text.replace(mark, replacement)
+    text = prompt.text.format(
+        value=value,
+        focus=f", above all {value}," if value else "",
+        topic=f" about {value}" if value else "",
+    )
     return prompt.description, text

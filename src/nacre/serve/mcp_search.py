@@ -67,7 +67,7 @@ def graph(desk: Desk, arguments: mcp_arguments.Graph) -> str:
         "list": _list,
         "link": _link,
         "unlink": _unlink,
-        "invalidate": _invalidate,
+        "invalidate": _unlink,
         "bulk_link": _bulk_link,
     }
     if arguments.action not in actions:
@@ -182,14 +182,12 @@ def _bulk_link(desk: Desk, arguments: mcp_arguments.Graph) -> str:
 
 
 def _unlink(desk: Desk, arguments: mcp_arguments.Graph) -> str:
-    return _format_change(desk.call("graph-unlink", UnlinkRequest(**_ends(arguments))), arguments)
-
-
-def _invalidate(desk: Desk, arguments: mcp_arguments.Graph) -> str:
-    return _format_change(
-        desk.call("graph-invalidate", InvalidateRequest(**_ends(arguments), at=arguments.at)),
-        arguments,
-    )
+    if arguments.action == "unlink":
+        change = desk.call("graph-unlink", UnlinkRequest(**_ends(arguments)))
+    else:
+        request = InvalidateRequest(**_ends(arguments), at=arguments.at)
+        change = desk.call("graph-invalidate", request)
+    return _format_change(change, arguments)
 
 
 def _ends(arguments: mcp_arguments.Graph) -> dict[str, Any]:

@@ -674,7 +674,7 @@ class Hooks:
         else:
             hook_shapes.keep(self._home, call, answer)
         took = round(1000 * (time.monotonic() - began), 1)
-        hook_shapes.log(self._home, hook_shapes.Line(host, event, how, took, len(context)))
+        hook_shapes.log(self._home, host, event, how, took, len(context))
 
     def _call(
         self, name: str, call: Mapping[str, Any], caller: Caller

@@ -8,7 +8,6 @@ import time
 import traceback
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import (
-    AbstractAsyncContextManager,
     aclosing,
     asynccontextmanager,
     contextmanager,
@@ -417,7 +416,10 @@ async def answer_of(request: Request, operation: str, body: bytes) -> bytes:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_note_leaving, request, client)
         try:
-            async with _turn(served, client.actor, room):
+            bearer = (
+                client.actor.bearer if room is None else None
+            )  # long ones have their own threads
+            async with served.turns.turn(bearer.space) if bearer else nullcontext():
                 outcome = await anyio.to_thread.run_sync(
                     served.run, operation, body, client.actor, client, limiter=room
                 )
@@ -427,13 +429,6 @@ async def answer_of(request: Request, operation: str, body: bytes) -> bytes:
     if isinstance(outcome, NacreError):
         raise outcome
     return outcome
-
-
-def _turn(
-    served: Served, actor: Actor, room: anyio.CapacityLimiter | None
-) -> AbstractAsyncContextManager[None]:
-    """Return the turn for a space; long operations have their own threads."""
-    return served.turns.turn(actor.bearer.space) if actor.bearer and room is None else nullcontext()
 
 
 async def _note_leaving(request: Request, client: _Client) -> None:
