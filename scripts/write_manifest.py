@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import textwrap
 from importlib import import_module
 from pathlib import Path
 
+from nacre.base.request import Nothing
 from nacre.serve.catalogue import operations_in
 
 SOURCE = Path(__file__).parents[1] / "src" / "nacre"
-HEAD = '''"""Each operation with its module and request. Written by scripts/write_manifest.py; do not edit it."""
+HEAD = '''"""The operations of each module, and their requests. Written by scripts/write_manifest.py; do not edit."""
 
 from __future__ import annotations
 
-PLACES = {
+MODULES = {
 '''
 
 rows = ""
@@ -20,8 +22,14 @@ for path in sorted(SOURCE.rglob("*.py")):
     if "\n@operation(" not in path.read_text(encoding="utf-8"):
         continue
     module = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+    words = []
     for name, operation in operations_in(import_module(f"nacre.{module}")).items():
         request = operation.request
-        place = f"{request.__module__.removeprefix('nacre.')}:{request.__name__}"
-        rows += f'    "{name}": "{module} {place}",\n'
+        place = request.__module__.removeprefix("nacre.")
+        where = "" if place == module else f"{place}:"
+        words.append(name if request is Nothing else f"{name}:{where}{request.__name__}")
+    lines = textwrap.wrap(" ".join(words), 88, break_long_words=False, break_on_hyphens=False)
+    quoted = [f'"{line} "' for line in lines[:-1]] + [f'"{lines[-1]}"']
+    text = quoted[0] if len(quoted) == 1 else "(\n        " + "\n        ".join(quoted) + "\n    )"
+    rows += f'    "{module}": {text},\n'
 (SOURCE / "serve" / "manifest.py").write_text(HEAD + rows + "}\n", encoding="utf-8")

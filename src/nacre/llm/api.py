@@ -18,7 +18,7 @@ import httpx2
 import msgspec
 
 from nacre.base import json as json_values
-from nacre.base.plain import mapping, objects, total
+from nacre.base.plain import JsonObject, Values, mapping, objects, total
 from nacre.errors import ModelRefusedError, ModelUnavailableError, NacreError, PromptTooLongError
 from nacre.llm import failures
 from nacre.llm.credentials import Provider
@@ -250,9 +250,9 @@ _NAMED = ("properties", "$defs")
 """Keys whose values map names to schemas."""
 
 
-def strict(schema: Mapping[str, Any]) -> dict[str, Any]:
+def strict(schema: Values) -> JsonObject:
     """Return a schema without the keywords that strict providers refuse; code checks the answer against all of it."""
-    result: dict[str, Any] = {}
+    result: JsonObject = {}
     for key, value in schema.items():
         if key in _UNENFORCED:
             continue
@@ -301,7 +301,7 @@ _KEPT = {"type": "ephemeral"}
 
 
 class _Answer(msgspec.Struct, kw_only=True):
-    usage: dict[str, Any] | None = None
+    usage: JsonObject | None = None
     model: str = ""
     id: str = ""
 
@@ -356,10 +356,10 @@ class _LibraryModel:
     def _connect(self) -> Any:
         raise NotImplementedError
 
-    def _request(self, prompt: Prompt, able: Capabilities) -> dict[str, Any]:
+    def _request(self, prompt: Prompt, able: Capabilities) -> JsonObject:
         raise NotImplementedError
 
-    def _send(self, request: dict[str, Any], hear: Hear | None) -> Completion:
+    def _send(self, request: JsonObject, hear: Hear | None) -> Completion:
         raise NotImplementedError
 
     def _check_stream(self, response: Any) -> None:
@@ -369,7 +369,7 @@ class _LibraryModel:
 
 
 class _Message(_Answer, kw_only=True):
-    content: list[dict[str, Any]]
+    content: list[JsonObject]
     stop_reason: str | None
 
 
@@ -400,10 +400,10 @@ class AnthropicModel(_LibraryModel):
         keep_to_maker(client, target, _LOGIN if is_login else {})
         return client
 
-    def _request(self, prompt: Prompt, able: Capabilities) -> dict[str, Any]:
+    def _request(self, prompt: Prompt, able: Capabilities) -> JsonObject:
         return _request(prompt, able)
 
-    def _send(self, request: dict[str, Any], hear: Hear | None) -> Completion:
+    def _send(self, request: JsonObject, hear: Hear | None) -> Completion:
         if hear or request["max_tokens"] > STREAMED_TOKENS:
             message = self._stream(request, hear)
         else:
@@ -432,7 +432,7 @@ class AnthropicModel(_LibraryModel):
             more={"id": message.id},
         )
 
-    def _stream(self, request: dict[str, Any], hear: Hear | None) -> _Message:
+    def _stream(self, request: JsonObject, hear: Hear | None) -> _Message:
         with self._client.messages.stream(**request) as stream:
             self._check_stream(stream.response)
             if hear:
@@ -441,11 +441,11 @@ class AnthropicModel(_LibraryModel):
             return json_values.convert(stream.get_final_message().to_dict(), _Message)
 
 
-def _request(prompt: Prompt, able: Capabilities) -> dict[str, Any]:
+def _request(prompt: Prompt, able: Capabilities) -> JsonObject:
     mark = {"cache_control": _KEPT} if able.caches else {}
     system = system_of(prompt, able)
     content = [{"type": "text", "text": prompt.shared, **mark}] if prompt.shared else []
-    request: dict[str, Any] = {
+    request: JsonObject = {
         "max_tokens": most_written(prompt, able),
         **({"system": [{"type": "text", "text": system, **mark}]} if system else {}),
         "messages": [
@@ -475,7 +475,7 @@ _ENDS = ("response.completed", "response.incomplete", "response.failed")
 
 
 class _Choice(msgspec.Struct):
-    message: dict[str, Any]
+    message: JsonObject
     finish_reason: str | None = None
 
 
@@ -484,10 +484,10 @@ class _Chat(_Answer, kw_only=True):
 
 
 class _Response(_Answer, kw_only=True):
-    output: list[dict[str, Any]]
+    output: list[JsonObject]
     status: str | None = None
-    incomplete_details: Mapping[str, Any] | None = None
-    error: Mapping[str, Any] | None = None
+    incomplete_details: Values | None = None
+    error: Values | None = None
 
 
 class OpenAIModel(_LibraryModel):
@@ -510,15 +510,15 @@ class OpenAIModel(_LibraryModel):
         keep_to_maker(client, target, {})
         return client
 
-    def _request(self, prompt: Prompt, able: Capabilities) -> dict[str, Any]:
+    def _request(self, prompt: Prompt, able: Capabilities) -> JsonObject:
         by_responses = self._target.provider.api == "openai"
         return _as_response(prompt, able) if by_responses else _as_chat(prompt, able)
 
-    def _send(self, request: dict[str, Any], hear: Hear | None) -> Completion:
+    def _send(self, request: JsonObject, hear: Hear | None) -> Completion:
         by_responses = self._target.provider.api == "openai"
         return self._respond(request, hear) if by_responses else self._chat(request, hear)
 
-    def _chat(self, request: dict[str, Any], hear: Hear | None) -> Completion:
+    def _chat(self, request: JsonObject, hear: Hear | None) -> Completion:
         if hear:
             chat = self._streamed_chat(request, hear)
         else:
@@ -534,7 +534,7 @@ class OpenAIModel(_LibraryModel):
         text = calls[0]["function"]["arguments"] if calls else content
         return _completion(text, chat, is_cut=choice.finish_reason == "length")
 
-    def _streamed_chat(self, request: dict[str, Any], hear: Hear) -> _Chat:
+    def _streamed_chat(self, request: JsonObject, hear: Hear) -> _Chat:
         """Stream a chat and pass each piece to ``hear``. Raises ModelUnavailableError if its last piece is missing."""
         last, pieces = _Choice({}), list[str]()
         whole = _Chat(choices=[last])
@@ -556,7 +556,7 @@ class OpenAIModel(_LibraryModel):
         whole.usage = whole.usage or _estimated(request, text)
         return whole
 
-    def _streamed_response(self, request: dict[str, Any], hear: Hear) -> _Response:
+    def _streamed_response(self, request: JsonObject, hear: Hear) -> _Response:
         for event in self._pieces(self._client.responses, request):
             if event["type"] == "response.output_text.delta" and event.get("delta"):
                 hear(event["delta"])
@@ -564,16 +564,14 @@ class OpenAIModel(_LibraryModel):
                 return json_values.convert(event.get("response"), _Response)
         raise failures.broken(self._target)
 
-    def _pieces(
-        self, api: Any, request: dict[str, Any], **more: Any
-    ) -> Iterator[Mapping[str, Any]]:
+    def _pieces(self, api: Any, request: JsonObject, **more: Any) -> Iterator[Values]:
         """Yield the events of a streamed answer."""
         with api.create(**request, stream=True, **more) as stream:
             self._check_stream(stream.response)
             for event in stream:
                 yield event.to_dict()
 
-    def _respond(self, request: dict[str, Any], hear: Hear | None) -> Completion:
+    def _respond(self, request: JsonObject, hear: Hear | None) -> Completion:
         if hear:
             response = self._streamed_response(request, hear)
         else:
@@ -608,7 +606,7 @@ def _completion(text: str, answer: _Answer, *, is_cut: bool) -> Completion:
     return Completion(text, tokens, answer.model, is_cut, more={"id": answer.id})
 
 
-def _estimated(request: dict[str, Any], answer: str) -> dict[str, int]:
+def _estimated(request: JsonObject, answer: str) -> dict[str, int]:
     """Estimate the usage of a stream whose server reports none, at four characters per token."""
     characters = sum(len(str(message["content"])) for message in request["messages"])
     return {
@@ -617,9 +615,9 @@ def _estimated(request: dict[str, Any], answer: str) -> dict[str, int]:
     }
 
 
-def _as_chat(prompt: Prompt, able: Capabilities) -> dict[str, Any]:
+def _as_chat(prompt: Prompt, able: Capabilities) -> JsonObject:
     text = f"{prompt.shared}\n\n{prompt.text}" if prompt.shared else prompt.text
-    request: dict[str, Any] = {
+    request: JsonObject = {
         "messages": [
             {"role": "system", "content": system_of(prompt, able)},
             {"role": "user", "content": text},
@@ -642,9 +640,9 @@ def _as_chat(prompt: Prompt, able: Capabilities) -> dict[str, Any]:
     return request
 
 
-def _as_response(prompt: Prompt, able: Capabilities) -> dict[str, Any]:
+def _as_response(prompt: Prompt, able: Capabilities) -> JsonObject:
     parts = [prompt.shared, prompt.text] if prompt.shared else [prompt.text]
-    request: dict[str, Any] = {
+    request: JsonObject = {
         "instructions": system_of(prompt, able),
         "input": [
             {"role": "user", "content": [{"type": "input_text", "text": part} for part in parts]}

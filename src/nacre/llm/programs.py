@@ -18,7 +18,7 @@ from typing import IO, Any
 import msgspec
 
 from nacre.base.environment import OWN_CALL_VARIABLE, of_the_owner, user_home
-from nacre.base.plain import mapping, objects, string, total
+from nacre.base.plain import Values, mapping, objects, string, total
 from nacre.base.text import shorten
 from nacre.llm import failures
 from nacre.llm.api import strict, told
@@ -198,7 +198,7 @@ def _instructions_file(prompt: Prompt, folder: Path) -> str:
     return str(path)
 
 
-def events_in(text: str) -> Iterator[Mapping[str, Any]]:
+def events_in(text: str) -> Iterator[Values]:
     """Yield a program's output of one JSON object per line; other lines are skipped."""
     for line in text.splitlines():
         with suppress(msgspec.DecodeError, RecursionError):
@@ -537,7 +537,7 @@ def _home_of_its_own(folder: Path, environ: Mapping[str, str]) -> Mapping[str, s
     return {"CODEX_HOME": str(ours)} if is_whole else {}
 
 
-def _step(item: Mapping[str, Any]) -> str:
+def _step(item: Values) -> str:
     """Return a line on the use of a tool, or an empty string."""
     changed = ", ".join(string(change, "path") or "" for change in objects(item, "changes"))
     return shorten(
@@ -637,7 +637,7 @@ def _way_to_sign_in(theirs: Path) -> Mapping[str, object]:
     return {}
 
 
-def _decoded(data: bytes) -> Mapping[str, Any]:
+def _decoded(data: bytes) -> Values:
     """Return a JSON object, empty if it is none."""
     with suppress(msgspec.DecodeError, RecursionError):
         return mapping(msgspec.json.decode(data))

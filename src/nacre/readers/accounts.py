@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from nacre.base.files import BROKEN
 from nacre.base.ids import turn_hash
-from nacre.base.plain import mapping, objects, string
+from nacre.base.plain import Values, mapping, objects, string
 from nacre.errors import UnreadableTranscriptError
 from nacre.readers.adapter import (
     HEAD_BYTES,
@@ -126,14 +126,12 @@ def _blocks(file: IO[bytes], path: Path) -> Iterator[bytes]:
 class _AccountReader:
     tool: str
 
-    def __init__(self, source: Source, conversation: Mapping[str, Any]) -> None:
+    def __init__(self, source: Source, conversation: Values) -> None:
         self.source = source
         self.conversation = conversation
         self.exchange = Exchange()
 
-    def complete(
-        self, turn: Turn, stamp: object, *claims: Mapping[str, Any], cites_web: bool
-    ) -> Turn:
+    def complete(self, turn: Turn, stamp: object, *claims: Values, cites_web: bool) -> Turn:
         """Return a turn with its time, speaker, trust and flags, and an id if it has none."""
         is_agent = turn.speaker is Speaker.AGENT
         judged = self.exchange.judge(turn.text) if is_agent else Judgement()
@@ -196,7 +194,7 @@ def parse(source: Source) -> Items:
 class _Reader(_AccountReader):
     tool = TOOL
 
-    def __init__(self, source: Source, conversation: Mapping[str, Any]) -> None:
+    def __init__(self, source: Source, conversation: Values) -> None:
         super().__init__(source, conversation)
         self.calls: list[ToolCall] = []
         self.pending_call: tuple[str, object] | None = None
@@ -209,7 +207,7 @@ class _Reader(_AccountReader):
             yield self.session(messages, turns)
             yield from turns
 
-    def session(self, messages: Sequence[Mapping[str, Any]], turns: Sequence[Turn]) -> Session:
+    def session(self, messages: Sequence[Values], turns: Sequence[Turn]) -> Session:
         native_id = self.conversation.get("conversation_id") or self.conversation.get("id")
         first = turn_hash("session", turns[0].text, 0)
         models = (string(mapping(message, "metadata"), "model_slug") for message in messages[::-1])
@@ -222,7 +220,7 @@ class _Reader(_AccountReader):
             or string(self.conversation, "default_model_slug"),
         )
 
-    def take(self, message: Mapping[str, Any]) -> Iterator[Turn]:
+    def take(self, message: Values) -> Iterator[Turn]:
         facts = mapping(message, "metadata")
         role = mapping(message, "author").get("role")
         if role == "tool":
@@ -239,7 +237,7 @@ class _Reader(_AccountReader):
         elif role != "system":
             self.source.unknown(f"role {role}")
 
-    def answer(self, message: Mapping[str, Any]) -> Iterator[Turn]:
+    def answer(self, message: Values) -> Iterator[Turn]:
         recipient = message.get("recipient")
         if isinstance(recipient, str) and recipient not in ("all", "assistant", "user"):
             self.calls.append(asked(recipient, _plain(message)))
@@ -247,7 +245,7 @@ class _Reader(_AccountReader):
             return
         yield from self.say(message, Speaker.AGENT)
 
-    def hear(self, message: Mapping[str, Any]) -> None:
+    def hear(self, message: Values) -> None:
         """Record a tool's output and complete its call. Outside text affects the trust of the
         agent's next words.
         """
@@ -263,7 +261,7 @@ class _Reader(_AccountReader):
         outside = bool(_OUTSIDE_TOOL.search(name)) or is_outside(name, "")
         self.exchange.heard(_plain(message), outside=outside, own=is_own(name, ""))
 
-    def say(self, message: Mapping[str, Any], speaker: Speaker) -> Iterator[Turn]:
+    def say(self, message: Values, speaker: Speaker) -> Iterator[Turn]:
         kind = str(mapping(message, "content").get("content_type") or "text")
         if kind not in _TEXT_TYPES:
             if kind not in _IGNORED_TYPES:
@@ -287,7 +285,7 @@ class _Reader(_AccountReader):
             yield Turn(identity, Speaker.AGENT, "", parse_time(stamp), calls, unique=True)
 
 
-def _branch(conversation: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _branch(conversation: Values) -> Iterator[Values]:
     """Yield the messages from the root to the current node, or to the newest leaf if there is none."""
     tree: dict[str, Any] = conversation["mapping"]
     nodes = {key: node for key, node in tree.items() if isinstance(node, dict)}
@@ -304,18 +302,16 @@ def _branch(conversation: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield node["message"]
 
 
-def _path(
-    nodes: Mapping[str, Mapping[str, Any]], leaf: object, parent: str
-) -> list[Mapping[str, Any]]:
+def _path(nodes: Mapping[str, Values], leaf: object, parent: str) -> list[Values]:
     """Return the nodes from the root to a leaf."""
-    path: dict[object, Mapping[str, Any]] = {}
+    path: dict[object, Values] = {}
     while isinstance(leaf, str) and leaf in nodes and leaf not in path:
         path[leaf] = nodes[leaf]
         leaf = nodes[leaf].get(parent)
     return list(reversed(path.values()))
 
 
-def _plain(message: Mapping[str, Any]) -> str:
+def _plain(message: Values) -> str:
     """Return a message's words and the names of its attachments."""
     content = mapping(message, "content")
     parts = content.get("parts")
@@ -389,7 +385,7 @@ class _ClaudeAiReader(_AccountReader):
         )
         yield from turns
 
-    def take(self, message: Mapping[str, Any]) -> Iterator[Turn]:
+    def take(self, message: Values) -> Iterator[Turn]:
         speaker = _SPEAKERS.get(str(message.get("sender")))
         if speaker is None:
             self.source.unknown(f"sender {message.get('sender')}")
@@ -408,7 +404,7 @@ class _ClaudeAiReader(_AccountReader):
         stamp = message.get("created_at")
         yield self.complete(turn, stamp, message, *blocks, cites_web=cites_web)
 
-    def calls(self, blocks: Sequence[Mapping[str, Any]]) -> tuple[ToolCall, ...]:
+    def calls(self, blocks: Sequence[Values]) -> tuple[ToolCall, ...]:
         """Return tool calls with their outcomes. Outside text in results is recorded before the
         words are judged.
         """
@@ -426,7 +422,7 @@ class _ClaudeAiReader(_AccountReader):
                 self.source.unknown(f"block {kind}")
         return tuple(calls.values())
 
-    def result(self, calls: dict[str, ToolCall], block: Mapping[str, Any]) -> None:
+    def result(self, calls: dict[str, ToolCall], block: Values) -> None:
         pending = [key for key, call in calls.items() if call.outcome is None]
         key = str(block.get("tool_use_id") or (pending[0] if pending else ""))
         output = _words(block.get("content"))
@@ -438,7 +434,7 @@ class _ClaudeAiReader(_AccountReader):
         name = str(block.get("name") or (call.name if call else ""))
         self.exchange.heard_from(name, call.input if call else "", output)
 
-    def attached(self, message: Mapping[str, Any]) -> list[str]:
+    def attached(self, message: Values) -> list[str]:
         """Return the names of attached files. Their content is not the owner's words."""
         names = []
         for item in (*objects(message, "attachments"), *objects(message, "files")):
@@ -449,7 +445,7 @@ class _ClaudeAiReader(_AccountReader):
         return list(dict.fromkeys(names))
 
 
-def _branch_claude_ai(conversation: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _branch_claude_ai(conversation: Values) -> list[Values]:
     messages = objects(conversation, "chat_messages")
     by_id = {str(message.get("uuid")): message for message in messages if message.get("uuid")}
     parents = {str(message.get("parent_message_uuid")) for message in messages}

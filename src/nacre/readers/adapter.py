@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Protocol, TypeVar
 import msgspec
 
 from nacre.base.ids import from_ms
-from nacre.base.plain import objects_in
+from nacre.base.plain import JsonObject, Values, objects_in
 from nacre.base.sql import statements
 from nacre.base.times import parsed
 from nacre.errors import NacreError, UnreadableTranscriptError
@@ -175,7 +175,7 @@ class Head:
         return self.data.decode("utf-8", errors="replace")
 
     @cached_property
-    def objects(self) -> tuple[dict[str, Any], ...]:
+    def objects(self) -> tuple[JsonObject, ...]:
         """The JSON objects on the first 20 complete lines. Other lines are skipped.
 
         Empty if most lines are not objects, because a text that quotes a record is not a
@@ -184,7 +184,7 @@ class Head:
         lines = self.data.split(b"\n")
         if len(self.data) >= HEAD_BYTES and len(lines) > 1:
             lines.pop()
-        objects: list[dict[str, Any]] = []
+        objects: list[JsonObject] = []
         candidates = [line for line in lines if line.strip()][:20]
         if sum(line.lstrip()[:1] == b"{" for line in candidates) * 2 < len(candidates):
             return ()
@@ -204,7 +204,7 @@ class Source:
 
     path: Path
     identities: tuple[str, ...] = ()
-    carry: dict[str, Any]
+    carry: JsonObject
     database: Tables | None = None
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
@@ -371,7 +371,7 @@ class FileSource(Source):
         self._stat = os.fstat(self._file.fileno())
         self._fingerprint_of = min(FINGERPRINT_BYTES, self._stat.st_size)
         start = previous if previous and self._continues(previous) else Cursor()
-        self.carry: dict[str, Any] = dict(start.carry)
+        self.carry: JsonObject = dict(start.carry)
         self.start = start.offset
         self._offset = start.offset
         self._held: int | None = None
@@ -531,7 +531,7 @@ def document(source: Source) -> Any:
     return value
 
 
-def documents(source: Source) -> Iterator[dict[str, Any]]:
+def documents(source: Source) -> Iterator[JsonObject]:
     """Yield the objects in a file: one document, or one per line. A torn last line waits.
 
     Raises UnreadableTranscriptError if not even the first object is complete.
@@ -584,7 +584,7 @@ def modified(source: Source) -> datetime | None:
         return None
 
 
-def content_blocks(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def content_blocks(message: Values) -> list[Values]:
     """Return the blocks of a message whose content may also be a string."""
     content = message.get("content")
     return [{"type": "text", "text": content}] if isinstance(content, str) else objects_in(content)
@@ -648,7 +648,7 @@ class DatabaseSource(Source):
     ) -> None:
         self.path = path
         self.database = _Counted(database, self)
-        self.carry: dict[str, Any] = dict(previous.carry) if previous else {}
+        self.carry: JsonObject = dict(previous.carry) if previous else {}
         self.tally = Tally()
         self.bytes_read = 0
         self._look = look
@@ -708,7 +708,7 @@ class Part(Source):
     def __init__(self, source: Source, records: Iterable[bytes] = ()) -> None:
         self.path = source.path
         self.identities = source.identities
-        self.carry: dict[str, Any] = {}
+        self.carry: JsonObject = {}
         self._source = source
         self._records = records
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from nacre.base.plain import mapping, objects, total
+from nacre.base.plain import JsonObject, Values, mapping, objects, total
 from nacre.base.text import one_line
 from nacre.readers.adapter import (
     Source,
@@ -53,7 +53,7 @@ class Answer:
     is_typed: bool
 
 
-def questions_of(arguments: Mapping[str, Any]) -> dict[str, list[str]]:
+def questions_of(arguments: Values) -> dict[str, list[str]]:
     """Return the questions of a form, each with its options."""
     options_by_question: dict[str, list[str]] = {}
     for item in objects(arguments, "questions"):
@@ -242,7 +242,7 @@ class OpenMessage:
     record: Record
     texts: list[str] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
-    usage: Mapping[str, Any] = field(default_factory=dict)
+    usage: Values = field(default_factory=dict)
     trust: Trust = Trust.TRUSTED
 
 
@@ -260,7 +260,7 @@ class Sessions:
     ``stem`` is the file's name without suffix: the id of records without a session.
     """
 
-    def __init__(self, carry: dict[str, Any], stem: str) -> None:
+    def __init__(self, carry: JsonObject, stem: str) -> None:
         self.carry = carry
         self.stem = stem
         self.session: Session | None = None
@@ -301,9 +301,9 @@ class Sessions:
             self.by_id[native_id] = self.session
         return self.session
 
-    def facts_of(self, record: Record, native_id: str) -> dict[str, Any]:
+    def facts_of(self, record: Record, native_id: str) -> JsonObject:
         """Return the facts in the first record of a session."""
-        facts: dict[str, Any] = self.carry.setdefault("sessions", {}).setdefault(native_id, {})
+        facts: JsonObject = self.carry.setdefault("sessions", {}).setdefault(native_id, {})
         facts.setdefault("cwd", record.cwd)
         facts.setdefault(
             "branch", record.gitBranch if record.gitBranch not in ("", "HEAD") else None
@@ -485,7 +485,7 @@ def _to_questions(pairs: Iterable[tuple[str, object]], form: Form) -> list[Answe
     ]
 
 
-def is_typed_ahead(attachment: Mapping[str, Any]) -> bool:
+def is_typed_ahead(attachment: Values) -> bool:
     """Return True if a queued command names an input mode of a person, or a person, as its source, and no other."""
     sources = [{"origin": attachment[name]} for name in _SOURCE_FIELDS if attachment.get(name)]
     names_owner = bool(attachment.get("commandMode") or attachment.get("origin"))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from nacre.base.plain import mapping, objects_in, string, total
+from nacre.base.plain import Values, mapping, objects_in, string, total
 from nacre.base.text import answered_by, one_line
 from nacre.readers.adapter import (
     MAX_WHOLE_BYTES,
@@ -105,7 +105,7 @@ def folder_in(text: str) -> str | None:
     return match[1] if match else None
 
 
-def model_of(message: Mapping[str, Any]) -> str | None:
+def model_of(message: Values) -> str | None:
     """Return a message's model, with its provider if that may be the owner's own.
 
     Both tools use ``openai`` for any server with OpenAI's API, and ``openai-native`` for OpenAI
@@ -122,7 +122,7 @@ def model_of(message: Mapping[str, Any]) -> str | None:
 # ``api_conversation_history.json`` has the same task and is read only if there are no messages.
 
 
-Message = Mapping[str, Any]
+Message = Values
 
 _OUTPUT_SEPARATOR = "\nOutput:\n"
 _OWNER_KINDS = frozenset({"task", "user_feedback"})
@@ -332,7 +332,7 @@ class _Reader:
         self.talk.exchange.unseen()
 
 
-def as_answers(question: str, facts: Mapping[str, Any]) -> dict[str, str]:
+def as_answers(question: str, facts: Values) -> dict[str, str]:
     """Return the options of a question, in Cline's or Roo Code's form, as answers to it."""
     asking = one_line(question.strip().rpartition("\n")[2])
     asking = asking if asking.endswith(("?", "？", ":", "：")) else f"{asking}:"
@@ -347,7 +347,7 @@ def as_answers(question: str, facts: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _arguments(kind: str, call_facts: Mapping[str, Any], text: str) -> dict[str, Any] | str:
+def _arguments(kind: str, call_facts: Values, text: str) -> dict[str, Any] | str:
     if kind == "command":
         return {"command": text.strip()}
     inner = call_facts.get("arguments")
@@ -361,7 +361,7 @@ def _kind(message: Message) -> str:
     return str(message.get(str(message.get("type"))) or "no kind")
 
 
-def _object(text: str) -> Mapping[str, Any]:
+def _object(text: str) -> Values:
     return mapping(plain(text)) if text.lstrip().startswith("{") else {}
 
 
@@ -407,8 +407,6 @@ ROO_MESSAGES = replace(
 # Read only without the messages that the person saw, since one task is one session. The owner's
 # words are between tags that the tool adds. The rest of a user message is the tool's.
 
-
-Values = Mapping[str, Any]
 
 NAME = "api_conversation_history.json"
 

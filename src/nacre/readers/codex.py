@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from itertools import chain, repeat
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from nacre.base.ids import turn_hash
-from nacre.base.plain import mapping, objects, objects_in, string, total
+from nacre.base.plain import Values, mapping, objects, objects_in, string, total
 from nacre.base.text import answered_by
 from nacre.readers.adapter import (
     Adapter,
@@ -41,7 +41,6 @@ from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Tr
 
 TOOL = "codex"
 
-Values = Mapping[str, Any]
 
 NOISE_ITEMS = frozenset(
     {

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from nacre.base.plain import objects_in, string
+from nacre.base.plain import Values, objects_in, string
 from nacre.values.models import OWN_CALL
 from nacre.values.session import Action, Flag, Session, Speaker, ToolCall, Turn
 
@@ -439,7 +439,7 @@ def sender_in(head: str) -> Sender:
     return _person(channel, rest.strip()) or Sender(head, frozenset())
 
 
-def sender_of(facts: Mapping[str, Any]) -> Sender | None:
+def sender_of(facts: Values) -> Sender | None:
     """Return the sender that a tool describes, or None if it names none."""
     ids = [str(facts[key]) for key in _IDS if facts.get(key)]
     names = [str(facts[key]) for key in _NAMES if facts.get(key)]
@@ -592,7 +592,7 @@ _MAX_STEPS_READ = 100
 _TAG = re.compile(r"</?tool_use_error>")
 
 
-def asked(name: str, arguments: Mapping[str, Any] | str) -> ToolCall:
+def asked(name: str, arguments: Values | str) -> ToolCall:
     """Return a call as requested: its brief input, its action, and its files.
 
     ``arguments`` is the model's input, as an object, as JSON text, or as plain text (a patch).
@@ -625,7 +625,7 @@ def answered(call: ToolCall, result: str | None, output: Callable[[], str] = str
     return replace(call, made=_made_objects(output())) if is_making else call
 
 
-def action_of(name: str, arguments: Mapping[str, Any] | None = None) -> Action:
+def action_of(name: str, arguments: Values | None = None) -> Action:
     """Return the action of a call, by the tool's name or else by its arguments."""
     actions = _actions()
     lowered = name.lower()
@@ -687,7 +687,7 @@ def _made_objects(output: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(made))[:_MAX_MADE]
 
 
-def _paths(arguments: Mapping[str, Any]) -> Iterator[str]:
+def _paths(arguments: Values) -> Iterator[str]:
     for key in _PATH_KEYS:
         value = arguments.get(key)
         if isinstance(value, str):
@@ -708,7 +708,7 @@ def _whole_path(text: str) -> Iterator[str]:
         yield path
 
 
-def _patches(arguments: Mapping[str, Any] | str, decoded: Mapping[str, Any]) -> Iterator[str]:
+def _patches(arguments: Values | str, decoded: Values) -> Iterator[str]:
     if isinstance(arguments, str) and not decoded:
         yield arguments
     for key in ("input", "patch", "command", "cmd", "patchText"):
@@ -724,7 +724,7 @@ def _list_patched(text: str) -> list[str]:
     return [path.strip() for path in _PATCHED_FILE.findall(text)] if _PATCH_START in text else []
 
 
-def short_input(name: str, arguments: Mapping[str, Any] | str) -> str:
+def short_input(name: str, arguments: Values | str) -> str:
     """Return the subject of a call as a person would name it: a command line, path, pattern, query
     or URL.
 
@@ -778,7 +778,7 @@ def _patched_files(text: str) -> str:
     return ", ".join(dict.fromkeys(_list_patched(text)))
 
 
-def _describe(key: str, arguments: Mapping[str, Any]) -> str:
+def _describe(key: str, arguments: Values) -> str:
     value = arguments[key]
     match key:
         case "command" | "cmd":
@@ -814,7 +814,7 @@ def _steps(value: object) -> str:
     )
 
 
-def _step(item: Mapping[str, Any]) -> str:
+def _step(item: Values) -> str:
     return string(item, "content", "step", "question", "description", "title", "text") or ""
 
 

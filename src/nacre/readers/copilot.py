@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nacre.base.ids import turn_hash
-from nacre.base.plain import mapping, objects, string, total
+from nacre.base.plain import Values, mapping, objects, string, total
 from nacre.base.text import answered_by, noted, shorten
 from nacre.readers.adapter import (
     ANY,
@@ -49,7 +49,6 @@ from nacre.values.session import Flag, Session, Speaker, Tokens
 
 TOOL = "copilot-chat"
 
-Values = Mapping[str, Any]
 
 _QUIET = frozenset(
     {
@@ -311,7 +310,7 @@ def parse(source: Source) -> Items:
     return parse_session_object(source, mapping(values), cwd=folder, label=label)
 
 
-def _replay(source: Source, values: Any, entry: Mapping[str, Any]) -> Any:
+def _replay(source: Source, values: Any, entry: Values) -> Any:
     """Return the object after one change. An impossible change is counted."""
     kind, path, value = entry.get("kind"), entry.get("k"), entry.get("v")
     if kind == _INITIAL:
@@ -402,7 +401,7 @@ ADAPTER = Adapter(
 
 TOOL_CLI = "copilot-cli"
 
-Event = Mapping[str, Any]
+Event = Values
 
 _QUIET_CLI = re.compile(
     r"hook\.|permission\.|mcp\.|subagent\.|custom_agent\.|user_input\.|elicitation\.|exit_plan_mode\.|commands\."
@@ -417,7 +416,6 @@ _FACTS = {
     "session.auto_mode_resolved": ("model", "chosenModel"),
     "session.title_changed": ("title", "title"),
 }
-_UUID_LENGTH = 36
 _MAX_ERROR_CHARACTERS = 300
 
 
@@ -454,7 +452,7 @@ class _CliReader:
 
     # The session
 
-    def learn(self, kind: str, data: Mapping[str, Any]) -> bool:
+    def learn(self, kind: str, data: Values) -> bool:
         if kind in ("session.start", "session.resume"):
             self.begin(data)
         elif fact := _FACTS.get(kind):
@@ -463,7 +461,7 @@ class _CliReader:
             return False
         return True
 
-    def begin(self, data: Mapping[str, Any]) -> None:
+    def begin(self, data: Values) -> None:
         session, context = self.talk.session, mapping(data, "context")
         self.talk.session = replace(
             session,
@@ -476,7 +474,7 @@ class _CliReader:
             started=session.started or parse_time(data.get("startTime")),
         )
 
-    def count(self, data: Mapping[str, Any]) -> None:
+    def count(self, data: Values) -> None:
         """Add the tokens of a run at its end. Earlier messages only have the output tokens, which
         are subtracted.
         """
@@ -487,7 +485,7 @@ class _CliReader:
 
     # Messages and calls
 
-    def user(self, event: Event, data: Mapping[str, Any]) -> Items:
+    def user(self, event: Event, data: Values) -> Items:
         is_child = any(map(data.get, ("parentAgentTaskId", "parentToolCallId", "agentId")))
         claims = {
             **data,
@@ -501,7 +499,7 @@ class _CliReader:
 
     def say(self, event: Event, speaker: Speaker, text: str, flags: Flag, *claims: Event) -> Items:
         identity, stamp = string(event, "id"), string(event, "timestamp")
-        unique = _is_unique_cli(identity or "")
+        unique = _is_unique(identity)
         yield from self.talk.write(
             speaker,
             text,
@@ -513,7 +511,7 @@ class _CliReader:
             unique=unique,
         )
 
-    def interrupted(self, kind: str, event: Event, data: Mapping[str, Any]) -> Items:
+    def interrupted(self, kind: str, event: Event, data: Values) -> Items:
         """Yield that the owner stopped the agent, or that its provider failed, as a message of the
         system.
         """
@@ -522,7 +520,7 @@ class _CliReader:
         note = f"Stopped: {text}" if kind == "abort" else text
         yield from self.say(event, Speaker.SYSTEM, shorten(note, _MAX_ERROR_CHARACTERS), flags)
 
-    def agent(self, offset: int, event: Event, data: Mapping[str, Any]) -> Items:
+    def agent(self, offset: int, event: Event, data: Values) -> Items:
         text, calls = string(data, "content") or "", objects(data, "toolRequests")
         opened = self.talk.opened
         before = self.talk.place(offset)
@@ -540,7 +538,7 @@ class _CliReader:
         for call in calls:
             self.add(call, "name")
 
-    def wrote(self, data: Mapping[str, Any]) -> None:
+    def wrote(self, data: Values) -> None:
         written = Tokens(output=total(data, "outputTokens")).bounded
         if written.total and not (
             data.get("chunkIndex") and data.get("messageId") == self.source.carry.get("message")
@@ -551,10 +549,10 @@ class _CliReader:
     def begin_turn(self, event: Event, seed: str, before: Any) -> Items:
         stamp = string(event, "timestamp")
         identity = string(event, "id") or self.talk.new_id(Speaker.AGENT, stamp, seed)
-        turn = OpenTurn(identity, parse_time(stamp), unique=_is_unique_cli(identity))
+        turn = OpenTurn(identity, parse_time(stamp), unique=_is_unique(identity))
         yield from self.talk.open(turn, before)
 
-    def call(self, offset: int, event: Event, data: Mapping[str, Any]) -> Items:
+    def call(self, offset: int, event: Event, data: Values) -> Items:
         """Begin a call. The message before it announces most calls."""
         identity = str(data.get("toolCallId"))
         if data.get("parentToolCallId") or identity in self.talk.calls:
@@ -563,11 +561,11 @@ class _CliReader:
             yield from self.begin_turn(event, f"call {identity}", self.talk.place(offset))
         self.add(data, "toolName")
 
-    def add(self, call: Mapping[str, Any], name: str) -> None:
+    def add(self, call: Values, name: str) -> None:
         call_id = str(call.get("toolCallId") or "")
         self.talk.add_call(call_id, string(call, name) or "tool", call.get("arguments"))
 
-    def result(self, data: Mapping[str, Any]) -> None:
+    def result(self, data: Values) -> None:
         output = string(mapping(data, "result"), "content", "detailedContent") or ""
         error = mapping(data, "error")
         failed = data.get("success") is False
@@ -586,7 +584,7 @@ class _CliReader:
         )
 
 
-def _tokens_spent(data: Mapping[str, Any]) -> Tokens:
+def _tokens_spent(data: Values) -> Tokens:
     """Return the tokens of a run, by model or else by kind. By model, cached tokens are included in
     the input.
     """
@@ -607,11 +605,7 @@ def _tokens_spent(data: Mapping[str, Any]) -> Tokens:
     return Tokens(fresh + written, cached, out).bounded
 
 
-def _is_unique_cli(identity: str) -> bool:
-    return len(identity) == _UUID_LENGTH
-
-
-def _repository(place: Mapping[str, Any]) -> str | None:
+def _repository(place: Values) -> str | None:
     name = string(place, "repository")
     if not name or "://" in name:
         return name

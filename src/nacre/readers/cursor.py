@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from nacre.base.plain import mapping, string
+from nacre.base.plain import Values, mapping, string
 from nacre.readers.adapter import (
     ANY,
     Adapter,
@@ -163,8 +163,6 @@ def _folders(folder: Path) -> list[Path]:
 
 # -- Messages of any of Cursor's formats ----------------------------------------
 
-
-Values = Mapping[str, Any]
 
 _CALLS = frozenset({"tool_use", "tool_call", "tool-call"})
 _RESULTS = frozenset({"tool_result", "tool-result"})

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from nacre.base.plain import mapping, objects, objects_in, string, total
+from nacre.base.plain import Values, mapping, objects, objects_in, string, total
 from nacre.readers.adapter import (
     Adapter,
     Head,
@@ -48,7 +48,7 @@ from nacre.readers.copilot import (
     state_roots,
     workspace_of,
 )
-from nacre.readers.cursor import TOOL, MessageReader, Values
+from nacre.readers.cursor import TOOL, MessageReader
 from nacre.readers.trust import ENVIRONMENT, Conversation, OpenTurn, folder_of
 from nacre.values.session import Session, SessionKind, Speaker, Tokens
 

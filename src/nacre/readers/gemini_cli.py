@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nacre.base.plain import mapping, objects, string, total
+from nacre.base.plain import Values, mapping, objects, string, total
 from nacre.readers.adapter import (
     Adapter,
     Items,
@@ -31,7 +30,7 @@ from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens
 
 TOOL = "gemini-cli"
 
-Message = Mapping[str, Any]
+Message = Values
 
 _AGENT_TYPES = frozenset({"gemini", "model"})
 _NOTICES = frozenset({"info", "warning", "error"})
@@ -66,7 +65,7 @@ class _Reader:
         for event in documents(source):
             self.take(event)
 
-    def take(self, event: Mapping[str, Any]) -> None:
+    def take(self, event: Values) -> None:
         if isinstance(event.get("$rewindTo"), str):
             self.rewind(event["$rewindTo"])
         elif "$set" in event or "$patch" in event:
@@ -86,7 +85,7 @@ class _Reader:
         for message_id in ids[ids.index(target) :]:
             del self.messages[message_id]
 
-    def change(self, values: Mapping[str, Any], message: object) -> None:
+    def change(self, values: Values, message: object) -> None:
         """Change one message or the header.
 
         A list of messages replaces the earlier ones, unless the tool only compressed the model's
@@ -199,7 +198,7 @@ class _Reader:
         for call in objects(message, "toolCalls"):
             self.call(call)
 
-    def call(self, call: Mapping[str, Any]) -> None:
+    def call(self, call: Values) -> None:
         name, arguments = str(call.get("name") or "tool"), call.get("args")
         identity = str(call.get("id") or "")
         key = self.talk.add_call(identity, name, arguments if isinstance(arguments, dict) else "")
@@ -211,7 +210,7 @@ class _Reader:
             self.talk.result(key, _outcome(call, output), lambda: printed)
 
 
-def _outcome(call: Mapping[str, Any], output: str) -> str:
+def _outcome(call: Values, output: str) -> str:
     if call.get("status") == "cancelled":
         return "rejected"
     code = _EXIT.findall(output) if call.get("name") == _SHELL else []
@@ -235,19 +234,19 @@ def _words(content: Any) -> str:
     return "\n\n".join(text for text in texts if text)
 
 
-def _responses(parts: Any) -> list[Mapping[str, Any]]:
+def _responses(parts: Any) -> list[Values]:
     listed = parts if isinstance(parts, list) else []
     return [response for part in listed if (response := mapping(part, "functionResponse"))]
 
 
-def _output(response: Mapping[str, Any]) -> str:
+def _output(response: Values) -> str:
     body = mapping(response, "response")
     return "\n".join(
         value for key in ("output", "error", "content") if isinstance(value := body.get(key), str)
     )
 
 
-def _project_root(path: Path, header: Mapping[str, Any]) -> str | None:
+def _project_root(path: Path, header: Values) -> str | None:
     """Return the folder of a session, from a file next to the chats, or from a known project with
     the same hash.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from nacre.base.plain import mapping, string, total
+from nacre.base.plain import JsonObject, Values, mapping, string, total
 from nacre.base.text import answered_by
 from nacre.readers.adapter import (
     Adapter,
@@ -194,7 +194,7 @@ def _message_facts(text: str) -> tuple[list[Sender], bool, str | None]:
     """Return the sender, the flag of a group, and its label from OpenClaw's blocks before a
     message. Later blocks may be anybody's.
     """
-    facts: dict[str, Mapping[str, Any]] = {}
+    facts: dict[str, Values] = {}
     at = 0
     while match := _METADATA.match(text, at):
         facts.setdefault(match["title"].partition(" ")[0], mapping(plain(match["body"])))
@@ -210,7 +210,7 @@ def _message_facts(text: str) -> tuple[list[Sender], bool, str | None]:
     return senders, is_group, label if isinstance(label, str) else None
 
 
-def _is_in_chat(sender: Mapping[str, Any], *, is_group: bool) -> bool:
+def _is_in_chat(sender: Values, *, is_group: bool) -> bool:
     """Return True if a sender writes in a chat rather than in OpenClaw's own interface."""
     is_own = str(sender.get("label")).casefold() in _OWN_INTERFACES and not any(
         map(sender.get, _CHAT_FIELDS)
@@ -288,7 +288,7 @@ class Message(Claims, gc=False):
     own: Any = msgspec.field(default=None, name="__openclaw")
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """OpenClaw's own facts about the message."""
         return self.own if isinstance(self.own, dict) else {}
 
@@ -641,14 +641,14 @@ class _Store:
         trust = Trust.UNTRUSTED if facts.get("hook_external_content_source") else Trust.TRUSTED
         yield from Reader(Part(self.source, events), session, trust).read()
 
-    def facts(self, name: str) -> dict[str, Any]:
+    def facts(self, name: str) -> JsonObject:
         """Return the store's facts about a session."""
         if not set(self.windows) >= _WINDOWS:
             return {}
         rows = self.tables.all(statement("openclaw_window"), session=name)
         return dict(zip(self.windows, rows[0], strict=True)) if rows else {}
 
-    def parent(self, facts: dict[str, Any]) -> str | None:
+    def parent(self, facts: JsonObject) -> str | None:
         """Return the last session of the parent's key."""
         key = facts.get("spawned_by") or facts.get("parent_session_key")
         rows = self.tables.all(statement("openclaw_session_of_key"), key=key) if key else []

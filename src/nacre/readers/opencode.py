@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from nacre.base.plain import mapping, objects, string, total
+from nacre.base.plain import JsonObject, Values, mapping, objects, string, total
 from nacre.base.text import answered_by
 from nacre.readers.adapter import (
     Adapter,
@@ -34,7 +33,6 @@ from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens
 
 TOOL = "opencode"
 
-Values = Mapping[str, Any]
 
 _QUIET = frozenset(
     {
@@ -299,7 +297,7 @@ class _Reader:
         if not talk.is_done:
             self.open.append(name)
 
-    def facts(self, name: str) -> dict[str, Any] | None:
+    def facts(self, name: str) -> JsonObject | None:
         """Return the facts of a session with the keys of the older files, or None if it was
         deleted.
         """
@@ -310,13 +308,13 @@ class _Reader:
         facts = {key: row.get(column) for column, key in _KEY_BY_COLUMN.items()}
         return {**facts, "id": name, "time": {"created": row["time_created"]}}
 
-    def parts(self, message: str) -> Iterator[dict[str, Any]]:
+    def parts(self, message: str) -> Iterator[JsonObject]:
         for _, data in self.tables.all(statement("opencode_parts"), message=message):
             values = self.values(data)
             if values is not None:
                 yield values
 
-    def values(self, data: object) -> dict[str, Any] | None:
+    def values(self, data: object) -> JsonObject | None:
         values = plain(as_bytes(data))
         if isinstance(values, dict):
             return values
@@ -390,7 +388,7 @@ def _session(source: Source, values: Values) -> Items:
     yield from talk.talk.end()
 
 
-def _read(source: Source, paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
+def _read(source: Source, paths: Iterable[Path]) -> Iterator[JsonObject]:
     for values in map(beside, paths):
         if isinstance(values, dict):
             yield values

@@ -25,6 +25,7 @@ import msgspec
 
 from nacre.base import json
 from nacre.base.ids import turn_hash
+from nacre.base.plain import JsonObject, Values
 from nacre.base.text import is_visible, noted, shorten, visible
 from nacre.readers import adapter
 from nacre.readers.conversation import (
@@ -234,7 +235,7 @@ class Exchange:
     on.
     """
 
-    def __init__(self, carried: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, carried: Values | None = None) -> None:
         carried = carried or {}
         self._received: dict[str, dict[int, None]] = {
             name: dict.fromkeys(carried.get(name, ())) for name in _KINDS
@@ -347,12 +348,12 @@ class Exchange:
             int(self._unseen),
         )
 
-    def carried(self, mark: tuple[int, ...] | None = None) -> dict[str, Any]:
+    def carried(self, mark: tuple[int, ...] | None = None) -> JsonObject:
         """Return the state for the next reading as JSON values, as of a mark. Empty if there is
         none.
         """
         *counts, messages, unseen = mark or self.mark()
-        state: dict[str, Any] = {
+        state: JsonObject = {
             name: list(runs)[:count][-_MAX_RUNS:]
             for (name, runs), count in zip(self._received.items(), counts, strict=True)
             if count
@@ -580,7 +581,7 @@ _KIND_KEYS = ("kind", "type", "name", "source")
 _EXTERNAL_USER = "external_user"
 
 
-def names_another(*claims: Claims | Mapping[str, Any]) -> bool:
+def names_another(*claims: Claims | Values) -> bool:
     """Return True if a record, or a message or block in it, names an origin other than the owner."""
     return any(
         _names_another(claim if isinstance(claim, Mapping) else msgspec.structs.asdict(claim))
@@ -588,7 +589,7 @@ def names_another(*claims: Claims | Mapping[str, Any]) -> bool:
     )
 
 
-def _names_another(claim: Mapping[str, Any]) -> bool:
+def _names_another(claim: Values) -> bool:
     if any(claim.get(name) is False for name in _OWNER_FIELDS) or any(
         map(claim.get, _OTHER_FIELDS)
     ):
@@ -627,7 +628,7 @@ def attribute(
     tool: str,
     identities: Sequence[str],
     exchange: Exchange,
-    *claims: Claims | Mapping[str, Any],
+    *claims: Claims | Values,
 ) -> Turn:
     """Return a turn in the owner's place with its real speaker, and record other people's text in
     it as outside.
@@ -636,34 +637,27 @@ def attribute(
     """
     if turn.speaker is not Speaker.OWNER:
         return turn
-    turn, others = _attribute_turn(turn, tool, identities, claims)
+    author, flags = turn.author, turn.flags
+    others: tuple[str, ...] = (turn.text,)
+    if not names_another(*claims):
+        if flags & (Flag.META | Flag.COMMAND):
+            return turn
+        words, lines = turn.text, others
+        if not is_tools(tool, words):
+            words, lines = without_tools_lines(tool, words)
+        if lines and (not words or lines is others):
+            flags, others = flags | Flag.META, lines
+        else:
+            words, sender = read_sender(words)
+            turn, others = replace(turn, text=words), lines
+            if not sender or sender.is_one_of(identities):
+                for other in others:
+                    exchange.saw(other)
+                return turn
+            author, others = sender.author, (*lines, words)
     for other in others:
         exchange.saw(other)
-    return turn
-
-
-def _attribute_turn(
-    turn: Turn, tool: str, identities: Sequence[str], claims: Iterable[Claims | Mapping[str, Any]]
-) -> tuple[Turn, tuple[str, ...]]:
-    if names_another(*claims):
-        return anothers(turn), (turn.text,)
-    if turn.flags & (Flag.META | Flag.COMMAND):
-        return turn, ()
-    if is_tools(tool, turn.text):
-        return anothers(turn, Flag.META), (turn.text,)
-    words, others = without_tools_lines(tool, turn.text)
-    if not words and others:
-        return anothers(turn, Flag.META), others
-    words, sender = read_sender(words)
-    turn = replace(turn, text=words)
-    if sender and not sender.is_one_of(identities):
-        return replace(anothers(turn), author=sender.author), (*others, words)
-    return turn, others
-
-
-def anothers(turn: Turn, flags: Flag = Flag.NONE) -> Turn:
-    """Return a turn as another, untrusted speaker's."""
-    return replace(turn, speaker=Speaker.SYSTEM, trust=Trust.UNTRUSTED, flags=turn.flags | flags)
+    return replace(turn, speaker=Speaker.SYSTEM, trust=Trust.UNTRUSTED, flags=flags, author=author)
 
 
 # -- Message content: a string, one block, or a list of blocks -----------------
@@ -741,7 +735,7 @@ class Call:
     """The questions of a form, with their options."""
 
     @classmethod
-    def of(cls, name: str, arguments: Mapping[str, Any] | str) -> Call:
+    def of(cls, name: str, arguments: Values | str) -> Call:
         """Return a call as requested."""
         call = asked(name, arguments)
         outside = is_outside(name, call.input) or call.action is Action.FETCH
@@ -856,7 +850,7 @@ class Conversation:
         speaker: Speaker,
         text: str,
         time: datetime | None,
-        *claims: Claims | Mapping[str, Any],
+        *claims: Claims | Values,
         identity: str | None = None,
         stamp: str | None = None,
         flags: Flag = Flag.NONE,
@@ -873,7 +867,7 @@ class Conversation:
             turn = Turn(identity, speaker, cleaned.text, time, flags=flags, **facts)
             yield from self.say(turn, *claims)
 
-    def say(self, turn: Turn, *claims: Claims | Mapping[str, Any]) -> adapter.Items:
+    def say(self, turn: Turn, *claims: Claims | Values) -> adapter.Items:
         """Yield a complete turn. A turn of the owner begins a new exchange unless it is noise.
 
         ``claims`` are the records that may name its origin. A turn in the owner's place that is not
@@ -1022,7 +1016,7 @@ class Conversation:
             self.source.carry["spent"] = msgspec.to_builtins(self.spent)
 
 
-def hashed_id(carry: dict[str, Any], speaker: Speaker, stamp: str | None, text: str) -> str:
+def hashed_id(carry: JsonObject, speaker: Speaker, stamp: str | None, text: str) -> str:
     """Return a turn's id from its speaker, time, text and occurrence.
 
     With a time, only repetitions at that time are counted, and a copy of the record elsewhere has

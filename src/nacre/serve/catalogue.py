@@ -14,8 +14,23 @@ from typing import Any
 from nacre.base import plugins
 from nacre.base.lazy import load
 from nacre.operations import Operation, operation_of
-from nacre.serve.manifest import PLACES
+from nacre.serve.manifest import MODULES
 from nacre.values.memory import Face
+
+
+def _places() -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield the module and the request of each operation of nacre's own.
+
+    A request without a module is in the operation's module; an operation without one takes nothing.
+    """
+    for module, operations in MODULES.items():
+        for operation in operations.split():
+            name, _, request = operation.partition(":")
+            where = "" if ":" in request else f"{module}:"
+            yield name, (module, f"{where}{request}" if request else "base.request:Nothing")
+
+
+PLACES = dict(_places())
 
 
 class _Catalogue(Mapping[str, Operation]):
@@ -27,7 +42,7 @@ class _Catalogue(Mapping[str, Operation]):
     def __getitem__(self, name: str) -> Operation:
         if name not in self._loaded:
             if name in PLACES:
-                self._loaded |= operations_in(import_module(f"nacre.{PLACES[name].split()[0]}"))
+                self._loaded |= operations_in(import_module(f"nacre.{PLACES[name][0]}"))
             else:
                 point = plugins.find_plugins(plugins.OPERATIONS)[name]
                 self._loaded[name] = operation_of(plugins.load_plugin(point, FunctionType))
@@ -59,7 +74,7 @@ CATALOGUE: Mapping[str, Operation] = _Catalogue()
 
 def request_of(name: str) -> Any:
     """Return the request type of an operation, without importing the operation if it is nacre's own."""
-    return load(f"nacre.{PLACES[name].split()[1]}") if name in PLACES else CATALOGUE[name].request
+    return load(f"nacre.{PLACES[name][1]}") if name in PLACES else CATALOGUE[name].request
 
 
 def find_operation(name: str, face: Face = Face.DAEMON) -> Operation | None:

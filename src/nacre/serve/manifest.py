@@ -1,162 +1,121 @@
-"""Each operation with its module and request. Written by scripts/write_manifest.py; do not edit it."""
+"""The operations of each module, and their requests. Written by scripts/write_manifest.py; do not edit."""
 
 from __future__ import annotations
 
-PLACES = {
-    "db-stats": "care.database base.request:Nothing",
-    "db-vacuum": "care.database base.request:Nothing",
-    "overview": "care.health base.request:Nothing",
-    "doctor": "care.health care.health:DoctorRequest",
-    "doctor-deep": "care.health care.health:ProveRequest",
-    "traces": "care.health care.health:TracesRequest",
-    "trace": "care.health care.health:TraceRequest",
-    "db-rebuild": "care.health care.health:RebuildRequest",
-    "db-reset": "care.health base.request:Nothing",
-    "backup-verify": "care.health care.health:VerifyRequest",
-    "status": "care.health base.request:Nothing",
-    "move": "care.move care.move:MoveRequest",
-    "remote-add": "care.remote care.remote:AddRemoteRequest",
-    "remote-remove": "care.remote base.request:Nothing",
-    "remote": "care.remote base.request:Nothing",
-    "remote-sync": "care.remote base.request:Nothing",
-    "remote-changes": "care.remote care.remote:RemoteChangesRequest",
-    "remote-versions": "care.remote care.remote:RemoteVersionsRequest",
-    "remote-push": "care.remote care.remote:RemotePushRequest",
-    "remote-turns": "care.remote care.remote:RemoteTurnsRequest",
-    "activity": "care.today care.today:ActivityRequest",
-    "today": "care.today care.today:TodayRequest",
-    "usefulness": "care.usefulness base.request:Nothing",
-    "eval-add": "care.usefulness care.usefulness:AddQueryRequest",
-    "eval-remove": "care.usefulness care.usefulness:RemoveQueryRequest",
-    "eval": "care.usefulness care.usefulness:EvaluateRequest",
-    "eval-list": "care.usefulness care.usefulness:QueriesRequest",
-    "context": "context.build values.context:ContextRequest",
-    "page-own": "context.build context.requests:OwnPageRequest",
-    "page-write": "context.build context.requests:WritePageRequest",
-    "context-given": "context.build context.requests:GivenRequest",
-    "hook": "context.build values.context:HookCall",
-    "handoff": "context.handoff context.requests:HandoffRequest",
-    "forget-plan": "data.forget data.forget:ForgetRequest",
-    "forgotten": "data.forget base.request:Nothing",
-    "forget-allow-again": "data.forget data.forget:AllowAgainRequest",
-    "forget": "data.forget data.forget:ForgetRequest",
-    "import-plan": "data.imports data.export:ImportOptions",
-    "export": "data.imports data.export:ExportRequest",
-    "import": "data.imports data.export:ImportOptions",
-    "backup-create": "data.imports data.export:BackupRequest",
-    "backup-restore": "data.imports data.export:RestoreRequest",
-    "scrub": "data.scrub data.forget:ScrubOptions",
-    "sync": "data.sync data.sync:SyncRequest",
-    "log": "data.undo data.undo:LogRequest",
-    "diff": "data.undo data.undo:DiffRequest",
-    "undo-plan": "data.undo data.undo:UndoRequest",
-    "undo": "data.undo data.undo:UndoRequest",
-    "commit": "data.undo base.request:Nothing",
-    "archive-status": "home.archive base.request:Nothing",
-    "session-restore": "home.archive home.archive:RestoreSessionRequest",
-    "place": "home.change home.change:PlaceRequest",
-    "project-tie": "home.change home.change:TieRequest",
-    "page": "home.change home.change:PageRequest",
-    "cost": "home.spending base.request:Nothing",
-    "hosts-plan": "hosts.connect hosts.ways:WireRequest",
-    "hosts-wire": "hosts.connect hosts.ways:WireRequest",
-    "hosts": "hosts.connect base.request:Nothing",
-    "hosts-preview": "hosts.connect hosts.ways:WireRequest",
-    "doctor-hosts": "hosts.verify base.request:Nothing",
-    "ingest": "learn.ingest learn.ingest:IngestOptions",
-    "ingest-plan": "learn.ingest learn.ingest:IngestOptions",
-    "ingest-estimate": "learn.ingest learn.ingest:IngestOptions",
-    "store": "learn.ingest memories.decision:StoreRequest",
-    "store-rehearse": "learn.ingest memories.decision:StoreRequest",
-    "extract-propose": "learn.learn learn.requests:ProposalRequest",
-    "extract": "learn.learn learn.requests:ExtractRequest",
-    "graph-central": "memories.graph memories.graph:AnalysisRequest",
-    "graph-gaps": "memories.graph memories.graph:AnalysisRequest",
-    "graph-components": "memories.graph memories.graph:AnalysisRequest",
-    "graph-brief": "memories.graph memories.graph:BriefRequest",
-    "graph-link": "memories.graph memories.graph:LinkRequest",
-    "graph-unlink": "memories.graph memories.graph:UnlinkRequest",
-    "graph-invalidate": "memories.graph memories.graph:InvalidateRequest",
-    "graph-unlink-origin": "memories.graph memories.graph:UnlinkOriginRequest",
-    "graph-list": "memories.graph memories.graph:LinksRequest",
-    "graph-show": "memories.graph memories.graph:TraverseRequest",
-    "graph-map": "memories.graph memories.graph:MapRequest",
-    "project-rename": "memories.projects memories.projects:ProjectRenameRequest",
-    "project-merge-plan": "memories.projects memories.projects:ProjectMergeRequest",
-    "project-merge": "memories.projects memories.projects:ProjectMergeRequest",
-    "project-list": "memories.projects base.request:Nothing",
-    "project-show": "memories.projects memories.projects:ProjectRequest",
-    "project-depend": "memories.projects memories.projects:ProjectDependRequest",
-    "retire-plan": "memories.retire memories.decision:RetireRequest",
-    "unretire": "memories.retire memories.decision:ReferencesRequest",
-    "retired": "memories.retire base.request:Nothing",
-    "retired-standing": "memories.retire base.request:Nothing",
-    "list": "memories.retire memories.decision:ListRequest",
-    "edit": "memories.retire memories.decision:EditRequest",
-    "todo-done": "memories.retire memories.decision:ReferencesRequest",
-    "retire": "memories.retire memories.decision:RetireRequest",
-    "spaces": "memories.spaces base.request:Nothing",
-    "spaces-create": "memories.spaces memories.spaces:CreateSpaceRequest",
-    "spaces-members": "memories.spaces memories.spaces:SpaceRequest",
-    "spaces-add": "memories.spaces memories.spaces:AddMemberRequest",
-    "spaces-remove": "memories.spaces memories.spaces:RemoveMemberRequest",
-    "spaces-log": "memories.spaces memories.spaces:LogRequest",
-    "keys": "memories.spaces memories.spaces:SpaceRequest",
-    "keys-create": "memories.spaces memories.spaces:CreateKeyRequest",
-    "keys-revoke": "memories.spaces memories.spaces:RevokeKeyRequest",
-    "share": "memories.spaces memories.spaces:ShareRequest",
-    "edges": "memories.usage memories.decision:EdgesRequest",
-    "history": "memories.usage memories.decision:ReferenceRequest",
-    "look": "memories.usage memories.decision:GetRequest",
-    "get": "memories.usage memories.decision:GetRequest",
-    "embed": "memories.vectors base.request:Nothing",
-    "embed-plan": "memories.vectors memories.vectors:ModelRequest",
-    "embed-try": "memories.vectors memories.vectors:ModelRequest",
-    "embed-switch": "memories.vectors memories.vectors:ModelRequest",
-    "embed-resume": "memories.vectors base.request:Nothing",
-    "deep-recall": "recall.deep recall.requests:DeepQuery",
-    "recall": "recall.recall values.recall:RecallQuery",
-    "search-sessions": "recall.recall recall.requests:TurnQuery",
-    "feedback": "recall.recall recall.requests:FeedbackRequest",
-    "feedback-judge": "recall.recall recall.requests:JudgeRequest",
-    "alike": "review.dream review.dream:AlikeRequest",
-    "review-resolve": "review.queue review.contradictions:ReviewResolveRequest",
-    "review-judge": "review.queue review.contradictions:JudgeWaitingRequest",
-    "review": "review.queue review.contradictions:ReviewRequest",
-    "review-keep": "review.queue review.contradictions:ReviewKeepRequest",
-    "review-drop": "review.queue review.contradictions:ReviewDropRequest",
-    "reflect": "review.queue review.contradictions:ReflectRequest",
-    "reflect-answer": "review.queue review.contradictions:ReflectAnswerRequest",
-    "review-undo": "review.queue review.contradictions:ReviewUndoRequest",
-    "unanswered": "review.queue review.contradictions:UnansweredRequest",
-    "unanswered-dismiss": "review.queue review.contradictions:GapRequest",
-    "unanswered-todo": "review.queue review.contradictions:GapRequest",
-    "dream-estimate": "review.run review.dream:DreamPlanRequest",
-    "dream-plan": "review.run review.dream:DreamPlanRequest",
-    "dream": "review.run review.dream:DreamRequest",
-    "session-summary": "sessions.search sessions.find:SessionRequest",
-    "sessions": "sessions.search sessions.find:SessionsRequest",
-    "session": "sessions.search sessions.find:SessionRequest",
-    "match-sessions": "sessions.search sessions.find:MatchRequest",
-    "search-chats": "sessions.search sessions.find:ChatSearchRequest",
-    "resume": "sessions.search sessions.find:ResumeRequest",
-    "did": "sessions.work sessions.find:DidQuery",
-    "fix": "sessions.work sessions.find:FixQuery",
-    "chores": "setup.chores setup.requests:ChoresRequest",
-    "flush": "setup.chores setup.requests:FlushRequest",
-    "auth": "setup.models base.request:Nothing",
-    "auth-set": "setup.models setup.models:SetKeyRequest",
-    "auth-remove": "setup.models setup.models:ProviderRequest",
-    "writer": "setup.models base.request:Nothing",
-    "writer-set": "setup.models setup.models:WriterRequest",
-    "writer-pause": "setup.models base.request:Nothing",
-    "writer-resume": "setup.models base.request:Nothing",
-    "writer-off": "setup.models base.request:Nothing",
-    "models": "setup.models base.request:Nothing",
-    "models-test": "setup.models setup.models:TryModelRequest",
-    "config": "setup.models base.request:Nothing",
-    "config-get": "setup.models setup.models:SettingRequest",
-    "config-set": "setup.models setup.models:SetRequest",
-    "config-unset": "setup.models setup.models:SettingRequest",
-    "quickstart": "setup.setup base.request:Nothing",
+MODULES = {
+    "care.database": "db-stats db-vacuum",
+    "care.health": (
+        "overview doctor:DoctorRequest doctor-deep:ProveRequest traces:TracesRequest "
+        "trace:TraceRequest db-rebuild:RebuildRequest db-reset backup-verify:VerifyRequest status"
+    ),
+    "care.move": "move:MoveRequest",
+    "care.remote": (
+        "remote-add:AddRemoteRequest remote-remove remote remote-sync "
+        "remote-changes:RemoteChangesRequest remote-versions:RemoteVersionsRequest "
+        "remote-push:RemotePushRequest remote-turns:RemoteTurnsRequest"
+    ),
+    "care.today": "activity:ActivityRequest today:TodayRequest",
+    "care.usefulness": (
+        "usefulness eval-add:AddQueryRequest eval-remove:RemoveQueryRequest eval:EvaluateRequest "
+        "eval-list:QueriesRequest"
+    ),
+    "context.build": (
+        "context:values.context:ContextRequest page-own:context.requests:OwnPageRequest "
+        "page-write:context.requests:WritePageRequest context-given:context.requests:GivenRequest "
+        "hook:values.context:HookCall"
+    ),
+    "context.handoff": "handoff:context.requests:HandoffRequest",
+    "data.forget": (
+        "forget-plan:ForgetRequest forgotten forget-allow-again:AllowAgainRequest "
+        "forget:ForgetRequest"
+    ),
+    "data.imports": (
+        "import-plan:data.export:ImportOptions export:data.export:ExportRequest "
+        "import:data.export:ImportOptions backup-create:data.export:BackupRequest "
+        "backup-restore:data.export:RestoreRequest"
+    ),
+    "data.scrub": "scrub:data.forget:ScrubOptions",
+    "data.sync": "sync:SyncRequest",
+    "data.undo": "log:LogRequest diff:DiffRequest undo-plan:UndoRequest undo:UndoRequest commit",
+    "home.archive": "archive-status session-restore:RestoreSessionRequest",
+    "home.change": "place:PlaceRequest project-tie:TieRequest page:PageRequest",
+    "home.spending": "cost",
+    "hosts.connect": (
+        "hosts-plan:hosts.ways:WireRequest hosts-wire:hosts.ways:WireRequest hosts "
+        "hosts-preview:hosts.ways:WireRequest"
+    ),
+    "hosts.verify": "doctor-hosts",
+    "learn.ingest": (
+        "ingest:IngestOptions ingest-plan:IngestOptions ingest-estimate:IngestOptions "
+        "store:memories.decision:StoreRequest store-rehearse:memories.decision:StoreRequest"
+    ),
+    "learn.learn": "extract-propose:learn.requests:ProposalRequest extract:learn.requests:ExtractRequest",
+    "memories.graph": (
+        "graph-central:AnalysisRequest graph-gaps:AnalysisRequest "
+        "graph-components:AnalysisRequest graph-brief:BriefRequest graph-link:LinkRequest "
+        "graph-unlink:UnlinkRequest graph-invalidate:InvalidateRequest "
+        "graph-unlink-origin:UnlinkOriginRequest graph-list:LinksRequest "
+        "graph-show:TraverseRequest graph-map:MapRequest"
+    ),
+    "memories.projects": (
+        "project-rename:ProjectRenameRequest project-merge-plan:ProjectMergeRequest "
+        "project-merge:ProjectMergeRequest project-list project-show:ProjectRequest "
+        "project-depend:ProjectDependRequest"
+    ),
+    "memories.retire": (
+        "retire-plan:memories.decision:RetireRequest unretire:memories.decision:ReferencesRequest "
+        "retired retired-standing list:memories.decision:ListRequest "
+        "edit:memories.decision:EditRequest todo-done:memories.decision:ReferencesRequest "
+        "retire:memories.decision:RetireRequest"
+    ),
+    "memories.spaces": (
+        "spaces spaces-create:CreateSpaceRequest spaces-members:SpaceRequest "
+        "spaces-add:AddMemberRequest spaces-remove:RemoveMemberRequest spaces-log:LogRequest "
+        "keys:SpaceRequest keys-create:CreateKeyRequest keys-revoke:RevokeKeyRequest "
+        "share:ShareRequest"
+    ),
+    "memories.usage": (
+        "edges:memories.decision:EdgesRequest history:memories.decision:ReferenceRequest "
+        "look:memories.decision:GetRequest get:memories.decision:GetRequest"
+    ),
+    "memories.vectors": (
+        "embed embed-plan:ModelRequest embed-try:ModelRequest embed-switch:ModelRequest "
+        "embed-resume"
+    ),
+    "recall.deep": "deep-recall:recall.requests:DeepQuery",
+    "recall.recall": (
+        "recall:values.recall:RecallQuery search-sessions:recall.requests:TurnQuery "
+        "feedback:recall.requests:FeedbackRequest feedback-judge:recall.requests:JudgeRequest"
+    ),
+    "review.dream": "alike:AlikeRequest",
+    "review.queue": (
+        "review-resolve:review.contradictions:ReviewResolveRequest "
+        "review-judge:review.contradictions:JudgeWaitingRequest "
+        "review:review.contradictions:ReviewRequest "
+        "review-keep:review.contradictions:ReviewKeepRequest "
+        "review-drop:review.contradictions:ReviewDropRequest "
+        "reflect:review.contradictions:ReflectRequest "
+        "reflect-answer:review.contradictions:ReflectAnswerRequest "
+        "review-undo:review.contradictions:ReviewUndoRequest "
+        "unanswered:review.contradictions:UnansweredRequest "
+        "unanswered-dismiss:review.contradictions:GapRequest "
+        "unanswered-todo:review.contradictions:GapRequest"
+    ),
+    "review.run": (
+        "dream-estimate:review.dream:DreamPlanRequest dream-plan:review.dream:DreamPlanRequest "
+        "dream:review.dream:DreamRequest"
+    ),
+    "sessions.search": (
+        "session-summary:sessions.find:SessionRequest sessions:sessions.find:SessionsRequest "
+        "session:sessions.find:SessionRequest match-sessions:sessions.find:MatchRequest "
+        "search-chats:sessions.find:ChatSearchRequest resume:sessions.find:ResumeRequest"
+    ),
+    "sessions.work": "did:sessions.find:DidQuery fix:sessions.find:FixQuery",
+    "setup.chores": "chores:setup.requests:ChoresRequest flush:setup.requests:FlushRequest",
+    "setup.models": (
+        "auth auth-set:SetKeyRequest auth-remove:ProviderRequest writer writer-set:WriterRequest "
+        "writer-pause writer-resume writer-off models models-test:TryModelRequest config "
+        "config-get:SettingRequest config-set:SetRequest config-unset:SettingRequest"
+    ),
+    "setup.setup": "quickstart",
 }

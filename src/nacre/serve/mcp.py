@@ -25,6 +25,7 @@ from nacre.base import times
 from nacre.base.environment import install_hint
 from nacre.base.ids import utc_now
 from nacre.base.link import DaemonAwayError, DaemonRefusedError, ask_whole
+from nacre.base.plain import JsonObject, Values
 from nacre.base.plugins import TOOLS, load_usable_plugins
 from nacre.base.text import count_tokens, harmless, one_line, shorten
 from nacre.base.times import shown_day
@@ -135,7 +136,7 @@ def indented(text: str) -> str:
     return "\n".join(f"  {line}".rstrip() for line in harmless(text).strip().splitlines())
 
 
-def refusal(error: NacreError) -> dict[str, Any]:
+def refusal(error: NacreError) -> JsonObject:
     """Return the public record of an error, as in all interfaces."""
     fields = {
         "code": error.code,
@@ -315,7 +316,7 @@ def by_name(*, everything: bool) -> Mapping[str, Offer]:
     return {offer.name: offer for offer in offered(everything=everything)}
 
 
-def described(offers: Sequence[Offer], *, structured: bool = False) -> list[dict[str, Any]]:
+def described(offers: Sequence[Offer], *, structured: bool = False) -> list[JsonObject]:
     """Return tools in the form of ``tools/list``."""
     return [
         {
@@ -336,7 +337,7 @@ def described(offers: Sequence[Offer], *, structured: bool = False) -> list[dict
     ]
 
 
-OUTPUT_SCHEMA: Mapping[str, Any] = {
+OUTPUT_SCHEMA: Values = {
     "type": "object",
     "properties": {
         "text": {"type": "string"},
@@ -368,7 +369,7 @@ class Call(Protocol):
 class DaemonReportedError(NacreError):
     """An error that the daemon returned."""
 
-    def __init__(self, error: dict[str, Any]) -> None:
+    def __init__(self, error: JsonObject) -> None:
         super().__init__(str(error.get("message") or "it failed"), hint=error.get("hint"))
         self.code = str(error.get("code") or "failed")
 
@@ -584,7 +585,7 @@ class Face:
     note: Callable[[str], None] | None = None
 
     @cached_property
-    def tools(self) -> list[dict[str, Any]]:
+    def tools(self) -> list[JsonObject]:
         """Return the tools in the form of ``tools/list``."""
         return described(offered(everything=self.everything), structured=self.structured)
 
@@ -597,10 +598,10 @@ class Face:
         """Return the context of a call."""
         return Desk(call or self.call, self.folder, self.session, tell)
 
-    def answer(self, offer: Offer, arguments: Mapping[str, Any], desk: Desk) -> dict[str, Any]:
+    def answer(self, offer: Offer, arguments: Values, desk: Desk) -> JsonObject:
         """Return a tool's result in the protocol's form; an error has its reason and remedy."""
         began = time.perf_counter()
-        results: list[dict[str, Any]] = []
+        results: list[JsonObject] = []
         if self.structured:
             desk = replace(desk, call=_recording(desk.call, results))
         outcome = kept(lambda: _function(offer)(desk, _checked(offer, arguments)))
@@ -611,14 +612,14 @@ class Face:
             )
         is_error = not isinstance(outcome, str)
         text = json.dumps(outcome, ensure_ascii=False) if is_error else outcome
-        result: dict[str, Any] = {"content": [{"type": "text", "text": text}], "isError": is_error}
+        result: JsonObject = {"content": [{"type": "text", "text": text}], "isError": is_error}
         if self.structured:
             more = {"results": results} if isinstance(outcome, str) else outcome
             result["structuredContent"] = {"text": text, **more}
         return result
 
 
-def _recording(call: Call, results: list[dict[str, Any]]) -> Call:
+def _recording(call: Call, results: list[JsonObject]) -> Call:
     """Return ``call`` that also adds the result or error of each operation to ``results``."""
 
     def record(operation: str, request: Any) -> Any:
@@ -634,7 +635,7 @@ def _recording(call: Call, results: list[dict[str, Any]]) -> Call:
     return record
 
 
-def kept(work: Callable[[], T]) -> T | dict[str, Any]:
+def kept(work: Callable[[], T]) -> T | JsonObject:
     """Return the result of ``work``, or the public record of its error."""
     try:
         return work()
@@ -661,7 +662,7 @@ def _function(offer: Offer) -> Callable[[Desk, Any], str]:
     return function
 
 
-def _checked(offer: Offer, arguments: Mapping[str, Any]) -> msgspec.Struct:
+def _checked(offer: Offer, arguments: Values) -> msgspec.Struct:
     """Decode the arguments of a tool. Raises InvalidInputError with the accepted arguments."""
     try:
         return json_values.convert(dict(arguments), offer.arguments, strict=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from nacre.base.plain import JsonObject
 from nacre.base.text import count, count_tokens, harmless, one_line, shorten
 from nacre.base.times import shown_day, shown_minute
 from nacre.errors import InvalidInputError, NacreError, NotFoundError
@@ -369,7 +370,7 @@ _RESOURCE_URI = re.compile(r"nacre://(memory|session|profile|project)(?:/([^/?#]
 _PAGE_BUDGET = 4_000
 _MAX_TURNS = 60
 
-RESOURCES: list[dict[str, Any]] = [
+RESOURCES: list[JsonObject] = [
     {
         "uri": "nacre://profile",
         "name": "profile",
@@ -385,7 +386,7 @@ RESOURCES: list[dict[str, Any]] = [
         "description": "The page of the project of the working folder.",
     },
 ]
-TEMPLATES: list[dict[str, Any]] = [
+TEMPLATES: list[JsonObject] = [
     {
         "uriTemplate": "nacre://memory/{id}",
         "name": "memory",
@@ -492,7 +493,7 @@ _PROMPTS: Mapping[str, _Prompt] = {
     ),
 }
 
-PROMPTS: list[dict[str, Any]] = [
+PROMPTS: list[JsonObject] = [
     {
         "name": name,
         "title": prompt.title,

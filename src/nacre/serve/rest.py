@@ -23,6 +23,7 @@ from nacre import __version__
 from nacre.base import json as json_values
 from nacre.base import plugins
 from nacre.base.ids import utc_now
+from nacre.base.plain import Values
 from nacre.base.request import Nothing
 from nacre.base.times import parse_moment
 from nacre.errors import EditConflictError, InvalidInputError
@@ -217,8 +218,8 @@ def request_of(
     operation: Operation,
     texts: Iterable[tuple[str, str]],
     names: Mapping[str, str],
-    fields: dict[str, Any],
-) -> dict[str, Any]:
+    fields: _Schema,
+) -> _Schema:
     """Add the parameters of a path and a query to the fields of a request.
 
     Raises InvalidInputError for an unknown parameter, or one that is repeated but not a list.
@@ -243,7 +244,7 @@ def request_of(
     return fields
 
 
-def converted(operation: Operation, fields: Mapping[str, Any]) -> Any:
+def converted(operation: Operation, fields: Values) -> Any:
     """Build the request, converting strings to numbers and booleans. Raises InvalidInputError."""
     try:
         return json_values.from_plain(fields, operation.request, strict=False)
@@ -306,7 +307,7 @@ def document(cookie: str) -> bytes:
     _correct(components)
     requests = dict(zip(_offered(), schemas, strict=False))
     results = dict(zip(_offered(), schemas[len(requests) :], strict=True))
-    paths: dict[str, dict[str, Any]] = {}
+    paths: dict[str, _Schema] = {}
     for resource in resources():
         path = _IN_PATH.sub(r"{\1}", PREFIX + resource.path)
         paths.setdefault(path, {})[resource.method.lower()] = _resource(
@@ -361,7 +362,7 @@ def _offered() -> Mapping[str, Operation]:
     return offered_by(Face.HTTP)
 
 
-def _whole(cookie: str, paths: Mapping[str, Any], components: Mapping[str, Any]) -> _Schema:
+def _whole(cookie: str, paths: Values, components: Values) -> _Schema:
     return {
         "openapi": "3.1.0",
         "info": {
@@ -656,7 +657,7 @@ def _answer(make: Callable[[str], bytes], kind: str) -> Callable[[Request], Awai
     return answer
 
 
-def _route(path: str, method: str, route: dict[str, Any], components: dict[str, Any]) -> str:
+def _route(path: str, method: str, route: _Schema, components: _Schema) -> str:
     fields = _fields_page(route, components)
     rows = "".join(
         f"<tr><td><code>{_text(name)}</code></td><td>{_text(kind)}</td><td>{_text(help_text)}</td></tr>"
@@ -672,7 +673,7 @@ def _route(path: str, method: str, route: dict[str, Any], components: dict[str, 
     )
 
 
-def _fields_page(route: dict[str, Any], components: dict[str, Any]) -> list[tuple[str, str, str]]:
+def _fields_page(route: _Schema, components: _Schema) -> list[tuple[str, str, str]]:
     """Return the parameters and the fields of the body with their types and help."""
     rows = [
         (
@@ -691,7 +692,7 @@ def _fields_page(route: dict[str, Any], components: dict[str, Any]) -> list[tupl
     return rows
 
 
-def _kind(schema: dict[str, Any], components: dict[str, Any], *, needed: bool) -> str:
+def _kind(schema: _Schema, components: _Schema, *, needed: bool) -> str:
     options = [option for option in schema.get("anyOf", [schema]) if option != {"type": "null"}]
     label = " or ".join(dict.fromkeys(_type_name(option, components) for option in options))
     default = schema.get("default")
@@ -700,7 +701,7 @@ def _kind(schema: dict[str, Any], components: dict[str, Any], *, needed: bool) -
     return f"{label}, default {json.dumps(default)}" if default not in (None, [], "", {}) else label
 
 
-def _type_name(schema: dict[str, Any], components: dict[str, Any]) -> str:
+def _type_name(schema: _Schema, components: _Schema) -> str:
     schema = _followed(schema, components) if "$ref" in schema else schema
     if "enum" in schema:
         return ", ".join(str(value) for value in schema["enum"])
@@ -744,7 +745,7 @@ class _Call:
     """A call of a resource: the fields of the operation's request, some still as strings."""
 
     resource: Resource
-    fields: dict[str, Any]
+    fields: _Schema
 
     @property
     def operation(self) -> Operation:
@@ -893,9 +894,9 @@ async def _write(resource: Resource, request: Request) -> Response:
     return Response(result, 201 if stored.action == "stored" else 200, place, _JSON)
 
 
-def _object(body: bytes) -> dict[str, Any]:
+def _object(body: bytes) -> _Schema:
     try:
-        return json_values.parse_json_tree(body, dict[str, Any])
+        return json_values.parse_json_tree(body, _Schema)
     except (
         msgspec.DecodeError,
         msgspec.ValidationError,

@@ -510,7 +510,10 @@ class Tending:
         self._homes = homes
         self._tell = tell
         self._rested = rested
-        self._chores = Chores(settings, tell, reads)
+        self._reads = reads
+        self._process: subprocess.Popen[bytes] | None = None
+        self._not_before = 0.0
+        self._pause = _MIN_PAUSE_SECONDS
         self._embedded: object = None
         self._embeds_at = 0.0
         self._embed_pause = _MIN_PAUSE_SECONDS
@@ -520,7 +523,7 @@ class Tending:
         last = time.monotonic()
         is_rested = False
         while not stop.wait(_POLL_SECONDS):
-            self._chores.look()
+            self._run_chores()
             self._embed()
             was_rested, is_rested = is_rested, self._rested() >= REST_SECONDS
             if is_rested and not was_rested:
@@ -530,7 +533,7 @@ class Tending:
                 if self._homes.shrink():
                     give_back()
                 last = time.monotonic()
-        self._chores.end()
+        self._end_chores()
 
     def _embed(self) -> None:
         """Read manual edits and embed new memories; retry with growing pauses on failure."""
@@ -577,21 +580,9 @@ class Tending:
             self._tell(f"dreamt: {result if report.operation else 'planned, without changes'}")
             give_back()
 
+    # Chores of hooks: a process, restarted with growing pauses
 
-class Chores:
-    """A process for the chores of hooks, restarted with growing pauses."""
-
-    def __init__(
-        self, settings: Settings, tell: Callable[[str], None], reads: Callable[[Path], bool]
-    ) -> None:
-        self._settings = settings
-        self._tell = tell
-        self._reads = reads
-        self._process: subprocess.Popen[bytes] | None = None
-        self._not_before = 0.0
-        self._pause = _MIN_PAUSE_SECONDS
-
-    def look(self) -> None:
+    def _run_chores(self) -> None:
         """Start the process if a chore is due."""
         if self._process and self._process.poll() is None:
             return
@@ -618,7 +609,7 @@ class Chores:
             and self._reads(Path(chore.transcript or ""))
         )
 
-    def end(self) -> None:
+    def _end_chores(self) -> None:
         """Stop the process; the next daemon continues."""
         if self._process and self._process.poll() is None:
             self._process.terminate()
