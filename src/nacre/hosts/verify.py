@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from nacre import __version__
@@ -34,6 +34,7 @@ from nacre.hosts.ways import (
     load,
     own_programs,
     program_of,
+    run_program,
     targets_of,
     text_of,
     trust_in,
@@ -47,17 +48,19 @@ from nacre.values.reports import FAILURE, OK, WARNING, Check, LeftAlone, WiringP
 _MAX_RUNS = 3
 _LOG_WAIT_SECONDS = 1.0
 _LOG_POLL_SECONDS = 0.02
+_LATE = ("late", "failed", "")
+"""Records of hooks that gave no answer in time."""
 
 
 def prove_hooks(settings: Settings, wish: WiringWish, written: Written) -> Iterator[Check]:
     """Yield the findings on a host's hooks, and in Codex on its trust in them."""
     slowest, failed, late, traces = 0.0, [], 0, 0
     for event, line in written.hooks:
-        hook_run = _run_until_in_time(settings, wish, event, line)
-        slowest = max(slowest, hook_run.seconds)
-        failed += [f"{event}: {hook_run.problem}"] if hook_run.problem else []
-        late += hook_run.is_late
-        traces += bool(hook_run.how)
+        problem, how, seconds = _run_until_in_time(settings, wish, event, line)
+        slowest = max(slowest, seconds)
+        failed += [f"{event}: {problem}"] if problem else []
+        late += not problem and how in _LATE
+        traces += bool(how)
     if failed:
         yield Check(
             "hooks", FAILURE, failed[0] + (f" (and {len(failed) - 1} more)" if failed[1:] else "")
@@ -84,38 +87,23 @@ def prove_hooks(settings: Settings, wish: WiringWish, written: Written) -> Itera
         yield from _prove_trust(settings, wish)
 
 
-def _run_until_in_time(settings: Settings, wish: WiringWish, event: str, line: str) -> _HookRun:
+def _run_until_in_time(
+    settings: Settings, wish: WiringWish, event: str, line: str
+) -> tuple[str | None, str, float]:
     """Run a hook outside projects, so that no session loses its context.
 
-    Repeat a late run: its files are cached then.
+    Return its problem, the log's record of the answer, and its duration. Repeat a late run: its files are cached then.
     """
     hook_input = {**SAMPLE, "hook_event_name": event, "cwd": str(settings.home)}
-    hook_run = _HookRun(None, "", 0.0)
+    problem, how, seconds = None, "", 0.0
     for _ in range(_MAX_RUNS):
         began, noted = time.monotonic(), _log_size(settings)
         problem = run_hook(settings, line, hook_input, wish.project)
-        hook_run = _HookRun(
-            problem,
-            "" if problem else _last_answer_source(settings, noted),
-            time.monotonic() - began,
-        )
-        if not hook_run.is_late:
+        how = "" if problem else _last_answer_source(settings, noted)
+        seconds = time.monotonic() - began
+        if problem or how not in _LATE:
             break
-    return hook_run
-
-
-@dataclass(frozen=True, slots=True)
-class _HookRun:
-    """A run of a hook: its problem, the log's record of the answer, and its duration."""
-
-    problem: str | None
-    how: str
-    seconds: float
-
-    @property
-    def is_late(self) -> bool:
-        """Return True if it gave no answer in time."""
-        return not self.problem and self.how in ("late", "failed", "")
+    return problem, how, seconds
 
 
 def _prove_trust(settings: Settings, wish: WiringWish) -> Iterator[Check]:
@@ -323,16 +311,11 @@ def _version_from_package(program: Path) -> str:
 
 def _version_from_program(settings: Settings, program: Path) -> str:
     try:
-        output = subprocess.run(
-            [program, "--version"],
-            env=quiet(settings),
-            cwd=settings.user_home,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_VERSION_TIMEOUT_SECONDS,
-            check=False,
+        output = run_program(
+            [str(program), "--version"],
+            quiet(settings),
+            settings.user_home,
+            _VERSION_TIMEOUT_SECONDS,
         ).stdout
     except (subprocess.TimeoutExpired, OSError):
         return ""

@@ -30,7 +30,7 @@ from nacre import __version__
 from nacre.base import files
 from nacre.base import json as json_values
 from nacre.base.environment import server_address
-from nacre.base.plain import mapping, string
+from nacre.base.plain import JsonObject, Values, mapping, string
 from nacre.base.request import Request
 from nacre.errors import InvalidInputError
 from nacre.hosts import files as files_module
@@ -371,19 +371,32 @@ def installed_version(way: Way) -> str | None:
         return None
 
 
+def run_program(
+    words: Sequence[str] | str,
+    environ: Mapping[str, str],
+    folder: Path,
+    seconds: float,
+    text: str = "",
+) -> subprocess.CompletedProcess[str]:
+    """Run a program with a text as input, and return its output. Raises OSError, TimeoutExpired."""
+    return subprocess.run(
+        words,
+        env=dict(environ),
+        cwd=folder,
+        input=text,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=seconds,
+        check=False,
+    )
+
+
 def run_command(settings: Settings, command: HostCommand) -> str | None:
     """Run a command; return the problem, or ``None``."""
     try:
-        result = subprocess.run(
-            command.words,
-            env=dict(settings.environ),
-            cwd=settings.user_home,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_COMMAND_TIMEOUT_SECONDS,
-            check=False,
+        result = run_program(
+            command.words, settings.environ, settings.user_home, _COMMAND_TIMEOUT_SECONDS
         )
     except subprocess.TimeoutExpired:
         return f"it did not end within {_COMMAND_TIMEOUT_SECONDS:.0f} seconds"
@@ -444,7 +457,7 @@ class RpcProcess:
             self._process.wait()
         self._errors.close()
 
-    def ask(self, method: str, parameters: Mapping[str, Any]) -> Any:
+    def ask(self, method: str, parameters: Values) -> Any:
         """Return the answer to a request. Raises RpcError."""
         self._number += 1
         self.send(method, id=self._number, params=parameters)
@@ -989,7 +1002,7 @@ def _codex(settings: Settings, wish: WiringWish) -> Iterator[RpcProcess]:
         yield server
 
 
-def _own_hooks(server: RpcProcess, settings: Settings, wish: WiringWish) -> list[dict[str, Any]]:
+def _own_hooks(server: RpcProcess, settings: Settings, wish: WiringWish) -> list[JsonObject]:
     """Return nacre's hooks that Codex sees in the written file."""
     answer = server.ask("hooks/list", {"cwds": [str(wish.project or settings.user_home)]})
     file = str(registry.hooks_file(places_of(settings, wish.project)))
@@ -1000,7 +1013,7 @@ def _own_hooks(server: RpcProcess, settings: Settings, wish: WiringWish) -> list
     ]
 
 
-def _hooks_in_codex_trust(answer: Any) -> Iterator[dict[str, Any]]:
+def _hooks_in_codex_trust(answer: Any) -> Iterator[JsonObject]:
     """Yield all hooks in an answer; their grouping depends on the version."""
     if isinstance(answer, dict):
         if "currentHash" in answer and "key" in answer:

@@ -373,6 +373,16 @@ class _Message(_Answer, kw_only=True):
     stop_reason: str | None
 
 
+def anthropic_tokens(usage: Values) -> Tokens:
+    """Return the tokens in a ``usage`` of Anthropic's."""
+    return Tokens(
+        total(usage, "input_tokens"),
+        total(usage, "output_tokens"),
+        total(usage, "cache_read_input_tokens"),
+        total(usage, "cache_creation_input_tokens"),
+    )
+
+
 class AnthropicModel(_LibraryModel):
     """A model by Anthropic's messages API.
 
@@ -417,16 +427,9 @@ class AnthropicModel(_LibraryModel):
             block.get("input", {}) for block in message.content if block["type"] == "tool_use"
         ]
         text = "".join(block["text"] for block in message.content if block["type"] == "text")
-        usage = message.usage or {}
-        tokens = Tokens(
-            total(usage, "input_tokens"),
-            total(usage, "output_tokens"),
-            total(usage, "cache_read_input_tokens"),
-            total(usage, "cache_creation_input_tokens"),
-        )
         return Completion(
             msgspec.json.encode(called[0]).decode() if called else text,
-            tokens,
+            anthropic_tokens(message.usage or {}),
             message.model,
             message.stop_reason in _CUT,
             more={"id": message.id},

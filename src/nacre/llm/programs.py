@@ -21,7 +21,7 @@ from nacre.base.environment import OWN_CALL_VARIABLE, of_the_owner, user_home
 from nacre.base.plain import Values, mapping, objects, string, total
 from nacre.base.text import shorten
 from nacre.llm import failures
-from nacre.llm.api import strict, told
+from nacre.llm.api import anthropic_tokens, strict, told
 from nacre.llm.failures import Calls, CallTarget, TruncatedAnswerError
 from nacre.values.models import OWN_CALL, OWN_CONVERSATION, Capabilities, Completion, Prompt, Tokens
 
@@ -318,13 +318,6 @@ class ClaudeModel(CommandModel):
         if result.get("is_error") or failed:
             message = string(result, "result", "subtype") or failed
             raise failures.program_failed(self._target, message, total(result, "api_error_status"))
-        usage = mapping(result, "usage")
-        tokens = Tokens(
-            total(usage, "input_tokens"),
-            total(usage, "output_tokens"),
-            total(usage, "cache_read_input_tokens"),
-            total(usage, "cache_creation_input_tokens"),
-        )
         structured, cost = result.get("structured_output"), result.get("total_cost_usd")
         used = (
             block
@@ -342,7 +335,7 @@ class ClaudeModel(CommandModel):
         ]
         return Completion(
             string(result, "result") or "" if structured is None else json.dumps(structured),
-            tokens,
+            anthropic_tokens(mapping(result, "usage")),
             next(iter(mapping(result, "modelUsage")), self._target.model),
             more={
                 "id": string(result, "session_id") or "",

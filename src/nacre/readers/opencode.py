@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from nacre.base.plain import JsonObject, Values, mapping, objects, string, total
@@ -461,19 +462,13 @@ def _roots_files(places: Places) -> Sequence[Root]:
     ]
 
 
-ADAPTER_FILES = Adapter(
-    tool=TOOL,
-    label="OpenCode",
+ADAPTER_FILES = replace(
+    ADAPTER,
     roots=_roots_files,
     sniff=_sniff_files,
     parse=parse_files,
     beside=_messages_of,
-    resume=("opencode", "--session", "{id}"),
     versions="storage of 0.1 to 1.3, exports (from their description)",
-    reads=(
-        "messages; tool calls with outcome; titles; folder; model; version; tokens; "
-        "summaries; sub-agents; interruptions; errors of the model"
-    ),
     leaves_out="thinking; snapshots and patches; files; todos",
     environment=ENVIRONMENT,
 )

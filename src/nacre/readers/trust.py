@@ -157,7 +157,7 @@ def is_outside_source(word: str) -> bool:
 def is_outside(tool: str, short_input: str) -> bool:
     """Return True if a tool call brings outside text: the web, mail, issues, other people's files."""
     return bool(
-        _is_outside_tool(tool)
+        _OUTSIDE_TOOL.search(tool)
         or _OUTSIDE_COMMAND.search(short_input)
         or _FOREIGN_FILE.search(short_input)
     )
@@ -184,7 +184,9 @@ def reached_out(turns: Sequence[Turn], at: int) -> bool:
 
 def is_own(tool: str, short_input: str) -> bool:
     """Return True if a tool call uses nacre's tools or its command line."""
-    return _is_own_tool(tool) or ("nacre" in short_input and bool(_OWN_COMMAND.search(short_input)))
+    return bool(
+        _OWN_TOOL.search(tool) or ("nacre" in short_input and _OWN_COMMAND.search(short_input))
+    )
 
 
 def is_storing(tool: str, short_input: str) -> bool:
@@ -193,16 +195,6 @@ def is_storing(tool: str, short_input: str) -> bool:
         _STORING_TOOL.search(tool)
         or ("nacre" in short_input and _STORING_COMMAND.search(short_input))
     )
-
-
-@lru_cache(maxsize=_CACHE_SIZE)
-def _is_outside_tool(tool: str) -> bool:
-    return bool(_OUTSIDE_TOOL.search(tool))
-
-
-@lru_cache(maxsize=_CACHE_SIZE)
-def _is_own_tool(tool: str) -> bool:
-    return bool(_OWN_TOOL.search(tool))
 
 
 def shared(text: str, other: str) -> float:

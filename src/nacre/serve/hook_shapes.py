@@ -74,7 +74,7 @@ class Shape(NamedTuple):
         return text.encode("utf-8", "replace")
 
 
-def context_of(host: str, name: str, answer: Mapping[str, Any]) -> str:
+def context_of(host: str, name: str, answer: Given) -> str:
     """Return the context for a host with an event, empty if it may not get any or it is too long."""
     may_tell = name in TELLING or name == TOOL or (host, name) == ASKS
     context = answer.get("context", "") if may_tell else ""
@@ -274,7 +274,7 @@ _SAFE_FLAGS = (
 )
 
 
-def keep(home: str, call: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
+def keep(home: str, call: Given, answer: Given) -> None:
     """Store the context given to a session, and leave the answer's chores."""
     session, state = call.get("session", ""), answer.get("state")
     if session and isinstance(state, dict):
@@ -294,7 +294,7 @@ def owe_start(home: str, session: str, occasion: str) -> None:
         _replace(home, session_file(home, session), {"owed": occasion})
 
 
-def leave_chore(home: str, kind: str, call: Mapping[str, Any]) -> None:
+def leave_chore(home: str, kind: str, call: Given) -> None:
     """Leave a chore, unless the home is missing."""
     if os.path.isdir(home):
         with suppress(OSError):

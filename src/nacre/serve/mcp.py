@@ -99,6 +99,11 @@ def short_id(memory_id: str) -> str:
     return memory_id[-_ID_CHARACTERS:]
 
 
+def plain_line(text: str) -> str:
+    """Return a text as one sanitized line."""
+    return harmless(one_line(text))
+
+
 def origin_of(memory: Memory) -> str:
     """Return kind, date, project, importance and state of a memory."""
     where = "inbox (its project is not settled)" if memory.inbox else memory.project or "global"
@@ -110,25 +115,25 @@ def origin_of(memory: Memory) -> str:
         parts.append(f"SUPERSEDED by {short_id(memory.superseded_by)}")
     if memory.trust is Trust.UNTRUSTED:
         parts.append(f"UNTRUSTED: {OUTSIDE}")
-    return harmless(one_line(", ".join(parts)))
+    return plain_line(", ".join(parts))
 
 
 def said_in(memory: Memory) -> str:
     """Return the speaker and the source of a memory."""
     where = short_session(memory.source.session) if memory.source.session else memory.source.file
     who = f"{'proposed' if memory.proposed else 'said'} by {memory.author or memory.speaker.value}"
-    return harmless(one_line(who + (f" in {where}" if where else "")))
+    return plain_line(who + (f" in {where}" if where else ""))
 
 
 def short_session(session_id: str) -> str:
     """Return the beginning of a session's id, which also identifies it; it includes a UUID's time."""
     tool, colon, native = session_id.partition(":")
-    return harmless(one_line(f"{tool}{colon}{native[:_SESSION_CHARACTERS]}"))
+    return plain_line(f"{tool}{colon}{native[:_SESSION_CHARACTERS]}")
 
 
 def title_of(memory: Memory, characters: int = 120) -> str:
     """Return a memory's subject as one sanitized line."""
-    return one_line(harmless(shorten(memory.subject, characters)))
+    return plain_line(shorten(memory.subject, characters))
 
 
 def indented(text: str) -> str:

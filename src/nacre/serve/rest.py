@@ -318,7 +318,39 @@ def document(cookie: str) -> bytes:
         paths.setdefault(f"{PREFIX}/{name}", {})["post"] = _described(
             operation, name, "operations", _answers(results[name]), body
         )
-    return msgspec.json.encode(_whole(cookie, paths, components))
+    whole = {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "nacre",
+            "version": __version__,
+            "description": _ABOUT,
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "security": [{"token": []}, {"cookie": []}],
+        "tags": [{"name": "resources"}, {"name": "operations"}],
+        "paths": paths,
+        "components": {
+            "schemas": {**components, "Problem": _PROBLEM_SCHEMA},
+            "responses": _RESPONSES,
+            "parameters": _PARAMETERS,
+            "securitySchemes": {
+                "token": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "The home's file http.token.",
+                },
+                "cookie": {
+                    "type": "apiKey",
+                    "in": "cookie",
+                    "name": cookie,
+                    "description": "Set by nacre open. Requests that change something also send "
+                    "the browser's key in X-Nacre.",
+                },
+            },
+        },
+    }
+    return msgspec.json.encode(whole)
 
 
 def summary_of(operation: Operation) -> str:
@@ -360,41 +392,6 @@ def help_of(schema: _Schema) -> str:
 @cache
 def _offered() -> Mapping[str, Operation]:
     return offered_by(Face.HTTP)
-
-
-def _whole(cookie: str, paths: Values, components: Values) -> _Schema:
-    return {
-        "openapi": "3.1.0",
-        "info": {
-            "title": "nacre",
-            "version": __version__,
-            "description": _ABOUT,
-            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
-        },
-        "servers": [{"url": "/"}],
-        "security": [{"token": []}, {"cookie": []}],
-        "tags": [{"name": "resources"}, {"name": "operations"}],
-        "paths": paths,
-        "components": {
-            "schemas": {**components, "Problem": _PROBLEM_SCHEMA},
-            "responses": _RESPONSES,
-            "parameters": _PARAMETERS,
-            "securitySchemes": {
-                "token": {
-                    "type": "http",
-                    "scheme": "bearer",
-                    "description": "The home's file http.token.",
-                },
-                "cookie": {
-                    "type": "apiKey",
-                    "in": "cookie",
-                    "name": cookie,
-                    "description": "Set by nacre open. Requests that change something also send "
-                    "the browser's key in X-Nacre.",
-                },
-            },
-        },
-    }
 
 
 _FLAGS: _Schema = {
