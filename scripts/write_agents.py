@@ -60,8 +60,8 @@ def row(adapter: Adapter) -> tuple[str, ...]:
         adapter.label,
         adapter.versions or "–",
         place(adapter),
-        "; ".join(adapter.reads) or "–",
-        "; ".join(adapter.leaves_out) or "–",
+        adapter.reads or "–",
+        adapter.leaves_out or "–",
     )
 
 

@@ -228,7 +228,7 @@ STORES: dict[str, tuple[str, Callable[[Path, bytes], object]]] = {
 def protobuf(data: bytes) -> None:
     """Bytes are fields from end to end, or none."""
     fields = read_fields(data)
-    assert fields is None or sum(len(one.data) for one in fields) <= len(data)
+    assert fields is None or sum(len(value) for _, value in fields) <= len(data)
 
 
 def document(data: bytes) -> None:

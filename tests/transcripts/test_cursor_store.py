@@ -132,7 +132,7 @@ def test_bytes_that_are_no_message_have_no_fields() -> None:
     assert read_fields(b"\x0b") is None
     assert read_fields(b"") == []
     assert [
-        one.number for one in read_fields(b"\x08\x96\x01" + field(2, b"x") + b"\x1d1234") or ()
+        number for number, _ in read_fields(b"\x08\x96\x01" + field(2, b"x") + b"\x1d1234") or ()
     ] == [1, 2, 3]
 
 

@@ -24,8 +24,9 @@ from nacre.base.serving import LOOPBACK, Names
 from nacre.home.home import open_home
 from nacre.serve.browsers import Browsers
 from nacre.serve.events import Bus, Live
+from nacre.serve.homes import Waiting
 from nacre.serve.program import make_app
-from nacre.serve.web import Served, Waiting
+from nacre.serve.web import Served
 from nacre.settings import load_settings
 from nacre.values.memory import Actor
 from tests.cli.conftest import Nacre
@@ -164,7 +165,9 @@ def home_of(folder: Path, run: Any, told: list[str]) -> Served:
     """A home whose operations are all ``run``; what goes to the daemon's log is ``told``."""
     live = Live(lambda: open_home(load_settings(folder)), Bus(utc_now))
     names = Names.of(LOOPBACK, ())
-    return Served(folder, run, dict, Browsers(folder), live, "a-token", names, told.append)
+    return Served(
+        folder, run, dict, Browsers(folder), live, told.append, token="a-token", names=names
+    )
 
 
 def test_what_nobody_foresaw_is_told_in_the_log(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -15,7 +14,7 @@ from nacre.errors import NacreError
 from nacre.home import archive_packs
 from nacre.home.home import Home
 from nacre.home.parsing import Batch, FileFailed, batches, parsed
-from nacre.readers.adapter import HEAD_BYTES, Adapter, Head, Source, Tables
+from nacre.readers.adapter import HEAD_BYTES, Adapter, Head, Source
 from nacre.readers.registry import adapters_of
 from nacre.store.packs import LINES, Payload, Segment
 from nacre.store.sessions import Archived
@@ -38,7 +37,7 @@ _SESSION = msgspec.json.Decoder(KeptSession)
 _TURN = msgspec.json.Decoder(Turn)
 
 
-class ArchivedSource:
+class ArchivedSource(Source):
     """A :class:`~nacre.readers.adapter.Source` that reads an archived file from its beginning."""
 
     def __init__(
@@ -48,8 +47,7 @@ class ArchivedSource:
         self.path = path
         self.identities = identities
         self.tally = Tally()
-        self.carry: dict[str, Any] = {}
-        self.database: Tables | None = None
+        self.carry = {}
         self.start = 0
         self._parts = parts
 
@@ -65,19 +63,6 @@ class ArchivedSource:
         return b"".join(payload.text for _, payload in self._parts).decode(
             "utf-8-sig", errors="replace"
         )
-
-    def hold(self, offset: int) -> None:
-        """Do nothing, because no more data will extend a message."""
-
-    def unknown(self, record: str) -> None:
-        """Do nothing, because it was counted when the transcript was read."""
-
-    def corrupt(self) -> None:
-        """Do nothing, because it was counted when the transcript was read."""
-
-    def look(self, path: Path) -> Tables | None:  # noqa: ARG002 - databases are not archived as they are
-        """Return ``None``."""
-        return None
 
 
 def missing(home: Home) -> list[Archived]:

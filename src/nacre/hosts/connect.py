@@ -39,6 +39,7 @@ from nacre.hosts.ways import (
     put,
     recorded,
     run_command,
+    run_program,
     save,
     targets_of,
     unwritten,
@@ -416,16 +417,12 @@ def run_hook(
     if settings.platform != "win32" and not is_own(words, project):
         return f"it runs something else: {line}"
     try:
-        result = subprocess.run(
+        result = run_program(
             line if settings.platform == "win32" else words,
-            env=quiet(settings),
-            input=json.dumps(hook_input),
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_HOOK_TIMEOUT_SECONDS,
-            check=False,
-            cwd=project or settings.user_home,
+            quiet(settings),
+            project or settings.user_home,
+            _HOOK_TIMEOUT_SECONDS,
+            json.dumps(hook_input),
         )
     except subprocess.TimeoutExpired:
         return f"no answer within {_HOOK_TIMEOUT_SECONDS:.0f} seconds: {line}"

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from nacre.base.lazy import Module
+from nacre.base.plain import JsonObject, Values
 from nacre.hosts import files as json_text
 from nacre.hosts.files import Places, UnparsableFileError
 
@@ -111,25 +112,23 @@ class JsonServer(JsonKey):
 
 
 @dataclass(frozen=True)
-class JsonDefault:
+class JsonDefault(JsonKey):
     """A key that is set only if it is missing.
 
     It stays when nacre is removed, unless it ``is_own`` and is unchanged.
     """
 
-    path: tuple[str, ...]
-    value: Any
     is_own: bool = False
 
     def put(self, text: str) -> str:
         """See Piece."""
         is_set = json_text.find(text, self.path) is not None
-        return text if is_set else json_text.put(text, self.path, self.value)
+        return text if is_set else super().put(text)
 
     def drop(self, text: str) -> str:
         """See Piece."""
         is_as_put = self.is_own and json_text.find(text, self.path) == self.value
-        return json_text.drop(text, self.path) if is_as_put else text
+        return super().drop(text) if is_as_put else text
 
 
 @dataclass(frozen=True)
@@ -162,7 +161,7 @@ class JsonHook:
     """A hook in the list of an event: an entry with a command, or a group of such entries."""
 
     path: tuple[str, ...]
-    value: Mapping[str, Any]
+    value: Values
 
     def put(self, text: str) -> str:
         """See Piece."""
@@ -187,30 +186,24 @@ class JsonHook:
 
 
 @dataclass(frozen=True)
-class JsonSetting:
+class JsonSetting(JsonKey):
     """A setting of the host that nacre changes. ``before`` is its old value; ``None`` if it was missing.
 
     Later changes by others stay.
     """
 
-    path: tuple[str, ...]
-    value: Any
     before: Any = None
 
     def found(self, text: str) -> Any:
         """Return the current value, or ``None``."""
         return json_text.find(text, self.path)
 
-    def put(self, text: str) -> str:
-        """See Piece."""
-        return json_text.put(text, self.path, self.value)
-
     def drop(self, text: str) -> str:
         """See Piece."""
         if self.found(text) != self.value:
             return text
         if self.before is None:
-            return json_text.drop(text, self.path)
+            return super().drop(text)
         return json_text.put(text, self.path, self.before)
 
 
@@ -248,7 +241,7 @@ class TomlSetting:
             f"{'.'.join(self.path)} cannot be changed without a risk to the rest"
         )
 
-    def _ways(self, text: str, before: Mapping[str, Any], value: Any) -> Iterator[str]:
+    def _ways(self, text: str, before: Values, value: Any) -> Iterator[str]:
         """Yield the text with another value, changed in different ways; the first correct one is used."""
         table, key = self.path
         line = json_text.newline(text)
@@ -288,7 +281,7 @@ class TomlServer:
     """An MCP server under nacre's name: a table in a TOML text, between marks."""
 
     path: tuple[str, ...]
-    value: Mapping[str, Any]
+    value: Values
 
     def server(self, text: str) -> Server | None:
         """Return the server in a text."""
@@ -338,7 +331,7 @@ class TomlServer:
             f"{'.'.join(self.path)} cannot be taken out without a risk to the rest"
         )
 
-    def _is_out(self, text: str, expected: dict[str, Any]) -> bool:
+    def _is_out(self, text: str, expected: JsonObject) -> bool:
         """Return True if only the table is missing. An empty table above it may be the user's."""
         try:
             rest = _toml(text)
@@ -437,7 +430,7 @@ def _runs_own(value: Any) -> bool:
     return any(name in str(value.get("command", "")) for name in OWN_COMMANDS)
 
 
-def _is_mixed(group: Mapping[str, Any]) -> bool:
+def _is_mixed(group: Values) -> bool:
     inner = group.get("hooks")
     return isinstance(inner, list) and any(map(_runs_own, inner)) and not all(map(_runs_own, inner))
 
@@ -459,21 +452,21 @@ def _drop_quoted(text: str, path: tuple[str, ...], key: str) -> str:
     return "".join(lines)
 
 
-def _toml(text: str) -> dict[str, Any]:
+def _toml(text: str) -> JsonObject:
     try:
         return tomllib.loads(text.replace("\r\n", "\n"))
     except tomllib.TOMLDecodeError as error:
         raise UnparsableFileError(str(error)) from error
 
 
-def _reads_as(text: str, expected: dict[str, Any]) -> bool:
+def _reads_as(text: str, expected: JsonObject) -> bool:
     try:
         return _toml(text) == expected
     except UnparsableFileError:
         return False
 
 
-def _without(old: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
+def _without(old: JsonObject, path: tuple[str, ...]) -> JsonObject:
     """Remove the value at a path, and the tables above it that become empty."""
     if path[0] not in old:
         return old
@@ -523,7 +516,7 @@ class Programs:
         variables = (f"{name}={value}" for name, value in self.environ.items())
         return ["/usr/bin/env", *variables, *words]
 
-    def mcp_server(self, **more: Any) -> dict[str, Any]:
+    def mcp_server(self, **more: Any) -> JsonObject:
         """Return the server in the form of most hosts' settings."""
         command, arguments = self.mcp
         environ = {"env": self.given_environ} if self.given_environ else {}
@@ -535,7 +528,7 @@ class Programs:
         words = [*self._words(program), host, event]
         return subprocess.list2cmdline(words) if self.platform == "win32" else shlex.join(words)
 
-    def told(self) -> dict[str, Any]:
+    def told(self) -> JsonObject:
         """Return the contents of ``nacre.json``, which plugins that are programs read."""
         return {
             "version": self.version,

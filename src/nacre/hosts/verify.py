@@ -6,24 +6,24 @@ import json
 import re
 import shlex
 import subprocess
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from typing import Any
 
 from nacre import __version__
 from nacre.base.link import DaemonAwayError, DaemonRefusedError, ask, start_daemon
+from nacre.base.plain import objects
 from nacre.hosts import registry, ways
 from nacre.hosts.connect import SAMPLE, is_own, plan, quiet, run_hook
 from nacre.hosts.host import Server, proven_versions
 from nacre.hosts.registry import PLUGIN_TOLD
 from nacre.hosts.ways import (
     UNSEEN,
+    RpcError,
+    RpcProcess,
     Wired,
     Written,
     found_hosts,
@@ -34,6 +34,7 @@ from nacre.hosts.ways import (
     load,
     own_programs,
     program_of,
+    run_program,
     targets_of,
     text_of,
     trust_in,
@@ -47,17 +48,19 @@ from nacre.values.reports import FAILURE, OK, WARNING, Check, LeftAlone, WiringP
 _MAX_RUNS = 3
 _LOG_WAIT_SECONDS = 1.0
 _LOG_POLL_SECONDS = 0.02
+_LATE = ("late", "failed", "")
+"""Records of hooks that gave no answer in time."""
 
 
 def prove_hooks(settings: Settings, wish: WiringWish, written: Written) -> Iterator[Check]:
     """Yield the findings on a host's hooks, and in Codex on its trust in them."""
     slowest, failed, late, traces = 0.0, [], 0, 0
     for event, line in written.hooks:
-        hook_run = _run_until_in_time(settings, wish, event, line)
-        slowest = max(slowest, hook_run.seconds)
-        failed += [f"{event}: {hook_run.problem}"] if hook_run.problem else []
-        late += hook_run.is_late
-        traces += bool(hook_run.how)
+        problem, how, seconds = _run_until_in_time(settings, wish, event, line)
+        slowest = max(slowest, seconds)
+        failed += [f"{event}: {problem}"] if problem else []
+        late += not problem and how in _LATE
+        traces += bool(how)
     if failed:
         yield Check(
             "hooks", FAILURE, failed[0] + (f" (and {len(failed) - 1} more)" if failed[1:] else "")
@@ -84,38 +87,23 @@ def prove_hooks(settings: Settings, wish: WiringWish, written: Written) -> Itera
         yield from _prove_trust(settings, wish)
 
 
-def _run_until_in_time(settings: Settings, wish: WiringWish, event: str, line: str) -> _HookRun:
+def _run_until_in_time(
+    settings: Settings, wish: WiringWish, event: str, line: str
+) -> tuple[str | None, str, float]:
     """Run a hook outside projects, so that no session loses its context.
 
-    Repeat a late run: its files are cached then.
+    Return its problem, the log's record of the answer, and its duration. Repeat a late run: its files are cached then.
     """
     hook_input = {**SAMPLE, "hook_event_name": event, "cwd": str(settings.home)}
-    hook_run = _HookRun(None, "", 0.0)
+    problem, how, seconds = None, "", 0.0
     for _ in range(_MAX_RUNS):
         began, noted = time.monotonic(), _log_size(settings)
         problem = run_hook(settings, line, hook_input, wish.project)
-        hook_run = _HookRun(
-            problem,
-            "" if problem else _last_answer_source(settings, noted),
-            time.monotonic() - began,
-        )
-        if not hook_run.is_late:
+        how = "" if problem else _last_answer_source(settings, noted)
+        seconds = time.monotonic() - began
+        if problem or how not in _LATE:
             break
-    return hook_run
-
-
-@dataclass(frozen=True, slots=True)
-class _HookRun:
-    """A run of a hook: its problem, the log's record of the answer, and its duration."""
-
-    problem: str | None
-    how: str
-    seconds: float
-
-    @property
-    def is_late(self) -> bool:
-        """Return True if it gave no answer in time."""
-        return not self.problem and self.how in ("late", "failed", "")
+    return problem, how, seconds
 
 
 def _prove_trust(settings: Settings, wish: WiringWish) -> Iterator[Check]:
@@ -226,103 +214,20 @@ _MCP_TIMEOUT_SECONDS = 15.0
 
 def list_tools(settings: Settings, server: Server, folder: Path) -> tuple[list[str], str | None]:
     """Start an MCP server and request its tools; return their names, and the problem."""
-    try:
-        process = subprocess.Popen(
-            server.words,
-            env={**quiet(settings), **server.environ},
-            cwd=folder,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-            errors="replace",
-        )
-    except OSError as error:
-        return [], f"it cannot be started ({error.strerror})"
-    lines: SimpleQueue[str | None] = SimpleQueue()
-
-    def listen() -> None:
-        for line in process.stdout or ():
-            lines.put(line)
-        lines.put(None)
-
-    threading.Thread(target=listen, daemon=True).start()
-    try:
-        return _converse(process, lines)
-    finally:
-        _end(process)
-
-
-def _converse(
-    process: subprocess.Popen[str], lines: SimpleQueue[str | None]
-) -> tuple[list[str], str | None]:
     opening = {
         "protocolVersion": "2025-06-18",
         "capabilities": {},
         "clientInfo": {"name": "nacre", "version": "0"},
     }
-    messages = (
-        {"id": 1, "method": "initialize", "params": opening},
-        {"method": "notifications/initialized"},
-        {"id": 2, "method": "tools/list", "params": {}},
-    )
-    stream = process.stdin
-    if stream is None:
-        return [], "it takes no input"
-    for message in messages:
-        try:
-            stream.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
-            stream.flush()
-        except OSError:
-            return [], _last_words(process)
-        if "id" not in message:
-            continue
-        answer = _answer_to(message["id"], lines)
-        if isinstance(answer, str):
-            return [], _last_words(process) if answer == "ended" else answer
-    tools = answer.get("tools", []) if isinstance(answer, dict) else []
-    return [str(tool.get("name")) for tool in tools if isinstance(tool, dict)], None
-
-
-def _answer_to(number: object, lines: SimpleQueue[str | None]) -> dict[str, Any] | str:
-    """Return the result of a request, or the problem."""
-    until = time.monotonic() + _MCP_TIMEOUT_SECONDS
-    while True:
-        try:
-            line = lines.get(timeout=max(0.01, until - time.monotonic()))
-        except Empty:
-            return f"no answer within {_MCP_TIMEOUT_SECONDS:.0f} seconds"
-        if line is None:
-            return "ended"
-        try:
-            message = json.loads(line)
-        except ValueError:
-            return "its output is not JSON-RPC"
-        if isinstance(message, dict) and message.get("id") == number:
-            result = message.get("result")
-            return result if isinstance(result, dict) else "it refuses"
-
-
-def _last_words(process: subprocess.Popen[str]) -> str:
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(timeout=2)
-    error_text = process.stderr.read() if process.stderr and process.poll() is not None else ""
-    return "it ended" + (f": {' '.join(error_text.split())[-200:]}" if error_text.strip() else "")
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    if process.stdin:
-        with suppress(OSError):  # it ended before the request
-            process.stdin.close()
+    environ = {**quiet(settings), **server.environ}
     try:
-        process.wait(timeout=3)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    for stream in (process.stdout, process.stderr):
-        if stream:
-            stream.close()
+        with RpcProcess(server.words, environ, folder, _MCP_TIMEOUT_SECONDS) as process:
+            process.ask("initialize", opening)
+            process.send("notifications/initialized")
+            answer = process.ask("tools/list", {})
+    except RpcError as error:
+        return [], str(error)
+    return [str(tool.get("name")) for tool in objects(answer, "tools")], None
 
 
 # -- MCP servers -----------------------------------------------------------------------------------
@@ -406,16 +311,11 @@ def _version_from_package(program: Path) -> str:
 
 def _version_from_program(settings: Settings, program: Path) -> str:
     try:
-        output = subprocess.run(
-            [program, "--version"],
-            env=quiet(settings),
-            cwd=settings.user_home,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_VERSION_TIMEOUT_SECONDS,
-            check=False,
+        output = run_program(
+            [str(program), "--version"],
+            quiet(settings),
+            settings.user_home,
+            _VERSION_TIMEOUT_SECONDS,
         ).stdout
     except (subprocess.TimeoutExpired, OSError):
         return ""
@@ -552,7 +452,13 @@ def hosts_in_a_line(settings: Settings) -> list[Check]:
     if broken and (other := written_by_another(settings, wired)):
         finding = f"{', '.join(broken)}: {other}"
         return [Check("hosts", WARNING, finding, "nacre init fits them to this one")]
-    enabled_again = [wish.host for wish in wired.wishes if _is_on_again(settings, wish)]
+    enabled_again = [
+        wish.host
+        for wish in wired.wishes
+        if wish.isolates
+        for memory in plan(settings, [wish]).own_memories
+        if memory.state == ways.CONFLICT
+    ]
     if broken or enabled_again:
         finding = f"the own memory of {', '.join(enabled_again)} was turned on again"
         if broken:
@@ -625,13 +531,6 @@ def _prove_files(expected: WiringPlan, other: str) -> Iterator[Check]:
             [f"{len(differs) - _MAX_NAMED_FILES} more"] if len(differs) > _MAX_NAMED_FILES else []
         )
         yield Check("files", FAILURE, "; ".join([*named, *more]))
-
-
-def _is_on_again(settings: Settings, wish: WiringWish) -> bool:
-    """Return True if a host's own memory, turned off by nacre, was turned on again."""
-    return wish.isolates and any(
-        memory.state == ways.CONFLICT for memory in plan(settings, [wish]).own_memories
-    )
 
 
 def _has_differences(expected: WiringPlan) -> bool:

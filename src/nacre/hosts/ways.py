@@ -13,8 +13,10 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,6 +30,7 @@ from nacre import __version__
 from nacre.base import files
 from nacre.base import json as json_values
 from nacre.base.environment import server_address
+from nacre.base.plain import JsonObject, Values, mapping, string
 from nacre.base.request import Request
 from nacre.errors import InvalidInputError
 from nacre.hosts import files as files_module
@@ -368,19 +371,32 @@ def installed_version(way: Way) -> str | None:
         return None
 
 
+def run_program(
+    words: Sequence[str] | str,
+    environ: Mapping[str, str],
+    folder: Path,
+    seconds: float,
+    text: str = "",
+) -> subprocess.CompletedProcess[str]:
+    """Run a program with a text as input, and return its output. Raises OSError, TimeoutExpired."""
+    return subprocess.run(
+        words,
+        env=dict(environ),
+        cwd=folder,
+        input=text,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=seconds,
+        check=False,
+    )
+
+
 def run_command(settings: Settings, command: HostCommand) -> str | None:
     """Run a command; return the problem, or ``None``."""
     try:
-        result = subprocess.run(
-            command.words,
-            env=dict(settings.environ),
-            cwd=settings.user_home,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_COMMAND_TIMEOUT_SECONDS,
-            check=False,
+        result = run_program(
+            command.words, settings.environ, settings.user_home, _COMMAND_TIMEOUT_SECONDS
         )
     except subprocess.TimeoutExpired:
         return f"it did not end within {_COMMAND_TIMEOUT_SECONDS:.0f} seconds"
@@ -392,6 +408,99 @@ def run_command(settings: Settings, command: HostCommand) -> str | None:
             or f"it ended with {result.returncode}"
         )
     return None
+
+
+# -- Conversations with programs -------------------------------------------------------------------
+
+
+class RpcError(Exception):
+    """The program did not answer; the message gives the reason."""
+
+
+class RpcProcess:
+    """A program that speaks JSON-RPC on its standard streams, one message per line. Use it as a context manager."""
+
+    def __init__(
+        self, words: Sequence[str], environ: Mapping[str, str], folder: Path, seconds: float
+    ) -> None:
+        self._seconds = seconds
+        self._number = 0
+        self._lines: SimpleQueue[str | None] = SimpleQueue()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed at the end
+        try:
+            self._process = subprocess.Popen(
+                words,
+                env=dict(environ),
+                cwd=folder,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                text=True,
+                encoding="utf-8",
+                errors="replace",
+            )
+        except OSError as error:
+            self._errors.close()
+            raise RpcError(f"it cannot be started ({error.strerror})") from error
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def __enter__(self) -> RpcProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(OSError):  # it ended before the request
+            self._process.stdin.close()  # type: ignore[union-attr] # it is a pipe
+        try:
+            self._process.wait(timeout=3)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._errors.close()
+
+    def ask(self, method: str, parameters: Values) -> Any:
+        """Return the answer to a request. Raises RpcError."""
+        self._number += 1
+        self.send(method, id=self._number, params=parameters)
+        until = time.monotonic() + self._seconds
+        while True:
+            try:
+                line = self._lines.get(timeout=max(0.01, until - time.monotonic()))
+            except Empty:
+                raise RpcError(f"no answer within {self._seconds:.0f} seconds") from None
+            if line is None:
+                raise RpcError(self._last_words())
+            try:
+                message = json.loads(line)
+            except ValueError:
+                raise RpcError("its output is not JSON-RPC") from None
+            if mapping(message).get("id") == self._number and "method" not in message:
+                if "error" in message:
+                    reason = string(message["error"], "message") or "no reason given"
+                    raise RpcError(f"it refuses: {reason[:200]}")
+                return message.get("result")
+
+    def send(self, method: str, **more: Any) -> None:
+        """Send a message. Raises RpcError."""
+        message = {"jsonrpc": "2.0", "method": method, **more}
+        try:
+            self._process.stdin.write(json.dumps(message) + "\n")  # type: ignore[union-attr]
+            self._process.stdin.flush()  # type: ignore[union-attr]
+        except OSError as error:
+            raise RpcError(self._last_words()) from error
+
+    def _listen(self) -> None:
+        """Read the stream and close it at the end: no other thread uses it."""
+        with self._process.stdout as lines:  # type: ignore[union-attr]
+            for line in lines:
+                self._lines.put(line)
+        self._lines.put(None)
+
+    def _last_words(self) -> str:
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=2)
+        self._errors.seek(0)
+        error_text = " ".join(self._errors.read().decode("utf-8", "replace").split())[-200:]
+        return "it ended" + (f": {error_text}" if error_text else "")
 
 
 # -- Current contents of hosts' files --------------------------------------------------------------
@@ -840,10 +949,6 @@ UNSEEN = "it does not trust the folder; start codex there, and say that it may"
 """The reason why Codex sees no hook of a project."""
 
 
-class _RefusalError(Exception):
-    """Codex refused; the message gives the reason."""
-
-
 @dataclass(frozen=True, slots=True)
 class Trust:
     """The number of nacre's hooks that Codex sees, and of those that it does not trust."""
@@ -855,144 +960,67 @@ class Trust:
 def trust_in(settings: Settings, wish: WiringWish) -> Trust | None:
     """Return Codex's trust in nacre's hooks, or ``None`` if it is unavailable."""
     try:
-        with _Server(settings, wish) as server:
-            hooks = server.own_hooks()
+        with _codex(settings, wish) as server:
+            hooks = _own_hooks(server, settings, wish)
             return Trust(len(hooks), sum(hook.get("trustStatus") != _TRUSTED for hook in hooks))
-    except _RefusalError:
+    except RpcError:
         return None
 
 
 def trust_hooks(settings: Settings, wish: WiringWish) -> str | None:
     """Make Codex trust nacre's hooks as written; return the problem, or ``None``."""
     try:
-        with _Server(settings, wish) as server:
+        with _codex(settings, wish) as server:
             hooks = {
                 str(hook["key"]): {"trusted_hash": hook["currentHash"]}
-                for hook in server.own_hooks()
+                for hook in _own_hooks(server, settings, wish)
             }
             if not hooks:
                 return "it sees no hook of nacre's" + (f": {UNSEEN}" if wish.project else "")
             edit = {"keyPath": "hooks.state", "value": hooks, "mergeStrategy": "upsert"}
             with _keeping_mode(config_file(settings)):
                 server.ask("config/batchWrite", {"edits": [edit], "reloadUserConfig": True})
-            untrusted = [hook for hook in server.own_hooks() if hook.get("trustStatus") != _TRUSTED]
-            return "it still does not trust them" if untrusted else None
-    except _RefusalError as refusal:
-        return str(refusal)
+            own_hooks = _own_hooks(server, settings, wish)
+            is_trusted = all(hook.get("trustStatus") == _TRUSTED for hook in own_hooks)
+            return None if is_trusted else "it still does not trust them"
+    except RpcError as error:
+        return str(error)
 
 
-class _Server:
-    """``codex app-server`` on its standard streams: JSON-RPC, one message per line."""
-
-    def __init__(self, settings: Settings, wish: WiringWish) -> None:
-        program = program_of(settings, "codex")
-        if program is None:
-            raise _RefusalError("there is no codex on PATH")
-        self._folder = wish.project or settings.user_home
-        self._file = registry.hooks_file(places_of(settings, wish.project))
-        self._answers: SimpleQueue[dict[str, Any]] = SimpleQueue()
-        self._number = 0
-        try:
-            self._process = subprocess.Popen(
-                [program, "app-server"],
-                env=dict(settings.environ),
-                cwd=self._folder,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-                encoding="utf-8",
-            )
-        except OSError as error:
-            raise _RefusalError(f"codex cannot be run: {error.strerror}") from error
-        self._listener = threading.Thread(target=self._listen, daemon=True)
-        self._listener.start()
-
-    def __enter__(self) -> _Server:
+@contextmanager
+def _codex(settings: Settings, wish: WiringWish) -> Iterator[RpcProcess]:
+    program = program_of(settings, "codex")
+    if program is None:
+        raise RpcError("there is no codex on PATH")
+    folder = wish.project or settings.user_home
+    with RpcProcess(
+        [program, "app-server"], settings.environ, folder, _CODEX_TIMEOUT_SECONDS
+    ) as server:
         client = {"name": "nacre", "title": "nacre", "version": "0"}
-        try:
-            self.ask(
-                "initialize", {"clientInfo": client, "capabilities": {"experimentalApi": True}}
-            )
-            self._send({"method": "initialized"})
-        except _RefusalError:
-            self._end()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end()
-
-    def own_hooks(self) -> list[dict[str, Any]]:
-        """Return nacre's hooks that Codex sees in the written file."""
-        answer = self.ask("hooks/list", {"cwds": [str(self._folder)]})
-        return [
-            hook
-            for hook in _hooks_in_codex_trust(answer)
-            if str(self._file) in str(hook["key"])
-            and any(name in json.dumps(hook) for name in OWN_COMMANDS)
-        ]
-
-    def ask(self, method: str, parameters: dict[str, Any]) -> Any:
-        """Return the answer to a request. Raises _Refusal."""
-        self._number += 1
-        self._send({"id": self._number, "method": method, "params": parameters})
-        while True:
-            try:
-                answer = self._answers.get(timeout=_CODEX_TIMEOUT_SECONDS)
-            except Empty:
-                raise _RefusalError("codex app-server does not answer") from None
-            if not answer:
-                raise _RefusalError("codex app-server ended")
-            if answer.get("id") == self._number and "method" not in answer:
-                if "error" in answer:
-                    raise _RefusalError(str(answer["error"].get("message", "it refused"))[:200])
-                return answer.get("result")
-
-    def _send(self, message: dict[str, Any]) -> None:
-        stream = self._process.stdin
-        try:
-            if stream:
-                stream.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
-                stream.flush()
-        except OSError as error:
-            raise _RefusalError("codex app-server ended") from error
-
-    def _listen(self) -> None:
-        """Read the stream and close it at the end: no other thread uses it."""
-        if self._process.stdout is None:
-            return
-        with self._process.stdout as lines:
-            for line in lines:
-                with suppress(ValueError):
-                    message = json.loads(line)
-                    if isinstance(message, dict):
-                        self._answers.put(message)
-        self._answers.put({})
-
-    def _end(self) -> None:
-        self._process.terminate()
-        try:
-            self._process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        if self._process.stdin:
-            with suppress(OSError):
-                self._process.stdin.close()
-        self._listener.join(timeout=5)
+        server.ask("initialize", {"clientInfo": client, "capabilities": {"experimentalApi": True}})
+        server.send("initialized")
+        yield server
 
 
-def _hooks_in_codex_trust(answer: Any) -> Iterator[dict[str, Any]]:
+def _own_hooks(server: RpcProcess, settings: Settings, wish: WiringWish) -> list[JsonObject]:
+    """Return nacre's hooks that Codex sees in the written file."""
+    answer = server.ask("hooks/list", {"cwds": [str(wish.project or settings.user_home)]})
+    file = str(registry.hooks_file(places_of(settings, wish.project)))
+    return [
+        hook
+        for hook in _hooks_in_codex_trust(answer)
+        if file in str(hook["key"]) and any(name in json.dumps(hook) for name in OWN_COMMANDS)
+    ]
+
+
+def _hooks_in_codex_trust(answer: Any) -> Iterator[JsonObject]:
     """Yield all hooks in an answer; their grouping depends on the version."""
     if isinstance(answer, dict):
         if "currentHash" in answer and "key" in answer:
             yield answer
-        for value in answer.values():
-            yield from _hooks_in_codex_trust(value)
-    elif isinstance(answer, list):
-        for value in answer:
-            yield from _hooks_in_codex_trust(value)
+        answer = list(answer.values())
+    for value in answer if isinstance(answer, list) else ():
+        yield from _hooks_in_codex_trust(value)
 
 
 @contextmanager

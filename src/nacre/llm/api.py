@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any, TypeVar
@@ -17,6 +18,7 @@ import httpx2
 import msgspec
 
 from nacre.base import json as json_values
+from nacre.base.plain import JsonObject, Values, mapping, objects, total
 from nacre.errors import ModelRefusedError, ModelUnavailableError, NacreError, PromptTooLongError
 from nacre.llm import failures
 from nacre.llm.credentials import Provider
@@ -25,7 +27,10 @@ from nacre.values.models import Capabilities, Completion, Prompt, Tokens, most_w
 
 S = TypeVar("S", bound=msgspec.Struct)
 
+Hear = Callable[[str], None]
+
 CONNECT_SECONDS = 10.0
+CHARACTERS_PER_TOKEN = 4
 MAKERS = ("api.anthropic.com", "api.openai.com")
 _UNABLE = re.compile(
     r"response_format|json_schema|json_object|text\.format|output_config|output_format|tool_choice|structured output",
@@ -245,9 +250,9 @@ _NAMED = ("properties", "$defs")
 """Keys whose values map names to schemas."""
 
 
-def strict(schema: Mapping[str, Any]) -> dict[str, Any]:
+def strict(schema: Values) -> JsonObject:
     """Return a schema without the keywords that strict providers refuse; code checks the answer against all of it."""
-    result: dict[str, Any] = {}
+    result: JsonObject = {}
     for key, value in schema.items():
         if key in _UNENFORCED:
             continue
@@ -277,11 +282,6 @@ def told(prompt: Prompt) -> str:
     return f"Answer with one JSON object of this schema, and nothing else:\n{schema}"
 
 
-def held(able: Capabilities, prompt: Prompt) -> Capabilities:
-    """Return the capabilities that apply to a prompt: one for plain text is not held to a schema."""
-    return able if prompt.answer else replace(able, answers="text")
-
-
 def system_of(prompt: Prompt, able: Capabilities) -> str:
     """Return the system prompt, with the schema if nothing else enforces it."""
     is_held = able.answers in ("schema", "tool")
@@ -300,44 +300,105 @@ _CUT = ("max_tokens", "model_context_window_exceeded")
 _KEPT = {"type": "ephemeral"}
 
 
-class _Block(msgspec.Struct):
-    type: str
-    text: str = ""
-    input: msgspec.Raw = msgspec.Raw(b"{}")
-
-
-class _Usage(msgspec.Struct):
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_input_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
-
-
-class _Message(msgspec.Struct):
-    content: list[_Block]
-    stop_reason: str | None
-    usage: _Usage
+class _Answer(msgspec.Struct, kw_only=True):
+    usage: JsonObject | None = None
     model: str = ""
     id: str = ""
 
 
-class AnthropicModel:
-    """A model by Anthropic's messages API; implements LanguageModel.
+class _LibraryModel:
+    """A model over a provider's library; implements LanguageModel.
 
-    The schema is enforced as the output format or as a required tool, depending on the model. After a first refusal it
-    is only described in the prompt. Raises ModelRefusedError if the library is missing.
+    ``steps`` maps each way to enforce a schema to the one after a refusal. Raises ModelRefusedError if the library is
+    missing.
     """
+
+    library: str
+    steps: Mapping[str, str]
 
     def __init__(self, target: CallTarget, capabilities: Capabilities) -> None:
         self.name = target.name
         self.capabilities = capabilities
         self._target = target
         self._calls = Calls()
-        self._library: Any = load_library("anthropic", target)
+        self._library: Any = load_library(self.library, target)
+        self._client = self._connect()
+
+    def complete(self, prompt: Prompt) -> Completion:
+        """Answer a prompt. Raises ModelUnavailableError, ModelRefusedError."""
+        seconds = prompt.timeout_seconds
+        while True:
+            able = (
+                self.capabilities if prompt.answer else replace(self.capabilities, answers="text")
+            )
+            request = {
+                **self._request(prompt, able),
+                "model": self._target.model,
+                "timeout": timeout_of(seconds),
+            }
+            try:
+                completion: Completion = call(
+                    self._calls,
+                    self._target,
+                    self._library,
+                    seconds,
+                    partial(self._send, request, prompt.hear),
+                )
+                return completion
+            except ModelRefusedError as error:
+                self.capabilities = less(able, error, self.steps)
+
+    def close(self) -> None:
+        """Cancel the running calls."""
+        self._calls.close()
+        self._client.close()
+
+    def _connect(self) -> Any:
+        raise NotImplementedError
+
+    def _request(self, prompt: Prompt, able: Capabilities) -> JsonObject:
+        raise NotImplementedError
+
+    def _send(self, request: JsonObject, hear: Hear | None) -> Completion:
+        raise NotImplementedError
+
+    def _check_stream(self, response: Any) -> None:
+        kind = response.headers.get("content-type", "")
+        if "event-stream" not in kind:
+            raise failures.strange(self._target, kind, response.read())
+
+
+class _Message(_Answer, kw_only=True):
+    content: list[JsonObject]
+    stop_reason: str | None
+
+
+def anthropic_tokens(usage: Values) -> Tokens:
+    """Return the tokens in a ``usage`` of Anthropic's."""
+    return Tokens(
+        total(usage, "input_tokens"),
+        total(usage, "output_tokens"),
+        total(usage, "cache_read_input_tokens"),
+        total(usage, "cache_creation_input_tokens"),
+    )
+
+
+class AnthropicModel(_LibraryModel):
+    """A model by Anthropic's messages API.
+
+    The schema is enforced as the output format or as a required tool, depending on the model. After a first refusal it
+    is only described in the prompt.
+    """
+
+    library = "anthropic"
+    steps = _LESS
+
+    def _connect(self) -> Any:
+        target = self._target
         credential = target.credential
         secret = credential.secret if credential else "none"
         is_login = credential is not None and credential.kind == "bearer"
-        self._client = self._library.Anthropic(
+        client = self._library.Anthropic(
             **(
                 {"auth_token": secret, "default_headers": _LOGIN}
                 if is_login
@@ -346,79 +407,48 @@ class AnthropicModel:
             base_url=target.provider.base_url,
             http_client=http_client(target, self._library),
         )
-        keep_to_maker(self._client, target, _LOGIN if is_login else {})
+        keep_to_maker(client, target, _LOGIN if is_login else {})
+        return client
 
-    def complete(self, prompt: Prompt) -> Completion:
-        """Answer a prompt. Raises ModelUnavailableError, ModelRefusedError."""
-        while True:
-            able = held(self.capabilities, prompt)
-            try:
-                return self._ask(prompt, able)
-            except ModelRefusedError as error:
-                self.capabilities = less(able, error, _LESS)
+    def _request(self, prompt: Prompt, able: Capabilities) -> JsonObject:
+        return _request(prompt, able)
 
-    def _ask(self, prompt: Prompt, able: Capabilities) -> Completion:
-        seconds = prompt.timeout_seconds
-        request = {
-            **_request(prompt, able),
-            "model": self._target.model,
-            "timeout": timeout_of(seconds),
-        }
-        is_streamed = prompt.hear or request["max_tokens"] > STREAMED_TOKENS
-
-        def work() -> _Message:
-            return self._stream(request, prompt.hear) if is_streamed else self._whole(request)
-
-        message: _Message = call(self._calls, self._target, self._library, seconds, work)
-        return self._completion(message)
-
-    def close(self) -> None:
-        """Cancel the running calls."""
-        self._calls.close()
-        self._client.close()
-
-    def _whole(self, request: dict[str, Any]) -> _Message:
-        raw = self._client.messages.with_raw_response.create(**request)
-        return body_of(self._target, raw.http_response, _Message)
-
-    def _stream(self, request: dict[str, Any], hear: Callable[[str], None] | None) -> _Message:
-        with self._client.messages.stream(**request) as stream:
-            kind = stream.response.headers.get("content-type", "")
-            if "event-stream" not in kind:
-                raise failures.strange(self._target, kind, stream.response.read())
-            if hear:
-                for piece in stream.text_stream:
-                    hear(piece)
-            whole = stream.get_final_message()
-        return json_values.parse_json_tree(whole.to_json(), _Message)
-
-    def _completion(self, message: _Message) -> Completion:
+    def _send(self, request: JsonObject, hear: Hear | None) -> Completion:
+        if hear or request["max_tokens"] > STREAMED_TOKENS:
+            message = self._stream(request, hear)
+        else:
+            raw = self._client.messages.with_raw_response.create(**request)
+            message = body_of(self._target, raw.http_response, _Message)
         if message.stop_reason is None:
             raise failures.broken(self._target)
         if message.stop_reason == "refusal":
             raise failures.declined(self._target)
         called = [
-            bytes(block.input).decode() for block in message.content if block.type == "tool_use"
+            block.get("input", {}) for block in message.content if block["type"] == "tool_use"
         ]
-        text = "".join(block.text for block in message.content if block.type == "text")
-        usage = message.usage
-        tokens = Tokens(
-            usage.input_tokens,
-            usage.output_tokens,
-            usage.cache_read_input_tokens or 0,
-            usage.cache_creation_input_tokens or 0,
-        )
-        is_cut = message.stop_reason in _CUT
+        text = "".join(block["text"] for block in message.content if block["type"] == "text")
         return Completion(
-            called[0] if called else text, tokens, message.model, is_cut, more={"id": message.id}
+            msgspec.json.encode(called[0]).decode() if called else text,
+            anthropic_tokens(message.usage or {}),
+            message.model,
+            message.stop_reason in _CUT,
+            more={"id": message.id},
         )
 
+    def _stream(self, request: JsonObject, hear: Hear | None) -> _Message:
+        with self._client.messages.stream(**request) as stream:
+            self._check_stream(stream.response)
+            if hear:
+                for piece in stream.text_stream:
+                    hear(piece)
+            return json_values.convert(stream.get_final_message().to_dict(), _Message)
 
-def _request(prompt: Prompt, able: Capabilities) -> dict[str, Any]:
+
+def _request(prompt: Prompt, able: Capabilities) -> JsonObject:
     mark = {"cache_control": _KEPT} if able.caches else {}
     system = system_of(prompt, able)
     content = [{"type": "text", "text": prompt.shared, **mark}] if prompt.shared else []
-    request: dict[str, Any] = {
+    request: JsonObject = {
         "max_tokens": most_written(prompt, able),
         **({"system": [{"type": "text", "text": system, **mark}]} if system else {}),
         "messages": [
@@ -446,137 +476,52 @@ def _request(prompt: Prompt, able: Capabilities) -> dict[str, Any]:
 _LESS_OPENAI_API = {"schema": "json", "tool": "json", "json": "text"}
 _ENDS = ("response.completed", "response.incomplete", "response.failed")
 
-Hear = Callable[[str], None]
-
-
-class _Details(msgspec.Struct):
-    cached_tokens: int | None = 0
-
-
-class _OpenaiApiUsage(msgspec.Struct):
-    input_tokens: int = 0
-    output_tokens: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    input_tokens_details: _Details | None = None
-    prompt_tokens_details: _Details | None = None
-
-
-class _Function(msgspec.Struct):
-    arguments: str = ""
-
-
-class _Call(msgspec.Struct):
-    function: _Function
-
-
-class _Said(msgspec.Struct):
-    content: str | None = None
-    refusal: str | None = None
-    tool_calls: list[_Call] | None = None
-
 
 class _Choice(msgspec.Struct):
-    message: _Said
+    message: JsonObject
     finish_reason: str | None = None
 
 
-class _Counted(msgspec.Struct, kw_only=True):
-    usage: _OpenaiApiUsage | None = None
-    model: str = ""
-    id: str = ""
-
-
-class _Chat(_Counted, kw_only=True):
+class _Chat(_Answer, kw_only=True):
     choices: list[_Choice]
 
 
-class _ChoicePiece(msgspec.Struct):
-    delta: _Said
-    finish_reason: str | None = None
-
-
-class _ChatPiece(_Counted, kw_only=True):
-    """One event of a streamed chat. The last has the token counts and no choices."""
-
-    choices: list[_ChoicePiece]
-
-
-class _Part(msgspec.Struct):
-    type: str
-    text: str = ""
-
-
-class _Item(msgspec.Struct):
-    type: str
-    content: list[_Part] | None = None
-    arguments: str = ""
-
-
-class _Response(msgspec.Struct):
-    output: list[_Item]
+class _Response(_Answer, kw_only=True):
+    output: list[JsonObject]
     status: str | None = None
-    incomplete_details: Mapping[str, Any] | None = None
-    error: Mapping[str, Any] | None = None
-    usage: _OpenaiApiUsage | None = None
-    model: str = ""
-    id: str = ""
+    incomplete_details: Values | None = None
+    error: Values | None = None
 
 
-class _ResponsePiece(msgspec.Struct):
-    """One event of a streamed response."""
-
-    type: str
-    delta: Any = None
-    response: Any = None
-
-
-class OpenAIModel:
-    """A model by OpenAI's responses (``openai``) or by chat completions (``chat``); implements LanguageModel.
+class OpenAIModel(_LibraryModel):
+    """A model by OpenAI's responses (``openai``) or by chat completions (``chat``).
 
     The schema is enforced as the model allows. If a server refuses it, the model falls back, from then on, to JSON of
-    any form, and then to a description in the prompt. Raises ModelRefusedError if the library is missing.
+    any form, and then to a description in the prompt.
     """
 
-    def __init__(self, target: CallTarget, capabilities: Capabilities) -> None:
-        self.name = target.name
-        self.capabilities = capabilities
-        self._target = target
-        self._calls = Calls()
-        self._library: Any = load_library("openai", target)
-        self._client = self._library.OpenAI(
+    library = "openai"
+    steps = _LESS_OPENAI_API
+
+    def _connect(self) -> Any:
+        target = self._target
+        client = self._library.OpenAI(
             api_key=target.credential.secret if target.credential else "none",
             base_url=target.provider.base_url,
             http_client=http_client(target, self._library),
         )
-        keep_to_maker(self._client, target, {})
+        keep_to_maker(client, target, {})
+        return client
 
-    def complete(self, prompt: Prompt) -> Completion:
-        """Answer a prompt. Raises ModelUnavailableError, ModelRefusedError."""
-        while True:
-            able = held(self.capabilities, prompt)
-            try:
-                return self._ask(prompt, able)
-            except ModelRefusedError as error:
-                self.capabilities = less(able, error, _LESS_OPENAI_API)
-
-    def close(self) -> None:
-        """Cancel the running calls."""
-        self._calls.close()
-        self._client.close()
-
-    def _ask(self, prompt: Prompt, able: Capabilities) -> Completion:
-        seconds = prompt.timeout_seconds
+    def _request(self, prompt: Prompt, able: Capabilities) -> JsonObject:
         by_responses = self._target.provider.api == "openai"
-        request = _as_response(prompt, able) if by_responses else _as_chat(prompt, able)
-        request |= {"model": self._target.model, "timeout": timeout_of(seconds)}
-        work = self._respond if by_responses else self._chat
-        completion: Completion = call(
-            self._calls, self._target, self._library, seconds, lambda: work(request, prompt.hear)
-        )
-        return completion
+        return _as_response(prompt, able) if by_responses else _as_chat(prompt, able)
 
-    def _chat(self, request: dict[str, Any], hear: Hear | None) -> Completion:
+    def _send(self, request: JsonObject, hear: Hear | None) -> Completion:
+        by_responses = self._target.provider.api == "openai"
+        return self._respond(request, hear) if by_responses else self._chat(request, hear)
+
+    def _chat(self, request: JsonObject, hear: Hear | None) -> Completion:
         if hear:
             chat = self._streamed_chat(request, hear)
         else:
@@ -585,98 +530,97 @@ class OpenAIModel:
         if not chat.choices:
             raise failures.broken(self._target)
         choice = chat.choices[0]
-        if choice.message.refusal or choice.finish_reason == "content_filter":
+        if choice.message.get("refusal") or choice.finish_reason == "content_filter":
             raise failures.declined(self._target)
-        calls = choice.message.tool_calls
-        text = calls[0].function.arguments if calls else choice.message.content or ""
+        calls = objects(choice.message, "tool_calls")
+        content = choice.message.get("content") or ""
+        text = calls[0]["function"]["arguments"] if calls else content
         return _completion(text, chat, is_cut=choice.finish_reason == "length")
 
-    def _streamed_chat(self, request: dict[str, Any], hear: Hear) -> _Chat:
+    def _streamed_chat(self, request: JsonObject, hear: Hear) -> _Chat:
         """Stream a chat and pass each piece to ``hear``. Raises ModelUnavailableError if its last piece is missing."""
-        whole, last, pieces = _Chat(choices=[]), _Choice(_Said()), list[str]()
+        last, pieces = _Choice({}), list[str]()
+        whole = _Chat(choices=[last])
         for piece in self._pieces(
             self._client.chat.completions, request, stream_options={"include_usage": True}
         ):
-            part = json_values.parse_json_tree(piece, _ChatPiece)
-            whole = _Chat(
-                choices=[last], usage=part.usage or whole.usage, model=part.model, id=part.id
-            )
-            for choice in part.choices:
-                last.finish_reason = choice.finish_reason or last.finish_reason
-                last.message.refusal = choice.delta.refusal or last.message.refusal
-                if choice.delta.content:
-                    pieces.append(choice.delta.content)
-                    hear(choice.delta.content)
+            whole.usage = piece.get("usage") or whole.usage
+            whole.model, whole.id = piece.get("model") or "", piece.get("id") or ""
+            for choice in objects(piece, "choices"):
+                delta = mapping(choice, "delta")
+                last.finish_reason = choice.get("finish_reason") or last.finish_reason
+                last.message["refusal"] = delta.get("refusal") or last.message.get("refusal")
+                if content := delta.get("content"):
+                    pieces.append(content)
+                    hear(content)
         if last.finish_reason is None:
             raise failures.broken(self._target)
-        last.message.content = "".join(pieces)
-        whole.usage = whole.usage or _estimated(request, last.message.content)
+        last.message["content"] = text = "".join(pieces)
+        whole.usage = whole.usage or _estimated(request, text)
         return whole
 
-    def _streamed_response(self, request: dict[str, Any], hear: Hear) -> _Response:
-        for piece in self._pieces(self._client.responses, request):
-            event = json_values.parse_json_tree(piece, _ResponsePiece)
-            if event.type == "response.output_text.delta" and event.delta:
-                hear(event.delta)
-            if event.type in _ENDS:
-                return json_values.convert(event.response, _Response)
+    def _streamed_response(self, request: JsonObject, hear: Hear) -> _Response:
+        for event in self._pieces(self._client.responses, request):
+            if event["type"] == "response.output_text.delta" and event.get("delta"):
+                hear(event["delta"])
+            if event["type"] in _ENDS:
+                return json_values.convert(event.get("response"), _Response)
         raise failures.broken(self._target)
 
-    def _pieces(self, api: Any, request: dict[str, Any], **more: Any) -> Iterator[str]:
-        """Yield the events of a streamed answer as JSON."""
+    def _pieces(self, api: Any, request: JsonObject, **more: Any) -> Iterator[Values]:
+        """Yield the events of a streamed answer."""
         with api.create(**request, stream=True, **more) as stream:
-            kind = stream.response.headers.get("content-type", "")
-            if "event-stream" not in kind:
-                raise failures.strange(self._target, kind, stream.response.read())
+            self._check_stream(stream.response)
             for event in stream:
-                yield event.to_json(indent=None)
+                yield event.to_dict()
 
-    def _respond(self, request: dict[str, Any], hear: Hear | None) -> Completion:
+    def _respond(self, request: JsonObject, hear: Hear | None) -> Completion:
         if hear:
             response = self._streamed_response(request, hear)
         else:
             raw = self._client.responses.with_raw_response.create(**request)
             response = body_of(self._target, raw.http_response, _Response)
         if response.error:
-            codes, message = (
-                str(response.error.get("code") or ""),
-                str(response.error.get("message") or ""),
-            )
+            codes, message = (str(response.error.get(key) or "") for key in ("code", "message"))
             raise failures.refusal(self._target, 500, message, {}, codes)
         parts = [
             part
             for item in response.output
-            for part in item.content or []
-            if item.type == "message"
+            for part in objects(item, "content")
+            if item.get("type") == "message"
         ]
         why = (response.incomplete_details or {}).get("reason")
-        if any(part.type == "refusal" for part in parts) or why == "content_filter":
+        if any(part.get("type") == "refusal" for part in parts) or why == "content_filter":
             raise failures.declined(self._target)
-        called = [item.arguments for item in response.output if item.type == "function_call"]
-        text = called[0] if called else "".join(part.text for part in parts)
+        called = [
+            item["arguments"] for item in response.output if item.get("type") == "function_call"
+        ]
+        text = called[0] if called else "".join(part.get("text") or "" for part in parts)
         return _completion(text, response, is_cut=response.status == "incomplete")
 
 
-def _completion(text: str, answer: _Chat | _Response, *, is_cut: bool) -> Completion:
-    usage = answer.usage or _OpenaiApiUsage()
-    details = usage.input_tokens_details or usage.prompt_tokens_details or _Details()
-    cached = details.cached_tokens or 0
-    prompt_tokens = usage.input_tokens or usage.prompt_tokens
-    tokens = Tokens(
-        max(0, prompt_tokens - cached), usage.output_tokens or usage.completion_tokens, cached
-    )
+def _completion(text: str, answer: _Answer, *, is_cut: bool) -> Completion:
+    usage = answer.usage or {}
+    details = mapping(usage, "input_tokens_details") or mapping(usage, "prompt_tokens_details")
+    cached = total(details, "cached_tokens")
+    prompt_tokens = total(usage, "input_tokens") or total(usage, "prompt_tokens")
+    written = total(usage, "output_tokens") or total(usage, "completion_tokens")
+    tokens = Tokens(max(0, prompt_tokens - cached), written, cached)
     return Completion(text, tokens, answer.model, is_cut, more={"id": answer.id})
 
 
-def _estimated(request: dict[str, Any], answer: str) -> _OpenaiApiUsage:
+def _estimated(request: JsonObject, answer: str) -> dict[str, int]:
     """Estimate the usage of a stream whose server reports none, at four characters per token."""
     characters = sum(len(str(message["content"])) for message in request["messages"])
-    return _OpenaiApiUsage(prompt_tokens=characters // 4, completion_tokens=len(answer) // 4)
+    return {
+        "prompt_tokens": characters // CHARACTERS_PER_TOKEN,
+        "completion_tokens": len(answer) // CHARACTERS_PER_TOKEN,
+    }
 
 
-def _as_chat(prompt: Prompt, able: Capabilities) -> dict[str, Any]:
+def _as_chat(prompt: Prompt, able: Capabilities) -> JsonObject:
     text = f"{prompt.shared}\n\n{prompt.text}" if prompt.shared else prompt.text
-    request: dict[str, Any] = {
+    request: JsonObject = {
         "messages": [
             {"role": "system", "content": system_of(prompt, able)},
             {"role": "user", "content": text},
@@ -699,9 +643,9 @@ def _as_chat(prompt: Prompt, able: Capabilities) -> dict[str, Any]:
     return request
 
 
-def _as_response(prompt: Prompt, able: Capabilities) -> dict[str, Any]:
+def _as_response(prompt: Prompt, able: Capabilities) -> JsonObject:
     parts = [prompt.shared, prompt.text] if prompt.shared else [prompt.text]
-    request: dict[str, Any] = {
+    request: JsonObject = {
         "instructions": system_of(prompt, able),
         "input": [
             {"role": "user", "content": [{"type": "input_text", "text": part} for part in parts]}
@@ -739,15 +683,14 @@ def _as_response(prompt: Prompt, able: Capabilities) -> dict[str, Any]:
 Sample = Callable[[str, str, int], tuple[str, str]]
 """Asks the client with the system prompt, the text and the maximum tokens; returns the answer and the model's name."""
 
-CHARACTERS_PER_TOKEN = 4
-
 
 class SamplingModel:
     """A model behind a callback; implements LanguageModel. Clients report no tokens: four characters count as one."""
 
-    def __init__(self, sample: Sample, *, client: str = "the connected client") -> None:
+    def __init__(self, sample: Sample) -> None:
         self._target = CallTarget(
-            Provider("mcp-sampling", client, "mcp-sampling", needs_key=False), "client"
+            Provider("mcp-sampling", "the connected client", "mcp-sampling", needs_key=False),
+            "client",
         )
         self.name = self._target.name
         self.capabilities = Capabilities(answers="text")

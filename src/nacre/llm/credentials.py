@@ -195,22 +195,11 @@ def is_loopback(host: str) -> bool:
 _MAX_BYTES = 256_000
 
 
-@dataclass(frozen=True, slots=True)
-class SmallFile:
-    """A file's text. ``mode`` is its permissions if other users may access it, else 0."""
+def read_small(path: Path) -> tuple[str, str]:
+    """Read a file of at most 256 KB; return its text, and a warning if other users may read it.
 
-    path: Path
-    text: str
-    mode: int
-
-    @property
-    def warning(self) -> str:
-        """Return a warning if other users may read the file, else an empty string."""
-        return f"{self.path} can be read by others ({self.mode:o})" if self.mode else ""
-
-
-def read_small(path: Path) -> SmallFile | None:
-    """Read a file of at most 256 KB; return ``None`` if it does not exist. Raises UnusableCredentialsError."""
+    The text is empty if there is no file. Raises UnusableCredentialsError.
+    """
     try:
         with os.fdopen(private_files.open_file(os.path.realpath(path), os.O_RDONLY), "rb") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
@@ -219,11 +208,11 @@ def read_small(path: Path) -> SmallFile | None:
             raise UnusableCredentialsError(
                 f"{path} is too large to hold credentials", hint="look what it is"
             )
-        return SmallFile(
-            path, data.decode("utf-8"), mode if os.name == "posix" and mode & 0o077 else 0
-        )
+        is_open = os.name == "posix" and mode & 0o077
+        warning = f"{path} can be read by others ({mode:o})" if is_open else ""
+        return data.decode("utf-8"), warning
     except (FileNotFoundError, NotADirectoryError):
-        return None
+        return "", ""
     except UnicodeDecodeError:
         raise UnusableCredentialsError(f"{path} is not text", hint="look what it is") from None
     except OSError as error:
@@ -248,11 +237,9 @@ def path_of(settings: Settings) -> Path:
 
 def read(settings: Settings) -> dict[str, str]:
     """Return all keys by provider. Raises UnusableCredentialsError."""
-    file = read_small(path_of(settings))
-    if file is None:
-        return {}
+    text, _ = read_small(path_of(settings))
     try:
-        table = tomllib.loads(file.text).get(_TABLE, {})
+        table = tomllib.loads(text).get(_TABLE, {})
     except (ValueError, RecursionError):  # the error message may quote the key
         raise UnusableCredentialsError(
             f"{path_of(settings)} is not valid TOML", hint="mend or remove it"
@@ -458,19 +445,20 @@ def read_login(settings: Settings, tool: str) -> list[Login]:
     if tool not in _READERS:
         return []
     path = login_file(settings, tool)
-    file = read_small(path)
-    if file is None:
+    text, warning = read_small(path)
+    if not text:
         return []
     try:
-        record = json.loads(file.text)
+        record = json.loads(text)
     except (ValueError, RecursionError):  # the error message may quote the token
         raise UnusableCredentialsError(
             f"{path} is not valid JSON", hint=f"sign in to {tool} again"
         ) from None
-    return _READERS[tool](file, record) if isinstance(record, dict) else []
+    logins = _READERS[tool](path, record) if isinstance(record, dict) else []
+    return [replace(login, warning=warning) for login in logins]
 
 
-def is_signed_in(settings: Settings, tool: str, *, clock: Clock = utc_now) -> bool:
+def is_signed_in(settings: Settings, tool: str) -> bool:
     """Return True if a tool seems to have a login (not an API key) that is valid or renewable."""
     if any(settings.environ.get(name) for name in _TOKENS.get(tool, ())):
         return True
@@ -482,7 +470,7 @@ def is_signed_in(settings: Settings, tool: str, *, clock: Clock = utc_now) -> bo
         return False
     ends = [login.expires for login in logins if login.kind == BEARER and not login.is_renewable]
     renewable = any(login.kind == BEARER and login.is_renewable for login in logins)
-    return renewable or any(end is None or end > clock() for end in ends)
+    return renewable or any(end is None or end > utc_now() for end in ends)
 
 
 def may_be_in_keychain(settings: Settings, tool: str) -> bool:
@@ -505,29 +493,29 @@ def elsewhere(settings: Settings, tool: str) -> str:
     return "codex may keep it in the system's keyring, where nacre does not look"
 
 
-def _claude(file: SmallFile, record: Mapping[str, Any]) -> list[Login]:
+def _claude(path: Path, record: Mapping[str, Any]) -> list[Login]:
     oauth = record.get("claudeAiOauth")
     if not isinstance(oauth, dict) or not _is_text(oauth.get("accessToken")):
         return []
     ends = oauth.get("expiresAt")
     expires = _moment(ends / _MILLISECONDS) if isinstance(ends, int | float) else None
     is_renewable = _is_text(oauth.get("refreshToken"))
-    return [Login(file.path, BEARER, oauth["accessToken"], expires, file.warning, is_renewable)]
+    return [Login(path, BEARER, oauth["accessToken"], expires, is_renewable=is_renewable)]
 
 
-def _codex(file: SmallFile, record: Mapping[str, Any]) -> list[Login]:
+def _codex(path: Path, record: Mapping[str, Any]) -> list[Login]:
     logins = []
     if _is_text(record.get("OPENAI_API_KEY")):
-        logins.append(Login(file.path, API_KEY, record["OPENAI_API_KEY"], None, file.warning))
+        logins.append(Login(path, API_KEY, record["OPENAI_API_KEY"]))
     tokens = record.get("tokens")
     if isinstance(tokens, dict) and _is_text(tokens.get("access_token")):
         token = tokens["access_token"]
         is_renewable = _is_text(tokens.get("refresh_token"))
-        logins.append(Login(file.path, BEARER, token, _end_of(token), file.warning, is_renewable))
+        logins.append(Login(path, BEARER, token, _end_of(token), is_renewable=is_renewable))
     return logins
 
 
-def _opencode(file: SmallFile, record: Mapping[str, Any]) -> list[Login]:
+def _opencode(path: Path, record: Mapping[str, Any]) -> list[Login]:
     """Return a login for each provider: an API key, or a sign-in that OpenCode renews."""
     logins = []
     for entry in record.values():
@@ -535,11 +523,7 @@ def _opencode(file: SmallFile, record: Mapping[str, Any]) -> list[Login]:
             is_key = entry.get("type") == "api"
             secret = entry.get("key" if is_key else "access")
             kind = API_KEY if is_key else BEARER
-            logins.append(
-                Login(
-                    file.path, kind, str(secret or ""), None, file.warning, is_renewable=not is_key
-                )
-            )
+            logins.append(Login(path, kind, str(secret or ""), is_renewable=not is_key))
     return logins
 
 
@@ -577,7 +561,7 @@ _TOKENS = {
 """Environment variables that hold a login's token."""
 _IN_KEYCHAIN = ("claude", "codex")
 
-_READERS: dict[str, Callable[[SmallFile, Mapping[str, Any]], list[Login]]] = {
+_READERS: dict[str, Callable[[Path, Mapping[str, Any]], list[Login]]] = {
     "claude": _claude,
     "codex": _codex,
     "opencode": _opencode,

@@ -38,44 +38,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """The arguments of an embedding call. ``dimensions`` is 0 if the model decides."""
-
-    texts: Sequence[str]
-    dimensions: int
-    is_question: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """Vectors in the order of the texts, and the tokens used, if the provider reports them."""
-
-    vectors: list[list[float]]
-    tokens: int = 0
-
-
-class Wire(Protocol):
-    """A provider's request format."""
-
-    most: int
-    """The maximum number of texts in a call."""
-
-    answer: type[msgspec.Struct]
-    """The type of the response body."""
-
-    def base(self, url: str) -> str:
-        """Return the base address of embeddings for a provider's address."""
-
-    def request(
-        self, target: CallTarget, query: Wanted
-    ) -> tuple[str, dict[str, Any], dict[str, str]]:
-        """Return the path, the body and the authentication headers."""
-
-    def given(self, answer: Any) -> Given:
-        """Return the vectors of a response."""
-
-
 class _Vector(msgspec.Struct):
     embedding: list[float]
     index: int | None = None
@@ -90,54 +52,56 @@ class _Vectors(msgspec.Struct):
     usage: _Usage | None = None
 
 
+Request = tuple[str, dict[str, Any], dict[str, str]]
+"""The path, the body and the authentication headers."""
+
+
 class OpenAI:
     """``POST /embeddings`` of OpenAI and compatible servers."""
 
     most = 200
+    """The maximum number of texts in a call."""
+
     answer: type[msgspec.Struct] = _Vectors
+    """The type of the response body."""
 
     def base(self, url: str) -> str:
-        """Return the address unchanged."""
+        """Return the base address of embeddings for a provider's address."""
         return url
 
     def request(
-        self, target: CallTarget, query: Wanted
-    ) -> tuple[str, dict[str, Any], dict[str, str]]:
+        self, target: CallTarget, texts: Sequence[str], dimensions: int, *, is_question: bool
+    ) -> Request:
         """Build the request. Dimensions are sent only if set, because not every server accepts them."""
         body: dict[str, Any] = {
             "model": target.model,
-            "input": list(query.texts),
-            "encoding_format": "float",
+            "input": list(texts),
+            **self.options(is_question=is_question),
         }
-        if query.dimensions:
-            body["dimensions"] = query.dimensions
+        if dimensions:
+            body[self.size] = dimensions
         return "/embeddings", body, _bearer(target)
 
-    def given(self, answer: _Vectors) -> Given:
-        """Return the vectors, sorted by index if the server sends one."""
+    size = "dimensions"
+
+    def options(self, *, is_question: bool) -> dict[str, Any]:  # noqa: ARG002 - for Voyage
+        """Return further fields of the body."""
+        return {"encoding_format": "float"}
+
+    def given(self, answer: Any) -> tuple[list[list[float]], int]:
+        """Return the vectors in the order of the texts, and the tokens used, if reported."""
         vectors = sorted(answer.data, key=lambda vector: vector.index or 0)
-        return Given(
-            [vector.embedding for vector in vectors],
-            answer.usage.total_tokens if answer.usage else 0,
-        )
+        used = answer.usage.total_tokens if answer.usage else 0
+        return [vector.embedding for vector in vectors], used
 
 
 class Voyage(OpenAI):
     """Voyage AI's ``POST /embeddings``, which takes the purpose of the texts."""
 
-    def request(
-        self, target: CallTarget, query: Wanted
-    ) -> tuple[str, dict[str, Any], dict[str, str]]:
-        """Build the request, as OpenAI's but with Voyage's field names."""
-        body: dict[str, Any] = {
-            "model": target.model,
-            "input": list(query.texts),
-            "truncation": True,
-            "input_type": "query" if query.is_question else "document",
-        }
-        if query.dimensions:
-            body["output_dimension"] = query.dimensions
-        return "/embeddings", body, _bearer(target)
+    size = "output_dimension"
+
+    def options(self, *, is_question: bool) -> dict[str, Any]:
+        return {"truncation": True, "input_type": "query" if is_question else "document"}
 
 
 class _Values(msgspec.Struct):
@@ -148,7 +112,7 @@ class _Embeddings(msgspec.Struct):
     embeddings: list[_Values]
 
 
-class Gemini:
+class Gemini(OpenAI):
     """Gemini's ``batchEmbedContents``. Unlike its compatible endpoint it takes the purpose of the texts."""
 
     most = 100
@@ -159,37 +123,29 @@ class Gemini:
         return url.rstrip("/").removesuffix("/openai")
 
     def request(
-        self, target: CallTarget, query: Wanted
-    ) -> tuple[str, dict[str, Any], dict[str, str]]:
+        self, target: CallTarget, texts: Sequence[str], dimensions: int, *, is_question: bool
+    ) -> Request:
         """Build a request with an item for each text."""
-        purpose = "RETRIEVAL_QUERY" if query.is_question else "RETRIEVAL_DOCUMENT"
-        more: dict[str, Any] = (
-            {"outputDimensionality": query.dimensions} if query.dimensions else {}
-        )
+        purpose = "RETRIEVAL_QUERY" if is_question else "RETRIEVAL_DOCUMENT"
+        more: dict[str, Any] = {"outputDimensionality": dimensions} if dimensions else {}
         name = f"models/{target.model}"
         requests = [
             {"model": name, "content": {"parts": [{"text": text}]}, "taskType": purpose, **more}
-            for text in query.texts
+            for text in texts
         ]
         key = {"x-goog-api-key": target.credential.secret} if target.credential else {}
         return f"/{name}:batchEmbedContents", {"requests": requests}, key
 
-    def given(self, answer: _Embeddings) -> Given:
+    def given(self, answer: Any) -> tuple[list[list[float]], int]:
         """Return the vectors, which are in the order of the texts."""
-        return Given([embedding.values for embedding in answer.embeddings])
+        return [embedding.values for embedding in answer.embeddings], 0
 
 
 def _bearer(target: CallTarget) -> dict[str, str]:
     return {"authorization": f"Bearer {target.credential.secret}"} if target.credential else {}
 
 
-def wire_of(provider: str) -> Wire:
-    """Return the format of a provider."""
-    return _WIRES.get(provider, _OPENAI)
-
-
-_OPENAI: Wire = OpenAI()
-_WIRES: dict[str, Wire] = {"voyage": Voyage(), "gemini": Gemini()}
+_WIRES: dict[str, OpenAI] = {"voyage": Voyage(), "gemini": Gemini()}
 
 
 # -- Embeddings by a provider ----------------------------------------------------------------------
@@ -338,7 +294,7 @@ class RemoteEmbedder:
         self._is_question = False
         self._shared = _Shared(dimensions)
         self._meter: Meter | None = None
-        self._wire = wire_of(target.provider.name)
+        self._wire = _WIRES.get(target.provider.name) or OpenAI()
         self._url = self._wire.base(target.provider.base_url).rstrip("/")
         self._client = plain_client(target)
 
@@ -443,7 +399,7 @@ class RemoteEmbedder:
                 raise
             return self._batch([texts[0][: len(texts[0]) // 2]])
 
-    def _again(self, texts: list[str]) -> Given:
+    def _again(self, texts: list[str]) -> list[list[float]]:
         calls, end = self._shared.calls, time.monotonic() + self._seconds
         for number in range(1, self._tries + 1):
             try:
@@ -455,16 +411,17 @@ class RemoteEmbedder:
                     raise
         raise AssertionError("the last try returns or raises")
 
-    def _ask(self, calls: Calls, texts: list[str], seconds: float) -> Given:
-        query = Wanted(texts, self._wanted_dimensions, self._is_question)
-        path, body, headers = self._wire.request(self._target, query)
+    def _ask(self, calls: Calls, texts: list[str], seconds: float) -> list[list[float]]:
+        path, body, headers = self._wire.request(
+            self._target, texts, self._wanted_dimensions, is_question=self._is_question
+        )
         sent = sum(tokens_of(text) for text in texts)
         call, began = self._meter.begin(sent) if self._meter else None, time.monotonic()
         try:
             response = post(
                 calls, self._target, self._client, f"{self._url}{path}", body, headers, seconds
             )
-            result = self._wire.given(body_of(self._target, response, self._wire.answer))
+            vectors, used = self._wire.given(body_of(self._target, response, self._wire.answer))
         except NacreError as error:
             if self._meter and call:
                 may_cost = isinstance(error, ModelUnavailableError) and error.may_cost
@@ -472,19 +429,19 @@ class RemoteEmbedder:
                     call, sent if may_cost else 0, time.monotonic() - began, failed=True
                 )
             raise
-        used = result.tokens or sent
+        used = used or sent
         if self._meter and call:
             self._meter.end(call, used, time.monotonic() - began)
         with self._shared.lock:
             self._shared.tokens += used
-        return result
+        return vectors
 
-    def _unit(self, result: Given, count: int) -> NDArray[np.float32]:
+    def _unit(self, rows: list[list[float]], count: int) -> NDArray[np.float32]:
         """Return the vectors as unit rows. Raises ModelUnavailableError if they are unusable."""
-        sizes = {len(vector) for vector in result.vectors}
-        if len(result.vectors) != count or len(sizes) != 1 or sizes == {0}:
+        sizes = {len(vector) for vector in rows}
+        if len(rows) != count or len(sizes) != 1 or sizes == {0}:
             raise self._unusable(
-                f"gave {len(result.vectors)} vectors for {count} texts, of {len(sizes)} sizes"
+                f"gave {len(rows)} vectors for {count} texts, of {len(sizes)} sizes"
             )
         size = sizes.pop()
         if self.dimensions not in (0, size):
@@ -492,7 +449,7 @@ class RemoteEmbedder:
                 f"gave vectors of {size} numbers, where {self.dimensions} were asked for"
             )
         with np.errstate(all="ignore"):  # values too large for a float are refused below
-            vectors = np.array(result.vectors, np.float32)
+            vectors = np.array(rows, np.float32)
             lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not np.isfinite(lengths).all() or (lengths < 1e-12).any():
             raise self._unusable("gave a vector that has no direction")

@@ -7,11 +7,13 @@ import json
 import re
 import ssl
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
+from functools import partial
 from threading import Event, Lock, Thread
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -397,17 +399,13 @@ def _renew(target: CallTarget) -> str:
     return f"nacre writer keys {provider.name}"
 
 
-def _where_key(provider: Provider) -> str:
-    return f"nacre writer keys {provider.name}" + (
-        f", or set {provider.variables[0]}" if provider.variables else ""
-    )
-
-
 def no_key(target: CallTarget) -> ModelRefusedError:
     """Return the error for a missing key."""
+    provider = target.provider
+    other = f", or set {provider.variables[0]}" if provider.variables else ""
     return ModelRefusedError(
-        f"there is no key for {target.provider.label}, which {target.name} needs",
-        hint=f"{_where_key(target.provider)}; nacre writer setup chooses another model",
+        f"there is no key for {provider.label}, which {target.name} needs",
+        hint=f"nacre writer keys {provider.name}{other}; nacre writer setup chooses another model",
     )
 
 
@@ -501,7 +499,12 @@ def ask(
         if completion.is_cut:
             raise
         wrong = error.message.replace(_answer_of(model.name), "it")
-    again = replace(prompt, text=_repair(prompt, completion, wrong))
+    previous = completion.text[:_SHOWN_CHARACTERS]
+    again = replace(
+        prompt,
+        text=f"{prompt.text}{REPAIR}{previous}\n\nThat cannot be used: {wrong}. "
+        "Answer again, with JSON of the schema and nothing else.",
+    )
     return _checked(read(model.complete(again), answer, model.name), check)
 
 
@@ -518,28 +521,17 @@ def read(completion: Completion, answer: type[A], model: str) -> A:
     try:
         return json_values.parse_json_tree(fenced[1] if fenced else text, answer)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise UnusableAnswerError(
-            f"{_answer_of(model)} {_wrong(completion, error)}", hint=_OTHERWISE
-        ) from error
+        reason = error if isinstance(error, msgspec.ValidationError) else "it is no JSON"
+        problem = (
+            "was cut off: it ran out of tokens"
+            if completion.is_cut
+            else f"is not of the shape asked for: {reason}"
+        )
+        raise UnusableAnswerError(f"{_answer_of(model)} {problem}", hint=_OTHERWISE) from error
 
 
 def _answer_of(model: str) -> str:
     return f"the answer of {model}"
-
-
-def _wrong(completion: Completion, error: Exception) -> str:
-    if completion.is_cut:
-        return "was cut off: it ran out of tokens"
-    reason = error if isinstance(error, msgspec.ValidationError) else "it is no JSON"
-    return f"is not of the shape asked for: {reason}"
-
-
-def _repair(prompt: Prompt, completion: Completion, wrong: str) -> str:
-    previous = completion.text[:_SHOWN_CHARACTERS]
-    return (
-        f"{prompt.text}{REPAIR}{previous}\n\nThat cannot be used: {wrong}. "
-        "Answer again, with JSON of the schema and nothing else."
-    )
 
 
 # -- Cancellable calls -----------------------------------------------------------------------------
@@ -553,22 +545,6 @@ class TruncatedAnswerError(Exception):
     """The model was closed before or during the call."""
 
 
-class _Call(Generic[R]):
-    def __init__(self, work: Callable[[], R]) -> None:
-        self.done = Event()
-        self.answer: R
-        self.error: BaseException | None = None
-        self.is_cut = False
-        self._work = work
-
-    def run(self) -> None:
-        try:
-            self.answer = self._work()
-        except BaseException as error:  # noqa: BLE001 - passed to the waiting caller, and raised there
-            self.error = error
-        self.done.set()
-
-
 class Calls:
     """The calls of one model.
 
@@ -578,35 +554,38 @@ class Calls:
 
     def __init__(self) -> None:
         self.closed = Event()
-        self._running: set[_Call] = set()  # type: ignore[type-arg]
+        self._running: set[Future[Any]] = set()
         self._lock = Lock()
 
     def run(self, work: Callable[[], R], seconds: float) -> R:
-        call = _Call(work)
+        future: Future[R] = Future()
+
+        def answer() -> None:
+            try:
+                give = partial(future.set_result, work())
+            except BaseException as error:  # noqa: BLE001 - raised in the waiting caller
+                give = partial(future.set_exception, error)
+            with suppress(InvalidStateError):  # close() ended it: the result is not valid
+                give()
+
         with self._lock:
             if self.closed.is_set():
                 raise TruncatedAnswerError
-            self._running.add(call)
+            self._running.add(future)
         try:
-            Thread(target=call.run, name="nacre-model", daemon=True).start()
-            if not call.done.wait(seconds):
-                raise TimeoutError
+            Thread(target=answer, name="nacre-model", daemon=True).start()
+            return future.result(seconds)
         finally:
             with self._lock:
-                self._running.discard(call)
-        if call.is_cut:  # close() ended it: the result is not valid
-            raise TruncatedAnswerError
-        if call.error is not None:
-            raise call.error
-        return call.answer
+                self._running.discard(future)
 
     def close(self) -> None:
         """Cancel the running calls."""
         with self._lock:
             self.closed.set()
-            for call in self._running:
-                call.is_cut = True
-                call.done.set()
+            for future in self._running:
+                with suppress(InvalidStateError):  # it has just ended
+                    future.set_exception(TruncatedAnswerError())
 
 
 # -- Cached answers --------------------------------------------------------------------------------

@@ -429,22 +429,26 @@ class OnnxReranker:
 
     def _score(self, question: str, text: str) -> float:
         encoded = self._tokenizer.encode(readable(question), readable(text))
-        every = {
-            "input_ids": encoded.ids,
-            "attention_mask": encoded.attention_mask,
-            "token_type_ids": encoded.type_ids,
-        }
-        inputs = {
-            name: np.array([values], np.int64)
-            for name, values in every.items()
-            if name in self._inputs
-        }
+        inputs = _inputs_of(encoded, self._inputs)
         try:
             return float(np.ravel(self._session.run(None, inputs)[0])[-1])
         except Exception as error:  # the errors of onnxruntime have no other common base
             raise RerankerUnavailableError(
                 f"{self.name} cannot score: {error}", hint=_RERANKER_HINT
             ) from error
+
+
+def _inputs_of(encoded: Any, names: set[str]) -> dict[str, NDArray[np.int64]]:
+    """Return the inputs that a graph has, for one text or pair of texts."""
+    every = {
+        "input_ids": encoded.ids,
+        "attention_mask": encoded.attention_mask,
+        "token_type_ids": encoded.type_ids,
+        "position_ids": range(len(encoded.ids)),
+    }
+    return {
+        name: np.array([list(values)], np.int64) for name, values in every.items() if name in names
+    }
 
 
 # -- Embedding models in a folder ------------------------------------------------------------------
@@ -471,12 +475,6 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     question: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    graph: Path
-    options: Options
-
-
 def load_folder(folder: Path) -> FolderEmbedder:
     """Load the model of a folder. Raises EmbedderUnavailableError."""
     if not folder.is_absolute():
@@ -498,14 +496,14 @@ class FolderEmbedder:
     tokens = 0
 
     def __init__(self, folder: Path) -> None:
-        model = _found(folder)
-        self.name = f"onnx:{folder.name}#{_fingerprint(folder, model)}"
-        self._options = model.options
-        self._prefix = model.options.passage
+        graph, options = _found(folder)
+        self.name = f"onnx:{folder.name}#{_fingerprint(folder, graph, options)}"
+        self._options = options
+        self._prefix = options.passage
         self._threads = threads_for(None)
-        tokens = min(model.options.tokens or _DEFAULT_TOKENS, _MAX_TOKENS)
+        tokens = min(options.tokens or _DEFAULT_TOKENS, _MAX_TOKENS)
         self._tokenizer = load_tokenizer(folder / "tokenizer.json", tokens)
-        self._session = load_session(model.graph, is_final=False)
+        self._session = load_session(graph, is_final=False)
         self._inputs = {tensor.name for tensor in self._session.get_inputs()}
         outputs = self._session.get_outputs()
         self._output = next((tensor for tensor in outputs if len(tensor.shape) == 2), outputs[0])
@@ -529,17 +527,7 @@ class FolderEmbedder:
 
     def _vector(self, text: str) -> NDArray[np.float32]:
         encoded = self._tokenizer.encode(self._prefix + readable(text))
-        every = {
-            "input_ids": encoded.ids,
-            "attention_mask": encoded.attention_mask,
-            "token_type_ids": encoded.type_ids,
-            "position_ids": range(len(encoded.ids)),
-        }
-        inputs = {
-            name: np.array([list(values)], np.int64)
-            for name, values in every.items()
-            if name in self._inputs
-        }
+        inputs = _inputs_of(encoded, self._inputs)
         try:
             output = np.asarray(self._session.run([self._output.name], inputs)[0], np.float32)
         except Exception as error:  # the errors of onnxruntime have no other common base
@@ -566,7 +554,7 @@ class FolderEmbedder:
         return pooled
 
 
-def _found(folder: Path) -> _Found:
+def _found(folder: Path) -> tuple[Path, Options]:
     if not folder.is_dir():
         raise EmbedderUnavailableError(
             f"there is no folder {str(folder)!r} with an embedding model", hint=_EMBEDDER_HINT
@@ -578,7 +566,7 @@ def _found(folder: Path) -> _Found:
         raise EmbedderUnavailableError(
             f"{names[0]} is missing in {str(folder)!r}", hint=_EMBEDDER_HINT
         )
-    return _Found(graph, options)
+    return graph, options
 
 
 def _options(folder: Path) -> Options:
@@ -628,16 +616,14 @@ def _json(path: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _fingerprint(folder: Path, model: _Found) -> str:
+def _fingerprint(folder: Path, graph: Path, options: Options) -> str:
     """Return a hash of the options, the tokenizer and the graph.
 
     Large files are represented by their size, beginning, middle and end.
     """
-    digest = hashlib.blake2b(repr(model.options).encode(), digest_size=4)
-    weights = sorted(
-        model.graph.parent.glob(f"{model.graph.name}?data")
-    )  # weights may be in a separate file
-    for path in (folder / "tokenizer.json", model.graph, *weights):
+    digest = hashlib.blake2b(repr(options).encode(), digest_size=4)
+    weights = sorted(graph.parent.glob(f"{graph.name}?data"))  # weights may be in a separate file
+    for path in (folder / "tokenizer.json", graph, *weights):
         try:
             size = path.stat().st_size
             with path.open("rb") as file:

@@ -9,24 +9,21 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event, Lock, Thread
-from typing import IO, Any, TypeVar
+from typing import IO, Any
 
 import msgspec
 
-from nacre.base import json as json_values
 from nacre.base.environment import OWN_CALL_VARIABLE, of_the_owner, user_home
+from nacre.base.plain import Values, mapping, objects, string, total
 from nacre.base.text import shorten
 from nacre.llm import failures
-from nacre.llm.api import strict, told
+from nacre.llm.api import anthropic_tokens, strict, told
 from nacre.llm.failures import Calls, CallTarget, TruncatedAnswerError
 from nacre.values.models import OWN_CALL, OWN_CONVERSATION, Capabilities, Completion, Prompt, Tokens
-
-E = TypeVar("E")
 
 INSTRUCTIONS = "You answer the question of a program, with JSON and nothing else."
 """Replaces the command's system prompt as a coding agent, which costs thousands of tokens per call."""
@@ -40,35 +37,12 @@ _KILL_TIMEOUT_SECONDS = 5.0
 _ENTRYPOINT = "CLAUDE_CODE_ENTRYPOINT"
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
-    """A command's output, and the end of its error output if it failed."""
-
-    text: str
-    failed: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Invocation:
-    """The arguments, additional environment variables and working folder of a command.
-
-    The default folder is an empty one.
-    """
-
-    arguments: Sequence[str]
-    environ: Mapping[str, str] = field(default_factory=dict)
-    folder: Path | None = None
-
-
-Invokes = Callable[[Prompt, Path], Invocation]
-Reads = Callable[[Output, CallTarget], Completion]
-
-
 class CommandModel:
-    """A model by the agent's command ``program``; implements LanguageModel.
+    """A model by an agent's command; implements LanguageModel.
 
-    ``invoke`` builds the command line from a prompt and a temporary folder, next to the empty one in which the command
-    runs. ``read`` returns the answer or raises an error. ``complaint`` extracts the error from the output of a command
+    ``invoke`` returns the arguments and additional environment variables for a prompt and a temporary folder, next to
+    the empty one in which the command runs. ``read`` returns the answer in the output, or raises an error; ``failed``
+    is the end of the error output of a command that failed. ``complaint`` returns the error in the output of a command
     that was still retrying at the timeout. ``piece`` returns the text that a line of output adds to a plain-text
     answer.
 
@@ -78,36 +52,41 @@ class CommandModel:
     of that session. Raises ModelRefusedError if the program is not on PATH.
     """
 
+    program: str
+    has_tools = False
+    has_pieces = False
+
     def __init__(
-        self,
-        target: CallTarget,
-        capabilities: Capabilities,
-        environ: Mapping[str, str],
-        *,
-        program: str,
-        invoke: Invokes,
-        read: Reads,
-        complaint: Callable[[str], str] = lambda _: "",
-        piece: Callable[[str], str] | None = None,
+        self, target: CallTarget, capabilities: Capabilities, environ: Mapping[str, str]
     ) -> None:
         self.name = target.name
         self.capabilities = capabilities
-        path = shutil.which(program, path=environ.get("PATH"))
+        path = shutil.which(self.program, path=environ.get("PATH"))
         if path is None:
-            raise failures.no_program(target, program)
+            raise failures.no_program(target, self.program)
         self._target = target
-        self._program = path
+        self._path = path
+        self._owner_environ = environ
         self._environ = {
             name: value for name, value in of_the_owner(environ).items() if name != _ENTRYPOINT
         }
         self._environ[OWN_CALL_VARIABLE] = "1"
-        self._invoke = invoke
-        self._read = read
-        self._complaint = complaint
-        self._piece = piece
+        self._model = ["--model", target.model] if target.model not in ("", "default") else []
         self._calls = Calls()
         self._lock = Lock()
         self._running: set[_Process] = set()
+
+    def invoke(self, prompt: Prompt, folder: Path) -> tuple[Sequence[str], Mapping[str, str]]:
+        raise NotImplementedError
+
+    def read(self, text: str, failed: str) -> Completion:
+        raise NotImplementedError
+
+    def complaint(self, output: str) -> str:  # noqa: ARG002 - for commands that retry
+        return ""
+
+    def piece(self, line: str) -> str:  # noqa: ARG002 - for commands with pieces
+        return ""
 
     def complete(self, prompt: Prompt) -> Completion:
         """Answer a prompt. Raises ModelUnavailableError, ModelRefusedError."""
@@ -119,9 +98,9 @@ class CommandModel:
         ) as temporary:
             folder = Path(temporary)
             (folder / "empty").mkdir()
-            call = self._invoke(prompt, folder)
-            output = self._run(replace(call, folder=call.folder or folder / "empty"), text, prompt)
-        return self._read(output, self._target)
+            where = (self.has_tools and prompt.tools and prompt.folder) or folder / "empty"
+            output = self._run(*self.invoke(prompt, folder), where, text, prompt)
+        return self.read(*output)
 
     def close(self) -> None:
         """Cancel the running calls."""
@@ -130,7 +109,14 @@ class CommandModel:
             for process in self._running:
                 process.end()
 
-    def _run(self, call: Invocation, text: str, prompt: Prompt) -> Output:
+    def _run(
+        self,
+        arguments: Sequence[str],
+        environ: Mapping[str, str],
+        folder: Path,
+        text: str,
+        prompt: Prompt,
+    ) -> tuple[str, str]:
         seconds = prompt.timeout_seconds
         with (
             tempfile.TemporaryFile() as out,
@@ -138,11 +124,11 @@ class CommandModel:
             self._heard(out, prompt),
         ):
             process = _Process(
-                [self._program, *call.arguments],
+                [self._path, *arguments],
                 stdout=out,
                 stderr=err,
-                cwd=call.folder,
-                env={**self._environ, **call.environ},
+                cwd=folder,
+                env={**self._environ, **environ},
             )
             with self._lock:
                 self._running.add(process)
@@ -151,7 +137,7 @@ class CommandModel:
                     lambda: process.answer(text.encode(errors="replace")), seconds
                 )
             except TimeoutError:
-                complaint = self._complaint(f"{_written(out)}\n{_written(err)}")
+                complaint = self.complaint(f"{_written(out)}\n{_written(err)}")
                 if complaint:
                     raise failures.program_failed(self._target, complaint) from None
                 raise failures.late(self._target, seconds) from None
@@ -167,14 +153,14 @@ class CommandModel:
                 raise failures.ended(self._target)
             complaint = _written(out)
             failed = (_written(err).strip() or complaint.strip())[-2_000:] or "no word"
-            return Output(complaint, failed if status else "")
+            return complaint, failed if status else ""
 
     @contextmanager
     def _heard(self, out: IO[bytes], prompt: Prompt) -> Iterator[None]:
         """Report the pieces of an answer as they are written, and the rest at the end."""
-        read, hear = self._piece, prompt.hear
+        hear = prompt.hear
         if (
-            read is None or hear is None or os.name != "posix"
+            not self.has_pieces or hear is None or os.name != "posix"
         ):  # elsewhere reading would move the command's write position
             yield
             return
@@ -187,10 +173,9 @@ class CommandModel:
                 while part := os.pread(out.fileno(), 65_536, at):
                     at += len(part)
                     *lines, rest = (rest + part).split(b"\n")
-                    for piece in filter(
-                        None, (read(line.decode(errors="replace")) for line in lines)
-                    ):
-                        hear(piece)
+                    for line in lines:
+                        if piece := self.piece(line.decode(errors="replace")):
+                            hear(piece)
 
         following = Thread(target=follow, name="nacre-pieces", daemon=True)
         following.start()
@@ -206,13 +191,18 @@ def instructions(prompt: Prompt) -> str:
     return INSTRUCTIONS if prompt.answer else prompt.system or "You answer in plain text."
 
 
-def events_in(text: str, decoder: msgspec.json.Decoder[E]) -> Iterator[E]:
-    """Yield a program's output of one JSON value per line; other lines are skipped."""
+def _instructions_file(prompt: Prompt, folder: Path) -> str:
+    """Write the system prompt to a file, so that process lists do not show it."""
+    path = folder / "instructions.md"
+    path.write_text(instructions(prompt), encoding="utf-8")
+    return str(path)
+
+
+def events_in(text: str) -> Iterator[Values]:
+    """Yield a program's output of one JSON object per line; other lines are skipped."""
     for line in text.splitlines():
-        try:
-            yield decoder.decode(line)
-        except (msgspec.DecodeError, RecursionError):
-            continue
+        with suppress(msgspec.DecodeError, RecursionError):
+            yield mapping(msgspec.json.decode(line))
 
 
 def link(theirs: Path, names: Iterable[str], ours: Path) -> None:
@@ -298,75 +288,61 @@ _ENVIRON = {
 }
 
 
-class _Usage(msgspec.Struct):
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_input_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
-
-
-class _Result(msgspec.Struct):
-    """The output of the command. An answer with a schema is in ``structured_output``, or as text in ``result``."""
-
-    is_error: bool = False
-    api_error_status: int | None = None
-    subtype: str = ""
-    result: str | None = None
-    structured_output: Any = None
-    usage: _Usage = msgspec.field(default_factory=_Usage)
-    total_cost_usd: float | None = None
-    modelUsage: dict[str, Any] | None = None  # noqa: N815 - as it is printed
-    session_id: str = ""
-
-
-class _Delta(msgspec.Struct):
-    type: str = ""
-    text: str = ""
-
-
-class _Streamed(msgspec.Struct):
-    delta: _Delta | None = None
-
-
-class _Block(msgspec.Struct):
-    type: str = ""
-    name: str = ""
-    input: dict[str, Any] = msgspec.field(default_factory=dict)
-
-
-class _Message(msgspec.Struct):
-    content: list[_Block] = msgspec.field(default_factory=list)
-
-
-class _Line(msgspec.Struct):
-    """A line of a stream, with the fields that are read."""
-
-    type: str = ""
-    event: _Streamed | None = None
-    message: _Message | None = None
-
-
-_LINE = msgspec.json.Decoder(_Line)
 _STEP_CHARACTERS = 160
 
 
-def claude_model(
-    target: CallTarget, capabilities: Capabilities, environ: Mapping[str, str]
-) -> CommandModel:
-    """Return a model by ``claude``. Raises ModelRefusedError if it is not installed."""
+class ClaudeModel(CommandModel):
+    """A model by ``claude``. An answer with a schema is in ``structured_output``, or as text in ``result``."""
 
-    def invoke(prompt: Prompt, folder: Path) -> Invocation:
-        model = ["--model", target.model] if target.model not in ("", "default") else []
+    program = "claude"
+    has_tools = has_pieces = True
+
+    def invoke(self, prompt: Prompt, folder: Path) -> tuple[Sequence[str], Mapping[str, str]]:
         form = _structured(prompt) if prompt.answer else _plain(prompt, folder)
-        return Invocation(
-            [*_FLAGS, *form, *_tools(prompt, target), *model],
-            _ENVIRON,
-            prompt.folder if prompt.tools else None,
-        )
+        return [*_FLAGS, *form, *_tools(prompt, self._target), *self._model], _ENVIRON
 
-    return CommandModel(
-        target, capabilities, environ, program="claude", invoke=invoke, read=_read, piece=_piece
-    )
+    def piece(self, line: str) -> str:
+        if "text_delta" not in line:
+            return ""
+        delta = mapping(next(events_in(line), {}), "event", "delta")
+        return str(delta.get("text", "")) if delta.get("type") == "text_delta" else ""
+
+    def read(self, text: str, failed: str) -> Completion:
+        *_, result = [{}, *events_in((text.strip().splitlines() or [""])[-1])]
+        if not result:
+            raise (
+                failures.program_failed(self._target, failed)
+                if failed
+                else failures.no_answer(self._target, text)
+            )
+        if result.get("is_error") or failed:
+            message = string(result, "result", "subtype") or failed
+            raise failures.program_failed(self._target, message, total(result, "api_error_status"))
+        structured, cost = result.get("structured_output"), result.get("total_cost_usd")
+        used = (
+            block
+            for event in events_in(text)
+            if event.get("type") == "assistant"
+            for block in objects(mapping(event, "message"), "content")
+            if block.get("type") == "tool_use"
+        )
+        steps = [
+            shorten(
+                f"{block.get('name')}: {next(iter(mapping(block, 'input').values()), '')}",
+                _STEP_CHARACTERS,
+            )
+            for block in used
+        ]
+        return Completion(
+            string(result, "result") or "" if structured is None else json.dumps(structured),
+            anthropic_tokens(mapping(result, "usage")),
+            next(iter(mapping(result, "modelUsage")), self._target.model),
+            more={
+                "id": string(result, "session_id") or "",
+                "steps": tuple(steps),
+                **({} if cost is None else {"cost_usd": cost}),
+            },
+        )
 
 
 def _structured(prompt: Prompt) -> list[str]:
@@ -375,12 +351,7 @@ def _structured(prompt: Prompt) -> list[str]:
 
 
 def _plain(prompt: Prompt, folder: Path) -> list[str]:
-    """Return the arguments for plain text. The system prompt is a file, so that process lists do not show it.
-
-    With tools there are no pieces: text before the answer is not part of it.
-    """
-    path = folder / "instructions.md"
-    path.write_text(instructions(prompt), encoding="utf-8")
+    """Return the arguments for plain text. With tools there are no pieces: text before the answer is not part of it."""
     pieces = ["--include-partial-messages"] if prompt.hear and not prompt.tools else []
     return [
         "--output-format",
@@ -388,7 +359,7 @@ def _plain(prompt: Prompt, folder: Path) -> list[str]:
         "--verbose",
         *pieces,
         "--system-prompt-file",
-        str(path),
+        _instructions_file(prompt, folder),
     ]
 
 
@@ -416,62 +387,6 @@ def _tools(prompt: Prompt, target: CallTarget) -> list[str]:
         "--settings",
         json.dumps(_SETTINGS),
     ]
-
-
-def _piece(line: str) -> str:
-    """Return the piece of an answer in a line of output, or an empty string."""
-    if "text_delta" not in line:
-        return ""
-    event = next(events_in(line, _LINE), None)
-    delta = event.event.delta if event and event.event else None
-    return delta.text if delta and delta.type == "text_delta" else ""
-
-
-def _tool_steps(text: str) -> tuple[str, ...]:
-    """Return a line for each use of a tool."""
-    messages = [
-        event.message
-        for event in events_in(text, _LINE)
-        if event.type == "assistant" and event.message
-    ]
-    used = [block for message in messages for block in message.content if block.type == "tool_use"]
-    return tuple(
-        shorten(f"{block.name}: {next(iter(block.input.values()), '')}", _STEP_CHARACTERS)
-        for block in used
-    )
-
-
-def _read(output: Output, target: CallTarget) -> Completion:
-    try:
-        result = json_values.parse_json_tree(
-            (output.text.strip().splitlines() or [""])[-1], _Result
-        )
-    except (msgspec.DecodeError, RecursionError) as error:
-        if output.failed:
-            raise failures.program_failed(target, output.failed) from error
-        raise failures.no_answer(target, output.text) from error
-    if result.is_error or output.failed:
-        message = result.result or result.subtype or output.failed
-        raise failures.program_failed(target, message, result.api_error_status or 0)
-    usage = result.usage
-    tokens = Tokens(
-        usage.input_tokens,
-        usage.output_tokens,
-        usage.cache_read_input_tokens or 0,
-        usage.cache_creation_input_tokens or 0,
-    )
-    text = (
-        json.dumps(result.structured_output)
-        if result.structured_output is not None
-        else result.result or ""
-    )
-    cost = {} if result.total_cost_usd is None else {"cost_usd": result.total_cost_usd}
-    return Completion(
-        text,
-        tokens,
-        next(iter(result.modelUsage or {}), target.model),
-        more={"id": result.session_id, "steps": _tool_steps(output.text), **cost},
-    )
 
 
 # -- Codex: ``codex exec`` -------------------------------------------------------------------------
@@ -529,74 +444,56 @@ _SIGN_IN, _INSTALLATION = "auth.json", "installation_id"
 _KEYS = ("CODEX_API_KEY", "CODEX_ACCESS_TOKEN")
 
 
-class _Change(msgspec.Struct):
-    path: str = ""
+class CodexModel(CommandModel):
+    """A model by ``codex``."""
 
+    program = "codex"
+    has_tools = True
 
-class _Item(msgspec.Struct):
-    type: str = ""
-    text: str = ""
-    command: str = ""
-    changes: list[_Change] = msgspec.field(default_factory=list)
-
-
-class _CodexCliUsage(msgspec.Struct):
-    input_tokens: int = 0
-    cached_input_tokens: int = 0
-    output_tokens: int = 0
-
-
-class _Event(msgspec.Struct):
-    type: str = ""
-    item: _Item | None = None
-    usage: _CodexCliUsage | None = None
-    message: str = ""
-    error: dict[str, Any] | None = None
-    thread_id: str = ""
-
-
-_EVENT = msgspec.json.Decoder(_Event)
-
-
-def codex_model(
-    target: CallTarget, capabilities: Capabilities, environ: Mapping[str, str]
-) -> CommandModel:
-    """Return a model by ``codex``. Raises ModelRefusedError if it is not installed."""
-
-    def invoke(prompt: Prompt, folder: Path) -> Invocation:
-        path = folder / "instructions.md"
-        path.write_text(instructions(prompt), encoding="utf-8")
+    def invoke(self, prompt: Prompt, folder: Path) -> tuple[Sequence[str], Mapping[str, str]]:
         config = (
             *_CONFIG,
-            f"model_instructions_file={json.dumps(str(path))}",
-            *_tools_codex_cli(prompt, target),
+            f"model_instructions_file={json.dumps(_instructions_file(prompt, folder))}",
+            *_tools_codex_cli(prompt, self._target),
         )
         options = [part for option in config for part in ("--config", option)]
         sandbox = "workspace-write" if _MAY_WRITE in prompt.tools else "read-only"
-        model = ["--model", target.model] if target.model not in ("", "default") else []
-        return Invocation(
-            [
-                *_FLAGS_CODEX_CLI,
-                "--sandbox",
-                sandbox,
-                *options,
-                *_form(prompt, folder),
-                *model,
-                "-",
-            ],
-            _home_of_its_own(folder, environ),
-            prompt.folder if prompt.tools else None,
-        )
+        arguments = [*_FLAGS_CODEX_CLI, "--sandbox", sandbox, *options, *_form(prompt, folder)]
+        return [*arguments, *self._model, "-"], _home_of_its_own(folder, self._owner_environ)
 
-    return CommandModel(
-        target,
-        capabilities,
-        environ,
-        program="codex",
-        invoke=invoke,
-        read=_read_codex_cli,
-        complaint=lambda output: _problem(list(events_in(output, _EVENT))),
-    )
+    def complaint(self, output: str) -> str:
+        """Return the last error message, or an empty string."""
+        errors = [
+            event for event in events_in(output) if event.get("type") in ("turn.failed", "error")
+        ]
+        last = errors[-1] if errors else {}
+        return string(mapping(last, "error"), "message") or string(last, "message") or ""
+
+    def read(self, text: str, failed: str) -> Completion:
+        events = list(events_in(text))
+        problem = self.complaint(text)
+        answers = [
+            string(item, "text") or ""
+            for item in (mapping(event, "item") for event in events)
+            if item.get("type") == "agent_message"
+        ]
+        if failed or (problem and not answers):
+            raise failures.program_failed(self._target, problem or failed)
+        if not answers:
+            raise failures.no_answer(self._target, text)
+        usage = next(filter(None, (mapping(event, "usage") for event in reversed(events))), {})
+        cached = total(usage, "cached_input_tokens")
+        tokens = Tokens(
+            max(0, total(usage, "input_tokens") - cached), total(usage, "output_tokens"), cached
+        )
+        thread = next(filter(None, (string(event, "thread_id") for event in events)), "")
+        ended = (
+            mapping(event, "item") for event in events if event.get("type") == "item.completed"
+        )
+        steps = tuple(filter(None, map(_step, ended)))
+        return Completion(
+            answers[-1], tokens, self._target.model, more={"id": thread, "steps": steps}
+        )
 
 
 def _form(prompt: Prompt, folder: Path) -> list[str]:
@@ -633,41 +530,11 @@ def _home_of_its_own(folder: Path, environ: Mapping[str, str]) -> Mapping[str, s
     return {"CODEX_HOME": str(ours)} if is_whole else {}
 
 
-def _read_codex_cli(output: Output, target: CallTarget) -> Completion:
-    events = list(events_in(output.text, _EVENT))
-    problem = _problem(events)
-    answers = [
-        event.item.text for event in events if event.item and event.item.type == "agent_message"
-    ]
-    if output.failed or (problem and not answers):
-        raise failures.program_failed(target, problem or output.failed)
-    if not answers:
-        raise failures.no_answer(target, output.text)
-    usage = next((event.usage for event in reversed(events) if event.usage), _CodexCliUsage())
-    tokens = Tokens(
-        max(0, usage.input_tokens - usage.cached_input_tokens),
-        usage.output_tokens,
-        usage.cached_input_tokens,
-    )
-    thread = next((event.thread_id for event in events if event.thread_id), "")
-    ended = (event.item for event in events if event.item and event.type == "item.completed")
-    steps = tuple(filter(None, map(_step, ended)))
-    return Completion(answers[-1], tokens, target.model, more={"id": thread, "steps": steps})
-
-
-def _step(item: _Item) -> str:
+def _step(item: Values) -> str:
     """Return a line on the use of a tool, or an empty string."""
-    changed = ", ".join(change.path for change in item.changes)
-    return shorten(item.command or (f"changed {changed}" if changed else ""), _STEP_CHARACTERS)
-
-
-def _problem(events: Sequence[_Event]) -> str:
-    """Return the last error message, or an empty string."""
-    failures_seen = [event for event in events if event.type in ("turn.failed", "error")]
-    return (
-        str((failures_seen[-1].error or {}).get("message") or failures_seen[-1].message)
-        if failures_seen
-        else ""
+    changed = ", ".join(string(change, "path") or "" for change in objects(item, "changes"))
+    return shorten(
+        string(item, "command") or (f"changed {changed}" if changed else ""), _STEP_CHARACTERS
     )
 
 
@@ -707,117 +574,67 @@ _ERROR = re.compile(r'\{\s*"session_id".*"error".*\}\s*\Z', re.DOTALL)
 _STATUS = re.compile(r"\bstatus: (\d{3})\b")
 
 
-class _Tokens(msgspec.Struct):
-    input: int = 0
-    candidates: int = 0
-    cached: int = 0
-    thoughts: int = 0
+class GeminiModel(CommandModel):
+    """A model by ``gemini``."""
 
+    program = "gemini"
 
-class _Model(msgspec.Struct):
-    tokens: _Tokens = msgspec.field(default_factory=_Tokens)
-
-
-class _Stats(msgspec.Struct):
-    models: dict[str, _Model] = msgspec.field(default_factory=dict)
-
-
-class _Error(msgspec.Struct):
-    message: str = ""
-    code: int | str = 0
-
-
-class _GeminiCliResult(msgspec.Struct):
-    response: str | None = None
-    stats: _Stats = msgspec.field(default_factory=_Stats)
-    error: _Error | None = None
-    session_id: str = ""
-
-
-class _Auth(msgspec.Struct):
-    selectedType: str = ""  # noqa: N815 - as it is written
-
-
-class _Security(msgspec.Struct):
-    auth: _Auth = msgspec.field(default_factory=_Auth)
-
-
-class _Own(msgspec.Struct):
-    security: _Security = msgspec.field(default_factory=_Security)
-
-
-def gemini_model(
-    target: CallTarget, capabilities: Capabilities, environ: Mapping[str, str]
-) -> CommandModel:
-    """A model by ``gemini``. Raises ModelRefusedError where that is not installed."""
-
-    def invoke(prompt: Prompt, folder: Path) -> Invocation:
+    def invoke(self, prompt: Prompt, folder: Path) -> tuple[Sequence[str], Mapping[str, str]]:
+        environ = self._owner_environ
         theirs = Path(environ.get("GEMINI_CLI_HOME") or user_home(environ)) / ".gemini"
-        ours, path = folder / "home" / ".gemini", folder / "instructions.md"
+        ours = folder / "home" / ".gemini"
         link(theirs, _SIGN_IN_GEMINI_CLI, ours)
         settings = {
             **_SETTINGS_GEMINI_CLI,
             "security": {"folderTrust": {"enabled": False}, **_way_to_sign_in(theirs)},
         }
         (ours / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
-        path.write_text(instructions(prompt), encoding="utf-8")
-        model = ["--model", target.model] if target.model not in ("", "default") else []
-        return Invocation(
-            [*_FLAGS_GEMINI_CLI, *model],
-            {
-                "GEMINI_CLI_HOME": str(ours.parent),
-                "GEMINI_SYSTEM_MD": str(path),
-                "GEMINI_CLI_NO_RELAUNCH": "true",
-                "GEMINI_CLI_TRUST_WORKSPACE": "true",
-            },
-        )
+        return [*_FLAGS_GEMINI_CLI, *self._model], {
+            "GEMINI_CLI_HOME": str(ours.parent),
+            "GEMINI_SYSTEM_MD": _instructions_file(prompt, folder),
+            "GEMINI_CLI_NO_RELAUNCH": "true",
+            "GEMINI_CLI_TRUST_WORKSPACE": "true",
+        }
 
-    return CommandModel(
-        target,
-        capabilities,
-        environ,
-        program="gemini",
-        invoke=invoke,
-        read=_read_gemini_cli,
-        complaint=lambda output: "".join(
-            f"status {status}" for status in _STATUS.findall(output)[-1:]
-        ),
-    )
+    def complaint(self, output: str) -> str:
+        return "".join(f"status {status}" for status in _STATUS.findall(output)[-1:])
+
+    def read(self, text: str, failed: str) -> Completion:
+        error_match = _ERROR.search(failed)
+        result = _decoded((error_match[0] if error_match else text.strip()).encode())
+        problem = mapping(result, "error")
+        if problem or failed:
+            code = total(problem, "code")
+            raise failures.program_failed(
+                self._target, string(problem, "message") or failed, code if code >= 400 else 0
+            )
+        if not result:
+            raise failures.no_answer(self._target, text)
+        models = mapping(result, "stats", "models")
+        used = [mapping(model, "tokens") for model in models.values()]
+        tokens = Tokens(
+            sum(total(counts, "input") for counts in used),
+            sum(total(counts, "candidates", "thoughts") for counts in used),
+            sum(total(counts, "cached") for counts in used),
+        )
+        answer = string(result, "response") or ""
+        return Completion(answer, tokens, next(iter(models), self._target.model))
 
 
 def _way_to_sign_in(theirs: Path) -> Mapping[str, object]:
     """Return the sign-in method from the owner's settings. Nothing else is taken from them."""
-    with suppress(OSError, msgspec.DecodeError, RecursionError):
-        settings = json_values.parse_json_tree((theirs / "settings.json").read_bytes(), _Own)
-        return (
-            {"auth": {"selectedType": settings.security.auth.selectedType}}
-            if settings.security.auth.selectedType
-            else {}
-        )
+    with suppress(OSError):
+        settings = _decoded((theirs / "settings.json").read_bytes())
+        chosen = string(mapping(settings, "security", "auth"), "selectedType")
+        return {"auth": {"selectedType": chosen}} if chosen else {}
     return {}
 
 
-def _read_gemini_cli(output: Output, target: CallTarget) -> Completion:
-    error_match = _ERROR.search(output.failed)
-    try:
-        result = json_values.parse_json_tree(
-            error_match[0] if error_match else output.text.strip(), _GeminiCliResult
-        )
-    except (msgspec.DecodeError, RecursionError) as error:
-        if output.failed:
-            raise failures.program_failed(target, output.failed) from error
-        raise failures.no_answer(target, output.text) from error
-    if result.error or output.failed:
-        problem = result.error or _Error()
-        status = problem.code if isinstance(problem.code, int) and problem.code >= 400 else 0
-        raise failures.program_failed(target, problem.message or output.failed, status)
-    used = [model.tokens for model in result.stats.models.values()]
-    tokens = Tokens(
-        sum(counts.input for counts in used),
-        sum(counts.candidates + counts.thoughts for counts in used),
-        sum(counts.cached for counts in used),
-    )
-    return Completion(result.response or "", tokens, next(iter(result.stats.models), target.model))
+def _decoded(data: bytes) -> Values:
+    """Return a JSON object, empty if it is none."""
+    with suppress(msgspec.DecodeError, RecursionError):
+        return mapping(msgspec.json.decode(data))
+    return {}
 
 
 # -- OpenCode: ``opencode run`` --------------------------------------------------------------------
@@ -862,64 +679,52 @@ _ERROR_OPENCODE_CLI = re.compile(r'\berror="((?:[^"\\]|\\.)*)"')
 _FOLDERS = ("CONFIG", "DATA", "STATE", "CACHE")
 
 
-class _Cache(msgspec.Struct):
-    read: int = 0
-    write: int = 0
+class OpenCodeModel(CommandModel):
+    """A model by ``opencode``."""
 
+    program = "opencode"
 
-class _OpencodeCliTokens(msgspec.Struct):
-    input: int = 0
-    output: int = 0
-    reasoning: int = 0
-    cache: _Cache = msgspec.field(default_factory=_Cache)
-
-
-class _Part(msgspec.Struct):
-    text: str = ""
-    tokens: _OpencodeCliTokens | None = None
-
-
-class _OpencodeCliEvent(msgspec.Struct):
-    type: str = ""
-    part: _Part | None = None
-    error: dict[str, Any] | None = None
-    sessionID: str = ""  # noqa: N815 - as it is printed
-
-
-_EVENT_OPENCODE_CLI = msgspec.json.Decoder(_OpencodeCliEvent)
-
-
-def opencode_model(
-    target: CallTarget, capabilities: Capabilities, environ: Mapping[str, str]
-) -> CommandModel:
-    """Return a model by ``opencode``. Raises ModelRefusedError if it is not installed."""
-
-    def invoke(prompt: Prompt, folder: Path) -> Invocation:
-        data = (
-            Path(environ.get("XDG_DATA_HOME") or Path(user_home(environ)) / ".local" / "share")
-            / "opencode"
-        )
-        link(data, ("auth.json",), folder / "data" / "opencode")
-        folders = {f"XDG_{name}_HOME": str(folder / name.lower()) for name in _FOLDERS}
-        model = ["--model", target.model] if target.model not in ("", "default") else []
+    def invoke(self, prompt: Prompt, folder: Path) -> tuple[Sequence[str], Mapping[str, str]]:
+        environ = self._owner_environ
+        data = Path(environ.get("XDG_DATA_HOME") or Path(user_home(environ)) / ".local" / "share")
+        link(data / "opencode", ("auth.json",), folder / "data" / "opencode")
         home = str(folder / "home")
-        own = {
-            **folders,
+        return [*_FLAGS_OPENCODE_CLI, *self._model], {
+            **_ENVIRON_OPENCODE_CLI,
+            **{f"XDG_{name}_HOME": str(folder / name.lower()) for name in _FOLDERS},
             "HOME": home,
             "USERPROFILE": home,
             "OPENCODE_CONFIG_CONTENT": _config(prompt),
         }
-        return Invocation([*_FLAGS_OPENCODE_CLI, *model], {**_ENVIRON_OPENCODE_CLI, **own})
 
-    return CommandModel(
-        target,
-        capabilities,
-        environ,
-        program="opencode",
-        invoke=invoke,
-        read=_read_opencode_cli,
-        complaint=lambda output: "".join(_ERROR_OPENCODE_CLI.findall(output)[-1:]),
-    )
+    def complaint(self, output: str) -> str:
+        return "".join(_ERROR_OPENCODE_CLI.findall(output)[-1:])
+
+    def read(self, text: str, failed: str) -> Completion:
+        events = list(events_in(text))
+        problem = next((event["error"] for event in reversed(events) if event.get("error")), None)
+        if problem or failed:
+            data = mapping(problem, "data")
+            words = string(data, "message") or string(problem, "name") or failed
+            raise failures.program_failed(self._target, words, total(data, "statusCode"))
+        parts = [mapping(event, "part") for event in events]
+        answer = "".join(
+            str(part.get("text", ""))
+            for event, part in zip(events, parts, strict=True)
+            if event.get("type") == "text"
+        )
+        if not answer:
+            raise failures.no_answer(self._target, text)
+        used = [mapping(part, "tokens") for part in parts]
+        caches = [mapping(counts, "cache") for counts in used]
+        tokens = Tokens(
+            sum(total(counts, "input") for counts in used),
+            sum(total(counts, "output", "reasoning") for counts in used),
+            sum(total(cache, "read") for cache in caches),
+            sum(total(cache, "write") for cache in caches),
+        )
+        session = string(events[0], "sessionID") or ""
+        return Completion(answer, tokens, self._target.model, more={"id": session})
 
 
 def _config(prompt: Prompt) -> str:
@@ -927,28 +732,3 @@ def _config(prompt: Prompt) -> str:
     text = _REFERENCE.sub("{ ", instructions(prompt))
     agents = {"nacre": {**_AGENT, "prompt": text}, "title": {"disable": True}}
     return json.dumps({"autoupdate": False, "share": "disabled", "agent": agents})
-
-
-def _read_opencode_cli(output: Output, target: CallTarget) -> Completion:
-    events = list(events_in(output.text, _EVENT_OPENCODE_CLI))
-    problem = next((event.error for event in reversed(events) if event.error), None)
-    if problem or output.failed:
-        data = (problem or {}).get("data") or {}
-        status = data.get("statusCode") if isinstance(data, dict) else None
-        words = data.get("message") if isinstance(data, dict) else None
-        raise failures.program_failed(
-            target,
-            str(words or (problem or {}).get("name") or output.failed),
-            status if isinstance(status, int) else 0,
-        )
-    answer = "".join(event.part.text for event in events if event.type == "text" and event.part)
-    if not answer:
-        raise failures.no_answer(target, output.text)
-    used = [event.part.tokens for event in events if event.part and event.part.tokens]
-    tokens = Tokens(
-        sum(counts.input for counts in used),
-        sum(counts.output + counts.reasoning for counts in used),
-        sum(counts.cache.read for counts in used),
-        sum(counts.cache.write for counts in used),
-    )
-    return Completion(answer, tokens, target.model, more={"id": events[0].sessionID})

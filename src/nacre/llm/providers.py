@@ -9,7 +9,7 @@ import re
 import shutil
 import time
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from decimal import Decimal
 from fnmatch import fnmatchcase
@@ -92,7 +92,8 @@ def capabilities_of(settings: Settings, provider: Provider, model: str) -> Capab
     Tables of ``models.capabilities`` are keyed by ``provider:model``, a model, or a pattern of either. Raises
     ModelRefusedError for invalid tables.
     """
-    able = _listed(bare_name(model)) or Capabilities(answers=provider.answers or "json")
+    listed = (able for names, able in _tables() if _matches(names, bare_name(model)))
+    able = next(listed, None) or Capabilities(answers=provider.answers or "json")
     if provider.api in _FIXED:
         able = replace(able, answers=provider.answers)
     if provider.free:
@@ -111,7 +112,7 @@ def _with_overrides(
 ) -> Capabilities:
     own: Mapping[str, Mapping[str, Any]] = settings["models.capabilities"]
     for pattern, table in own.items():
-        if _matches(pattern, (f"{provider.name}:{model}", model, bare_name(model))):
+        if _matches([pattern], f"{provider.name}:{model}", model, bare_name(model)):
             able = _changed(able, pattern, table)
     return replace(able, thinking=_THINKING_TOKENS if provider.api == "openai" else 0)
 
@@ -141,15 +142,8 @@ def _tables() -> Sequence[tuple[tuple[str, ...], Capabilities]]:
     return entries
 
 
-def _listed(name: str) -> Capabilities | None:
-    return next(
-        (able for names, able in _tables() if any(fnmatchcase(name, pattern) for pattern in names)),
-        None,
-    )
-
-
-def _matches(pattern: str, names: Sequence[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for name in names)
+def _matches(patterns: Iterable[str], *names: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns for name in names)
 
 
 def _changed(able: Capabilities, pattern: str, table: Mapping[str, Any]) -> Capabilities:
@@ -247,10 +241,10 @@ _WIRES = {
     "chat": "nacre.llm.api:OpenAIModel",
 }
 _COMMANDS = {
-    "claude-cli": "nacre.llm.programs:claude_model",
-    "codex-cli": "nacre.llm.programs:codex_model",
-    "gemini-cli": "nacre.llm.programs:gemini_model",
-    "opencode-cli": "nacre.llm.programs:opencode_model",
+    "claude-cli": "nacre.llm.programs:ClaudeModel",
+    "codex-cli": "nacre.llm.programs:CodexModel",
+    "gemini-cli": "nacre.llm.programs:GeminiModel",
+    "opencode-cli": "nacre.llm.programs:OpenCodeModel",
 }
 
 
@@ -289,25 +283,22 @@ class Metered:
     A call includes the library's own retries.
     """
 
-    def __init__(
-        self, model: LanguageModel, books: Books, now: Callable[[], float] = time.perf_counter
-    ) -> None:
+    def __init__(self, model: LanguageModel, books: Books) -> None:
         self.name = model.name
         self.capabilities = model.capabilities
         self._model = model
         self._books = books
-        self._now = now
         self._is_closed = False
 
     def complete(self, prompt: Prompt) -> Completion:
         """Answer a prompt. Raises the model's errors, and BudgetSpentError."""
         call = self._books.begin(self.name, prompt, most_of(prompt, self.capabilities))
-        began = self._now()
+        began = time.perf_counter()
         try:
             completion = self._model.complete(prompt)
         except BaseException as error:
             tokens, cost = of_failed(prompt, error, self.capabilities)
-            ended = self._ended(call, tokens, cost, self._now() - began)
+            ended = self._ended(call, tokens, cost, time.perf_counter() - began)
             if isinstance(error, NacreError) and not self._is_closed:
                 ended = replace(ended, outcome="failed")
                 self._books.end(ended, error)
@@ -316,7 +307,7 @@ class Metered:
             self._books.trace(ended, prompt, "", str(error) or type(error).__name__)
             raise
         cost = cost_of(completion, self.capabilities)
-        ended = self._ended(call, completion.tokens, cost, self._now() - began)
+        ended = self._ended(call, completion.tokens, cost, time.perf_counter() - began)
         self._books.end(replace(ended, outcome="done"))
         answer = "\n".join([*completion.more.get("steps", ()), completion.text])
         self._books.trace(ended, prompt, answer, "")
@@ -446,7 +437,7 @@ def listed_here(provider: Provider) -> list[str] | None:
 def _makes_vectors(model: str) -> bool:
     """Return True if a model's name is that of an embedding model."""
     bare = model.lower().rpartition("/")[2].partition(":")[0]
-    return "embed" in bare or any(fnmatchcase(bare, name) for name in _for_vectors())
+    return "embed" in bare or _matches(_for_vectors(), bare)
 
 
 @cache

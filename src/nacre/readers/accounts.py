@@ -17,6 +17,7 @@ from typing import IO, Any
 
 from nacre.base.files import BROKEN
 from nacre.base.ids import turn_hash
+from nacre.base.plain import Values, mapping, objects, string
 from nacre.errors import UnreadableTranscriptError
 from nacre.readers.adapter import (
     HEAD_BYTES,
@@ -24,8 +25,6 @@ from nacre.readers.adapter import (
     Head,
     Items,
     Source,
-    mapping,
-    objects,
     parse_time,
     plain,
 )
@@ -127,14 +126,12 @@ def _blocks(file: IO[bytes], path: Path) -> Iterator[bytes]:
 class _AccountReader:
     tool: str
 
-    def __init__(self, source: Source, conversation: Mapping[str, Any]) -> None:
+    def __init__(self, source: Source, conversation: Values) -> None:
         self.source = source
         self.conversation = conversation
         self.exchange = Exchange()
 
-    def complete(
-        self, turn: Turn, stamp: object, *claims: Mapping[str, Any], cites_web: bool
-    ) -> Turn:
+    def complete(self, turn: Turn, stamp: object, *claims: Values, cites_web: bool) -> Turn:
         """Return a turn with its time, speaker, trust and flags, and an id if it has none."""
         is_agent = turn.speaker is Speaker.AGENT
         judged = self.exchange.judge(turn.text) if is_agent else Judgement()
@@ -197,7 +194,7 @@ def parse(source: Source) -> Items:
 class _Reader(_AccountReader):
     tool = TOOL
 
-    def __init__(self, source: Source, conversation: Mapping[str, Any]) -> None:
+    def __init__(self, source: Source, conversation: Values) -> None:
         super().__init__(source, conversation)
         self.calls: list[ToolCall] = []
         self.pending_call: tuple[str, object] | None = None
@@ -210,24 +207,20 @@ class _Reader(_AccountReader):
             yield self.session(messages, turns)
             yield from turns
 
-    def session(self, messages: Sequence[Mapping[str, Any]], turns: Sequence[Turn]) -> Session:
+    def session(self, messages: Sequence[Values], turns: Sequence[Turn]) -> Session:
         native_id = self.conversation.get("conversation_id") or self.conversation.get("id")
         first = turn_hash("session", turns[0].text, 0)
-        models = (mapping(message, "metadata").get("model_slug") for message in reversed(messages))
-        model = next(
-            (name for name in models if isinstance(name, str)),
-            self.conversation.get("default_model_slug"),
-        )
-        title = self.conversation.get("title")
+        models = (string(mapping(message, "metadata"), "model_slug") for message in messages[::-1])
         return Session(
             TOOL,
             str(native_id or first),
-            title=title if isinstance(title, str) else None,
+            title=string(self.conversation, "title"),
             started=parse_time(self.conversation.get("create_time")) or turns[0].time,
-            model=model if isinstance(model, str) else None,
+            model=next(filter(None, models), None)
+            or string(self.conversation, "default_model_slug"),
         )
 
-    def take(self, message: Mapping[str, Any]) -> Iterator[Turn]:
+    def take(self, message: Values) -> Iterator[Turn]:
         facts = mapping(message, "metadata")
         role = mapping(message, "author").get("role")
         if role == "tool":
@@ -244,7 +237,7 @@ class _Reader(_AccountReader):
         elif role != "system":
             self.source.unknown(f"role {role}")
 
-    def answer(self, message: Mapping[str, Any]) -> Iterator[Turn]:
+    def answer(self, message: Values) -> Iterator[Turn]:
         recipient = message.get("recipient")
         if isinstance(recipient, str) and recipient not in ("all", "assistant", "user"):
             self.calls.append(asked(recipient, _plain(message)))
@@ -252,7 +245,7 @@ class _Reader(_AccountReader):
             return
         yield from self.say(message, Speaker.AGENT)
 
-    def hear(self, message: Mapping[str, Any]) -> None:
+    def hear(self, message: Values) -> None:
         """Record a tool's output and complete its call. Outside text affects the trust of the
         agent's next words.
         """
@@ -268,7 +261,7 @@ class _Reader(_AccountReader):
         outside = bool(_OUTSIDE_TOOL.search(name)) or is_outside(name, "")
         self.exchange.heard(_plain(message), outside=outside, own=is_own(name, ""))
 
-    def say(self, message: Mapping[str, Any], speaker: Speaker) -> Iterator[Turn]:
+    def say(self, message: Values, speaker: Speaker) -> Iterator[Turn]:
         kind = str(mapping(message, "content").get("content_type") or "text")
         if kind not in _TEXT_TYPES:
             if kind not in _IGNORED_TYPES:
@@ -292,7 +285,7 @@ class _Reader(_AccountReader):
             yield Turn(identity, Speaker.AGENT, "", parse_time(stamp), calls, unique=True)
 
 
-def _branch(conversation: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _branch(conversation: Values) -> Iterator[Values]:
     """Yield the messages from the root to the current node, or to the newest leaf if there is none."""
     tree: dict[str, Any] = conversation["mapping"]
     nodes = {key: node for key, node in tree.items() if isinstance(node, dict)}
@@ -304,16 +297,21 @@ def _branch(conversation: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             key=lambda key: parse_time(mapping(nodes[key], "message").get("create_time")) or _NEVER,
             default=None,
         )
-    path: dict[Any, Mapping[str, Any]] = {}
-    while isinstance(at, str) and at in nodes and at not in path:
-        path[at] = nodes[at]
-        at = nodes[at].get("parent")
-    for node in reversed(path.values()):
+    for node in _path(nodes, at, "parent"):
         if isinstance(node.get("message"), dict):
             yield node["message"]
 
 
-def _plain(message: Mapping[str, Any]) -> str:
+def _path(nodes: Mapping[str, Values], leaf: object, parent: str) -> list[Values]:
+    """Return the nodes from the root to a leaf."""
+    path: dict[object, Values] = {}
+    while isinstance(leaf, str) and leaf in nodes and leaf not in path:
+        path[leaf] = nodes[leaf]
+        leaf = nodes[leaf].get(parent)
+    return list(reversed(path.values()))
+
+
+def _plain(message: Values) -> str:
     """Return a message's words and the names of its attachments."""
     content = mapping(message, "content")
     parts = content.get("parts")
@@ -342,8 +340,8 @@ ADAPTER = Adapter(
     parse=parse,
     whole=True,
     versions="exports (from their description)",
-    reads=("the current branch of the conversation", "titles", "times", "model"),
-    leaves_out=("other branches", "thoughts", "pictures", "contents of attachments"),
+    reads="the current branch of the conversation; titles; times; model",
+    leaves_out="other branches; thoughts; pictures; contents of attachments",
 )
 
 
@@ -377,20 +375,17 @@ class _ClaudeAiReader(_AccountReader):
         ]
         if not turns:
             return
-        own, title = self.conversation.get("uuid"), self.conversation.get("name")
-        model = self.conversation.get("model")
-        name = mapping(self.conversation, "project").get("name")
         yield Session(
             TOOL_CLAUDE_AI,
-            str(own or turn_hash("session", turns[0].text, 0)),
-            title=title if isinstance(title, str) and title else None,
-            label=name if isinstance(name, str) else None,
+            str(self.conversation.get("uuid") or turn_hash("session", turns[0].text, 0)),
+            title=string(self.conversation, "name"),
+            label=string(mapping(self.conversation, "project"), "name"),
             started=parse_time(self.conversation.get("created_at")) or turns[0].time,
-            model=model if isinstance(model, str) else None,
+            model=string(self.conversation, "model"),
         )
         yield from turns
 
-    def take(self, message: Mapping[str, Any]) -> Iterator[Turn]:
+    def take(self, message: Values) -> Iterator[Turn]:
         speaker = _SPEAKERS.get(str(message.get("sender")))
         if speaker is None:
             self.source.unknown(f"sender {message.get('sender')}")
@@ -409,7 +404,7 @@ class _ClaudeAiReader(_AccountReader):
         stamp = message.get("created_at")
         yield self.complete(turn, stamp, message, *blocks, cites_web=cites_web)
 
-    def calls(self, blocks: Sequence[Mapping[str, Any]]) -> tuple[ToolCall, ...]:
+    def calls(self, blocks: Sequence[Values]) -> tuple[ToolCall, ...]:
         """Return tool calls with their outcomes. Outside text in results is recorded before the
         words are judged.
         """
@@ -427,7 +422,7 @@ class _ClaudeAiReader(_AccountReader):
                 self.source.unknown(f"block {kind}")
         return tuple(calls.values())
 
-    def result(self, calls: dict[str, ToolCall], block: Mapping[str, Any]) -> None:
+    def result(self, calls: dict[str, ToolCall], block: Values) -> None:
         pending = [key for key, call in calls.items() if call.outcome is None]
         key = str(block.get("tool_use_id") or (pending[0] if pending else ""))
         output = _words(block.get("content"))
@@ -439,7 +434,7 @@ class _ClaudeAiReader(_AccountReader):
         name = str(block.get("name") or (call.name if call else ""))
         self.exchange.heard_from(name, call.input if call else "", output)
 
-    def attached(self, message: Mapping[str, Any]) -> list[str]:
+    def attached(self, message: Values) -> list[str]:
         """Return the names of attached files. Their content is not the owner's words."""
         names = []
         for item in (*objects(message, "attachments"), *objects(message, "files")):
@@ -450,7 +445,7 @@ class _ClaudeAiReader(_AccountReader):
         return list(dict.fromkeys(names))
 
 
-def _branch_claude_ai(conversation: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _branch_claude_ai(conversation: Values) -> list[Values]:
     messages = objects(conversation, "chat_messages")
     by_id = {str(message.get("uuid")): message for message in messages if message.get("uuid")}
     parents = {str(message.get("parent_message_uuid")) for message in messages}
@@ -460,11 +455,7 @@ def _branch_claude_ai(conversation: Mapping[str, Any]) -> list[Mapping[str, Any]
     if leaf not in by_id:
         leaves = [key for key in by_id if key not in parents]
         leaf = max(leaves, key=lambda key: str(by_id[key].get("created_at") or ""), default="")
-    path: dict[str, Mapping[str, Any]] = {}
-    while leaf in by_id and leaf not in path:
-        path[leaf] = by_id[leaf]
-        leaf = str(by_id[leaf].get("parent_message_uuid"))
-    return list(reversed(path.values()))
+    return _path(by_id, leaf, "parent_message_uuid")
 
 
 def _words(content: object) -> str:
@@ -490,6 +481,6 @@ ADAPTER_CLAUDE_AI = Adapter(
     parse=parse_claude_ai,
     whole=True,
     versions="exports (from their description)",
-    reads=("the current branch of the conversation", "titles", "times", "projects"),
-    leaves_out=("thinking", "pictures", "contents of attachments"),
+    reads="the current branch of the conversation; titles; times; projects",
+    leaves_out="thinking; pictures; contents of attachments",
 )

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, Protocol, TypeVar
 import msgspec
 
 from nacre.base.ids import from_ms
+from nacre.base.plain import JsonObject, Values, objects_in
 from nacre.base.sql import statements
 from nacre.base.times import parsed
 from nacre.errors import NacreError, UnreadableTranscriptError
@@ -39,21 +40,15 @@ _MILLISECONDS_FROM = 100_000_000_000
 """
 
 
-@dataclass(frozen=True, slots=True)
-class SplitLine:
-    """The JSON objects on one line. ``torn`` is set if part of the line was not JSON."""
-
-    objects: tuple[bytes, ...]
-    torn: bool
-
-
-def split_objects(line: bytes) -> SplitLine:
-    """Split a line that may contain several JSON objects without a separator."""
+def split_objects(line: bytes) -> tuple[list[bytes], bool]:
+    """Split a line that may contain several JSON objects without a separator. The flag is set if
+    part of the line was not JSON.
+    """
     if b"}{" not in line:
-        return SplitLine((line,), torn=False)
+        return [line], False
     try:
         msgspec.json.decode(line)
-        return SplitLine((line,), torn=False)
+        return [line], False
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         text = line.decode("utf-8", errors="replace")
     objects: list[bytes] = []
@@ -62,15 +57,13 @@ def split_objects(line: bytes) -> SplitLine:
         try:
             _, end = _RAW_DECODER.raw_decode(text, at)
         except (ValueError, RecursionError):
-            return SplitLine(tuple(objects), torn=True)
-        objects.append(text[at:end].encode("utf-8", errors="replace"))
-        at = end
-        while at < len(text) and text[at].isspace():
-            at += 1
-    return SplitLine(tuple(objects), torn=False)
+            return objects, True
+        objects.append(_encode(text[at:end]))
+        at = len(text) - len(text[end:].lstrip())
+    return objects, False
 
 
-def decode(decoder: msgspec.json.Decoder[T], raw: bytes) -> T | None:
+def decode(decoder: msgspec.json.Decoder[T], raw: bytes | msgspec.Raw) -> T | None:
     """Decode one object, or return None if it is invalid.
 
     Lone surrogates in escapes and invalid UTF-8 are replaced. NaN and infinities, which Python
@@ -84,17 +77,16 @@ def decode(decoder: msgspec.json.Decoder[T], raw: bytes) -> T | None:
         pass
     try:
         value: Any = json.loads(
-            raw.decode("utf-8", errors="replace"), parse_constant=lambda _: None
+            bytes(raw).decode("utf-8", errors="replace"), parse_constant=lambda _: None
         )
-        repaired = json.dumps(value, ensure_ascii=False).encode("utf-8", errors="replace")
-        return decoder.decode(repaired)
+        return decoder.decode(_encode(json.dumps(value, ensure_ascii=False)))
     except (ValueError, RecursionError):
         return None
 
 
 def plain(raw: bytes | str | msgspec.Raw) -> Any:
     """Return JSON as plain values, or None if it is invalid."""
-    return decode(ANY, _encode(raw) if isinstance(raw, str) else bytes(raw))
+    return decode(ANY, _encode(raw) if isinstance(raw, str) else raw)
 
 
 def parse_time(value: object) -> datetime | None:
@@ -183,7 +175,7 @@ class Head:
         return self.data.decode("utf-8", errors="replace")
 
     @cached_property
-    def objects(self) -> tuple[dict[str, Any], ...]:
+    def objects(self) -> tuple[JsonObject, ...]:
         """The JSON objects on the first 20 complete lines. Other lines are skipped.
 
         Empty if most lines are not objects, because a text that quotes a record is not a
@@ -192,19 +184,17 @@ class Head:
         lines = self.data.split(b"\n")
         if len(self.data) >= HEAD_BYTES and len(lines) > 1:
             lines.pop()
-        objects: list[dict[str, Any]] = []
+        objects: list[JsonObject] = []
         candidates = [line for line in lines if line.strip()][:20]
         if sum(line.lstrip()[:1] == b"{" for line in candidates) * 2 < len(candidates):
             return ()
         for line in candidates:
-            for raw in split_objects(line).objects:
-                value = plain(raw)
-                if isinstance(value, dict):
-                    objects.append(value)
+            values = map(plain, split_objects(line)[0])
+            objects += [value for value in values if isinstance(value, dict)]
         return tuple(objects)
 
 
-class Source(Protocol):
+class Source:
     """The transcript that an adapter parses, such as :class:`FileSource`.
 
     ``carry`` survives between two incremental readings of a file. An adapter stores the state there
@@ -213,9 +203,9 @@ class Source(Protocol):
     """
 
     path: Path
-    identities: tuple[str, ...]
-    carry: dict[str, Any]
-    database: Tables | None
+    identities: tuple[str, ...] = ()
+    carry: JsonObject
+    database: Tables | None = None
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Yield complete lines with their byte offsets, from the end of the last reading. A torn
@@ -223,12 +213,18 @@ class Source(Protocol):
 
         Blank lines are skipped. A line longer than the limit is skipped and counted.
         """
+        return iter(())
 
     def text(self) -> str:
-        """Return the whole file as text, for formats that are not lines of records."""
+        """Return the whole file as text, for formats that are not lines of records. Invalid UTF-8
+        is replaced.
+        """
+        raise UnreadableTranscriptError(f"{self.path} is a database")
 
     def hold(self, offset: int) -> None:
-        """Start the next reading at ``offset`` again, because a message there may still grow."""
+        """Start the next reading at ``offset`` again, because a message there may still grow. A
+        database has no offsets.
+        """
 
     def unknown(self, record: str) -> None:
         """Count a record type or version that the adapter does not know."""
@@ -246,10 +242,10 @@ def records(source: Source, line: bytes, decoder: msgspec.json.Decoder[T]) -> It
         yield decoder.decode(line)
         return
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        split = split_objects(line)
-    if split.torn:
+        objects, is_torn = split_objects(line)
+    if is_torn:
         source.corrupt()
-    for raw in split.objects:
+    for raw in objects:
         record = decode(decoder, raw)
         if record is None:
             source.corrupt()
@@ -286,8 +282,8 @@ class Adapter:
     whole: bool = False
     guesses: bool = False
     versions: str = ""
-    reads: tuple[str, ...] = ()
-    leaves_out: tuple[str, ...] = ()
+    reads: str = ""
+    leaves_out: str = ""
     beside: Callable[[Path], Iterable[Path]] | None = None
     environment: tuple[str, ...] = ()
     resume: tuple[str, ...] = ()
@@ -359,14 +355,11 @@ def _lines(file: BinaryIO, max_bytes: int) -> Iterator[bytes]:
             yield line + b"\n"
 
 
-class FileSource:
+class FileSource(Source):
     """A :class:`Source` for one file that continues at a cursor.
 
     Use it as a context manager. ``cursor()`` returns the start of the next reading after parsing.
     """
-
-    database: Tables | None = None
-    identities: tuple[str, ...] = ()
 
     def __init__(self, path: Path, previous: Cursor | None = None) -> None:
         self.path = path
@@ -378,7 +371,7 @@ class FileSource:
         self._stat = os.fstat(self._file.fileno())
         self._fingerprint_of = min(FINGERPRINT_BYTES, self._stat.st_size)
         start = previous if previous and self._continues(previous) else Cursor()
-        self.carry: dict[str, Any] = dict(start.carry)
+        self.carry: JsonObject = dict(start.carry)
         self.start = start.offset
         self._offset = start.offset
         self._held: int | None = None
@@ -392,31 +385,22 @@ class FileSource:
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         self._file.seek(self._offset)
-        rest: list[bytes] = []
-        pending_bytes, start, skipping = 0, self._offset, False
-        while block := self._read_block():
-            *parts, tail = block.split(b"\n")
-            for part in parts:
-                line, is_kept = b"".join((*rest, part)), not skipping
-                self._offset += pending_bytes + len(part) + 1
-                at, start = start, self._offset
-                rest, pending_bytes, skipping = [], 0, False
-                if is_kept and line and not line.isspace():
-                    yield at, line
-            rest.append(tail)
-            pending_bytes += len(tail)
-            if skipping or pending_bytes > MAX_LINE_BYTES:
-                self.tally.oversized += not (skipping or self._was_counted())
-                self._offset += pending_bytes
-                rest, pending_bytes, skipping = [], 0, True
-        if skipping:
-            self._offset = start  # the line may still grow
-        elif pending_bytes and is_complete(last := b"".join(rest)):
-            self._offset += pending_bytes
-            yield start, last
+        while line := self._read_line(MAX_LINE_BYTES + 1):
+            start, length = self._offset, len(line)
+            is_long = length > MAX_LINE_BYTES
+            if is_long:
+                self.tally.oversized += not self._was_counted()
+            while is_long and not line.endswith(b"\n") and (part := self._read_line(_BLOCK_BYTES)):
+                length, line = length + len(part), part
+            is_ended = line.endswith(b"\n")
+            if is_ended or (not is_long and is_complete(line)):
+                self._offset += length
+                if not (is_long or line.isspace()):
+                    yield start, line.removesuffix(b"\n")
+            if not is_ended:
+                return  # the line may still grow
 
     def text(self) -> str:
-        """Return the whole file as text. Invalid UTF-8 is replaced."""
         if self._stat.st_size > MAX_WHOLE_BYTES:
             raise UnreadableTranscriptError(
                 f"{self.path} is larger than {MAX_WHOLE_BYTES // 1_000_000} MB",
@@ -442,9 +426,6 @@ class FileSource:
         """Return True if an earlier reading counted the current line, as happens after ``hold``."""
         return bool(self._counted) and self._offset <= self._counted
 
-    def look(self, path: Path) -> Tables | None:
-        """Return None: a file of lines refers to no database."""
-
     def cursor(self) -> Cursor:
         """Return the start of the next reading."""
         return Cursor(
@@ -464,9 +445,9 @@ class FileSource:
             and previous.fingerprint == fingerprint_of(self._file, length)
         )
 
-    def _read_block(self) -> bytes:
+    def _read_line(self, most: int) -> bytes:
         try:
-            return self._file.read(_BLOCK_BYTES)
+            return self._file.readline(most)
         except OSError as error:
             raise UnreadableTranscriptError(f"cannot read {self.path}: {error.strerror}") from error
 
@@ -505,24 +486,14 @@ _TOKEN = re.compile(r'"((?:[^"\\]++|\\.)*+)("?)|[{}\[\]:]', re.DOTALL)
 _MAX_SIDE_FILE_BYTES = 16 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """The outer form of a JSON document: whether it is an array, and the keys of its (first)
-    object.
-    """
-
-    is_array: bool
-    keys: frozenset[str]
-
-
 @lru_cache(maxsize=1)
-def shape_of(head: Head) -> Shape | None:
-    """Return the shape of the document at the start of a file, as far as the head goes. None if it
-    is not JSON.
+def shape_of(head: Head) -> tuple[bool, frozenset[str]]:
+    """Return the outer form of the JSON document at the start of a file, as far as the head goes:
+    whether it is an array, and the keys of its (first) object.
     """
     text = head.text.lstrip("\ufeff \t\r\n")
     if text[:1] not in ("{", "["):
-        return None
+        return False, frozenset()
     is_array = text[0] == "["
     key_depth = 2 if is_array else 1
     keys: set[str] = set()
@@ -539,13 +510,13 @@ def shape_of(head: Head) -> Shape | None:
             keys |= {last} if depth == key_depth else set()
         elif token[2]:
             last = token[1]
-    return Shape(is_array, frozenset(keys))
+    return is_array, frozenset(keys)
 
 
 def keys_of(head: Head) -> frozenset[str]:
     """Return the keys of a document that is an object, none for others."""
-    shape = shape_of(head)
-    return shape.keys if shape and not shape.is_array else frozenset()
+    is_array, keys = shape_of(head)
+    return frozenset() if is_array else keys
 
 
 def document(source: Source) -> Any:
@@ -560,7 +531,7 @@ def document(source: Source) -> Any:
     return value
 
 
-def documents(source: Source) -> Iterator[dict[str, Any]]:
+def documents(source: Source) -> Iterator[JsonObject]:
     """Yield the objects in a file: one document, or one per line. A torn last line waits.
 
     Raises UnreadableTranscriptError if not even the first object is complete.
@@ -571,8 +542,8 @@ def documents(source: Source) -> Iterator[dict[str, Any]]:
         yield from [whole] if isinstance(whole, dict) else ()
         return
     *lines, last = text.split("\n")
-    first = split_objects(_encode(next(filter(str.strip, lines), "")))
-    if not any(map(plain, first.objects)):
+    first, _ = split_objects(_encode(next(filter(str.strip, lines), "")))
+    if not any(map(plain, first)):
         raise torn(source.path)
     lines += [last] if plain(last) is not None else []
     for line in filter(str.strip, lines):
@@ -613,42 +584,10 @@ def modified(source: Source) -> datetime | None:
         return None
 
 
-def mapping(value: Any, *keys: str) -> Mapping[str, Any]:
-    """Return the object at a path of keys, or an empty one."""
-    for key in keys:
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value if isinstance(value, Mapping) else {}
-
-
-def objects(value: Any, key: str) -> list[Mapping[str, Any]]:
-    """Return the objects in the list at a key, or none."""
-    return objects_in(value.get(key)) if isinstance(value, Mapping) else []
-
-
-def objects_in(items: Any) -> list[Mapping[str, Any]]:
-    """Return the objects in a list, or none if it is not a list."""
-    return [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
-
-
-def content_blocks(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def content_blocks(message: Values) -> list[Values]:
     """Return the blocks of a message whose content may also be a string."""
     content = message.get("content")
     return [{"type": "text", "text": content}] if isinstance(content, str) else objects_in(content)
-
-
-def string(value: Any, *keys: str) -> str | None:
-    """Return the first of some fields that is a non-blank string."""
-    for key in keys:
-        text = value.get(key) if isinstance(value, Mapping) else None
-        if isinstance(text, str) and text.strip():
-            return text
-    return None
-
-
-def total(values: Mapping[str, Any], *names: str) -> int:
-    """Return the sum of the integers in some fields."""
-    counts = (values.get(name) for name in names)
-    return sum(value for value in counts if type(value) is int)
 
 
 # -- Databases as transcripts --------------------------------------------------
@@ -697,21 +636,19 @@ def tables_of(source: Source) -> Tables:
     return source.database
 
 
-class DatabaseSource:
+class DatabaseSource(Source):
     """A :class:`Source` for a database. ``look`` opens related databases.
 
     The carry of the last reading is passed on unchanged, since marks, not offsets, identify new
     content.
     """
 
-    identities: tuple[str, ...] = ()
-
     def __init__(
         self, path: Path, database: Tables, look: Look, previous: Cursor | None = None
     ) -> None:
         self.path = path
-        self.database: Tables | None = _Counted(database, self)
-        self.carry: dict[str, Any] = dict(previous.carry) if previous else {}
+        self.database = _Counted(database, self)
+        self.carry: JsonObject = dict(previous.carry) if previous else {}
         self.tally = Tally()
         self.bytes_read = 0
         self._look = look
@@ -721,16 +658,6 @@ class DatabaseSource:
     def start(self) -> int:
         """A start offset such that the end of the file minus this is the number of bytes read."""
         return self._seen.st_size - self.bytes_read
-
-    def lines(self) -> Iterator[tuple[int, bytes]]:
-        return iter(())
-
-    def text(self) -> str:
-        """Raise UnreadableTranscriptError: a database is not text."""
-        raise UnreadableTranscriptError(f"{self.path} is a database")
-
-    def hold(self, offset: int) -> None:
-        """Do nothing: a database has no offsets."""
 
     def unknown(self, record: str) -> None:
         self.tally.unknown[record[:80]] += 1
@@ -772,18 +699,16 @@ class _Counted:
         return rows
 
 
-class Part:
+class Part(Source):
     """One of several sessions of a source, as a :class:`Source`.
 
     It is always read from its beginning, so its carry starts empty.
     """
 
-    database: Tables | None = None
-
     def __init__(self, source: Source, records: Iterable[bytes] = ()) -> None:
         self.path = source.path
         self.identities = source.identities
-        self.carry: dict[str, Any] = {}
+        self.carry: JsonObject = {}
         self._source = source
         self._records = records
 
@@ -791,21 +716,11 @@ class Part:
         """Yield the records with their numbers."""
         return enumerate(self._records)
 
-    def text(self) -> str:
-        """Raise UnreadableTranscriptError: a part is not text."""
-        raise UnreadableTranscriptError(f"{self.path} is a database")
-
-    def hold(self, offset: int) -> None:
-        """Do nothing: a part is always read from its beginning."""
-
     def unknown(self, record: str) -> None:
         self._source.unknown(record)
 
     def corrupt(self) -> None:
         self._source.corrupt()
-
-    def look(self, path: Path) -> Tables | None:
-        return self._source.look(path)
 
 
 class Marks:

@@ -10,47 +10,61 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
+from nacre.base.plain import mapping, string
 from nacre.base.text import noted, shorten
-from nacre.readers.adapter import Adapter, Head, Items, Places, Root, Source, parse_time, records
+from nacre.readers.adapter import (
+    Adapter,
+    Head,
+    Items,
+    Places,
+    Root,
+    Source,
+    decode,
+    parse_time,
+    plain,
+    records,
+)
 from nacre.readers.claude_code_records import (
-    BLOCKS,
     IGNORED,
+    MESSAGE,
     RECORD,
     TOOL,
     Answer,
-    Block,
-    First,
-    Message,
-    OpenCall,
     OpenMessage,
-    Progress,
     Record,
     Sessions,
-    Usage,
     answers_in,
     content_of,
-    decode_raw,
+    fails_in_words_of_host,
     interruption,
     is_feedback_on_call,
     is_string,
     is_typed_ahead,
     listed_answers,
     messages_of,
-    plain_text,
     plan_of,
     questions_of,
     record_lines,
     rejection,
     shows_image,
+    string_of,
     typed,
     typed_ahead,
 )
-from nacre.readers.conversation import asked, is_tools, outcome
-from nacre.readers.trust import Exchange, Judgement, attribute, names_another
+from nacre.readers.conversation import answered, is_tools, outcome
+from nacre.readers.trust import (
+    Block,
+    Call,
+    Exchange,
+    Judgement,
+    attribute,
+    blocks_of,
+    names_another,
+    text_of,
+)
 from nacre.values.session import Flag, Session, SessionKind, Speaker, ToolCall, Trust, Turn
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -68,10 +82,11 @@ class Reader:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.yielded: Session | None = None
-        self.first: list[First] = []
+        self.first: list[tuple[Record, Speaker, str, Flag, Trust]] = []
+        """The first prompt or summary, held until the id of the session that answers is known."""
         self.links: list[Record] = []
         self.open: dict[str, OpenMessage] = {}
-        self.calls: dict[str, OpenCall] = {}
+        self.calls: dict[str, Call] = {}
         self.exchange = Exchange(source.carry.get("exchange"))
         self.summaries: dict[str, str] = {}
         self.carry = {"queue": [], "spoken": [], **source.carry}
@@ -118,7 +133,7 @@ class Reader:
     # Messages of the owner
 
     def user(self, record: Record) -> Items:
-        message = decode_raw(record.message, Message)
+        message = decode(MESSAGE, record.message)
         if message is None:
             self.source.corrupt()
             return
@@ -127,7 +142,7 @@ class Reader:
         for block in results:
             yield from self.tool_result(record, block)
         if not text or record.isMeta:
-            self.exchange.saw_local(text)
+            self.exchange.heard(text)
             return
         if record.isCompactSummary:
             yield from self.compacted(record, text)
@@ -197,28 +212,29 @@ class Reader:
     def tool_result(self, record: Record, block: Block) -> Items:
         call = self.calls.pop(block.tool_use_id or "", None)
         is_form = call is not None and call.call.name == "AskUserQuestion"
-        output = plain_text(block.content)
+        output = text_of(block.content, separator="\n")
         if not is_form:
             self.hear(call, block, output)
         if not (block.is_error or is_form):
             if call:
-                call.answer("ok", output)
+                call.call = answered(call.call, "ok", lambda: output)
             return
         words = rejection(block.content, record.toolUseResult)
         if words is not None:
             if call:
-                call.answer("rejected", output)
+                call.call = answered(call.call, "rejected", lambda: output)
             yield from self.declined(record, call, words)
         elif call:
             exit_code = _EXIT_CODE.match(output)
             code = int(exit_code[1]) if exit_code else None
-            call.answer(outcome(output, exit_code=code, is_error=bool(block.is_error)), output)
+            result = outcome(output, exit_code=code, is_error=bool(block.is_error))
+            call.call = answered(call.call, result, lambda: output)
         if call and is_form and not block.is_error:
             yield from self.answers(
                 record, answers_in(output, call.questions, record.toolUseResult)
             )
 
-    def declined(self, record: Record, call: OpenCall | None, words: str) -> Items:
+    def declined(self, record: Record, call: Call | None, words: str) -> Items:
         """Yield the owner's words on declining a call, which are in place of its result.
 
         The record does not distinguish the two, so the words are not the owner's if the failed tool
@@ -227,7 +243,7 @@ class Reader:
         words = self.exchange.clean(words).text
         if is_tools(TOOL, words):
             yield from self.answers(record, listed_answers(words, call.questions) if call else ())
-        elif call is not None and call.fails_in_words_of_host(record.version):
+        elif call is not None and fails_in_words_of_host(call, record.version):
             yield from self.owner(record, words)
         else:
             yield from self.another(record, words)
@@ -242,23 +258,21 @@ class Reader:
                 _with_suffix(record, f"answer {number}") if number else record, words
             )
 
-    def hear(self, call: OpenCall | None, block: Block, output: str) -> None:
+    def hear(self, call: Call | None, block: Block, output: str) -> None:
         """Record a tool's output. The output of an unknown call may have come from anywhere."""
-        self.exchange.heard(
-            output, outside=not call or call.is_outside, own=bool(call and call.is_own)
-        )
+        self.exchange.heard(output, outside=not call or call.outside, own=bool(call and call.own))
         if shows_image(block.content):
             self.exchange.unseen()
 
     def attachment(self, record: Record) -> Items:
-        attachment = decode_raw(record.attachment, dict)
-        if not attachment or attachment.get("type") != "queued_command":
+        attachment = mapping(plain(record.attachment))
+        if attachment.get("type") != "queued_command":
             return
         prompt = attachment.get("prompt")
         text = (
             prompt
             if isinstance(prompt, str)
-            else plain_text(msgspec.Raw(msgspec.json.encode(prompt)))
+            else text_of(msgspec.Raw(msgspec.json.encode(prompt)), separator="\n")
         )
         if not is_typed_ahead(attachment) or names_another(record):
             yield from self.another(record, text)
@@ -286,7 +300,7 @@ class Reader:
         queue = self.carry["queue"]
         match record.operation:
             case "enqueue":
-                text = decode_raw(record.content, str) or ""
+                text = string_of(record.content)
                 if (is_others := names_another(record)) or is_tools(TOOL, text):
                     self.exchange.saw(text)
                 # No record shows when a notice of the host leaves the queue.
@@ -316,7 +330,7 @@ class Reader:
     # Messages of the agent
 
     def assistant(self, offset: int, record: Record) -> Items:
-        message = decode_raw(record.message, Message)
+        message = decode(MESSAGE, record.message)
         if message is None:
             self.source.corrupt()
             return
@@ -337,20 +351,20 @@ class Reader:
         group = self.open[side]
         if message.model:
             self.carry["model"] = noted(self.carry.get("model"), message.model)
-        group.usage = decode_raw(message.usage, Usage) or group.usage
+        group.usage = mapping(message.usage) or group.usage
         self.add_blocks(group, record.uuid, message.content)
 
     def add_blocks(self, group: OpenMessage, record: str | None, content: msgspec.Raw) -> None:
-        if is_string(content):
-            group.texts.append(decode_raw(content, str) or "")
-            return
-        for block in decode_raw(content, BLOCKS) or ():
+        for block in blocks_of(content):
             if block.type == "text" and block.text:
                 group.texts.append(block.text)
             elif block.type == "tool_use" and block.name:
-                arguments: dict[str, Any] = decode_raw(block.input, dict) or {}
-                call = OpenCall(asked(block.name, arguments), record, questions_of(arguments))
-                group.add(call, self.exchange.trust_of_call(block.name, call.call.input, arguments))
+                arguments = mapping(plain(block.input))
+                call = Call.of(block.name, arguments)
+                call.record, call.questions = record, questions_of(arguments)
+                group.calls.append(call)
+                if self.exchange.trust_of_call(call.call, arguments) is Trust.UNTRUSTED:
+                    group.trust = Trust.UNTRUSTED
                 if block.id:
                     self.calls[block.id] = call
                 if block.name == "ExitPlanMode" and isinstance(arguments.get("plan"), str):
@@ -375,17 +389,18 @@ class Reader:
         """Yield a sub-agent's messages from progress records, where old versions stored them
         without a file.
         """
-        progress = decode_raw(record.data, Progress) if self.inline_agents else None
-        if progress is None or progress.type != "agent_progress" or not progress.agentId:
+        progress = mapping(plain(record.data)) if self.inline_agents else {}
+        agent = string(progress, "agentId")
+        if progress.get("type") != "agent_progress" or not agent:
             return
-        inner = decode_raw(progress.message, Record)
+        inner = decode(RECORD, msgspec.json.encode(progress.get("message")))
         if inner is None or not inner.uuid:
             return
         record_of_agent = msgspec.structs.replace(
             record,
             type=inner.type,
             uuid=inner.uuid,
-            agentId=progress.agentId,
+            agentId=agent,
             isSidechain=True,
             timestamp=inner.timestamp,
             message=inner.message,
@@ -445,7 +460,7 @@ class Reader:
     ) -> Items:
         if not self.carry.get("begun") and (speaker is Speaker.OWNER or flags & Flag.SUMMARY):
             self.carry["begun"] = speaker is Speaker.OWNER
-            self.first.append(First(record, speaker, text, flags, trust))
+            self.first.append((record, speaker, text, flags, trust))
             self.sessions.facts_of(record, self.sessions.ids_of(record)[1])
             return
         yield from self.say_first(record.sessionId)
@@ -477,11 +492,9 @@ class Reader:
         """
         prompts, self.first = self.first, []
         self.carry["begun"] = bool(prompts) or self.carry.get("begun", False)
-        for first in prompts:
-            record = msgspec.structs.replace(
-                first.record, sessionId=session_id or first.record.sessionId
-            )
-            yield from self.say(record, first.speaker, first.text, first.flags, trust=first.trust)
+        for first, speaker, text, flags, trust in prompts:
+            record = msgspec.structs.replace(first, sessionId=session_id or first.sessionId)
+            yield from self.say(record, speaker, text, flags, trust=trust)
 
     def finish(self) -> Items:
         """Yield the open messages, which are read again next time, and queued prompts, as this may
@@ -551,18 +564,9 @@ ADAPTER = Adapter(
     resume=("claude", "--resume", "{id}"),
     versions="2.0.64–2.1.330",
     reads=(
-        "messages",
-        "commands",
-        "tool calls with outcome, files and errors",
-        "folder, branch and version",
-        "model",
-        "tokens",
-        "title",
-        "sub-agents",
-        "summaries",
-        "interruptions",
-        "pull requests",
+        "messages; commands; tool calls with outcome, files and errors; folder, branch and "
+        "version; model; tokens; title; sub-agents; summaries; interruptions; pull requests"
     ),
-    leaves_out=("thinking", "pictures", "progress", "file history", "copies of requests"),
+    leaves_out="thinking; pictures; progress; file history; copies of requests",
     environment=("CLAUDE_CONFIG_DIR",),
 )

@@ -8,23 +8,34 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
+from nacre.base.plain import JsonObject, Values, mapping, objects, total
 from nacre.base.text import one_line
-from nacre.readers.adapter import Source, parse_time
-from nacre.readers.conversation import answered as conversation_answered
+from nacre.readers.adapter import (
+    Source,
+    parse_time,
+    plain,
+)
 from nacre.readers.conversation import is_tools
-from nacre.readers.trust import CHOSEN, TYPED, Claims, is_outside, is_own, names_another, shared
+from nacre.readers.trust import (
+    ABSENT,
+    CHOSEN,
+    TYPED,
+    Block,
+    Call,
+    Claims,
+    blocks_of,
+    names_another,
+    shared,
+)
 from nacre.values.session import (
-    Action,
     Flag,
     Session,
     SessionKind,
-    Speaker,
     Tokens,
-    ToolCall,
     Trust,
 )
 
@@ -42,12 +53,12 @@ class Answer:
     is_typed: bool
 
 
-def questions_of(arguments: Mapping[str, Any]) -> dict[str, list[str]]:
+def questions_of(arguments: Values) -> dict[str, list[str]]:
     """Return the questions of a form, each with its options."""
     options_by_question: dict[str, list[str]] = {}
-    for item in _objects(arguments.get("questions")):
+    for item in objects(arguments, "questions"):
         if isinstance(item.get("question"), str):
-            labels = (option.get("label") for option in _objects(item.get("options")))
+            labels = (option.get("label") for option in objects(item, "options"))
             options_by_question.setdefault(item["question"], []).extend(
                 label for label in labels if isinstance(label, str)
             )
@@ -101,16 +112,10 @@ def _plain(text: str) -> str:
     return one_line(text).lower()
 
 
-def _objects(value: object) -> list[Mapping[str, Any]]:
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
-
-
 # -- Records -------------------------------------------------------------------
 # Bodies stay undecoded (``msgspec.Raw``) until needed, because most bytes of a transcript are tool
 # results. Every field that a tool may write differently is optional.
 
-
-T = TypeVar("T")
 
 IGNORED = frozenset(
     "agent-color agent-name agent-setting api-request api-request-blob api-request-resumed api-request-shape "
@@ -150,73 +155,24 @@ class Record(Claims, gc=False):
     prUrl: str | None = None  # noqa: N815
     planContent: str | None = None  # noqa: N815
     sourceToolAssistantUUID: str | None = None  # noqa: N815
-    message: msgspec.Raw = msgspec.Raw(b"null")
-    content: msgspec.Raw = msgspec.Raw(b"null")
-    attachment: msgspec.Raw = msgspec.Raw(b"null")
-    data: msgspec.Raw = msgspec.Raw(b"null")
-    toolUseResult: msgspec.Raw = msgspec.Raw(b"null")  # noqa: N815
+    message: msgspec.Raw = ABSENT
+    content: msgspec.Raw = ABSENT
+    attachment: msgspec.Raw = ABSENT
+    data: msgspec.Raw = ABSENT
+    toolUseResult: msgspec.Raw = ABSENT  # noqa: N815
 
 
 class Message(Claims, gc=False):
     """The ``message`` of a user or assistant record; ``content`` is a string or a list of blocks."""
 
-    content: msgspec.Raw = msgspec.Raw(b"null")
+    content: msgspec.Raw = ABSENT
     id: str | None = None
     model: str | None = None
-    usage: msgspec.Raw = msgspec.Raw(b"null")
-
-
-class Usage(msgspec.Struct, gc=False):
-    """The tokens of a message. Its records repeat them, and the last one is the most accurate."""
-
-    input_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
-    output_tokens: int | None = None
-
-    @property
-    def tokens(self) -> Tokens:
-        fresh = (self.input_tokens or 0) + (self.cache_creation_input_tokens or 0)
-        return Tokens(fresh, self.cache_read_input_tokens or 0, self.output_tokens or 0)
-
-
-class Block(Claims, gc=False):
-    """One block of a message's content."""
-
-    type: str = ""
-    text: str | None = None
-    id: str | None = None
-    name: str | None = None
-    input: msgspec.Raw = msgspec.Raw(b"null")
-    tool_use_id: str | None = None
-    is_error: bool | None = None
-    content: msgspec.Raw = msgspec.Raw(b"null")
-
-
-class Progress(msgspec.Struct, gc=False):
-    """The ``data`` of a progress record; ``message`` is a record of a sub-agent."""
-
-    type: str = ""
-    agentId: str | None = None  # noqa: N815
-    message: msgspec.Raw = msgspec.Raw(b"null")
+    usage: Any = None
 
 
 RECORD = msgspec.json.Decoder(Record)
-BLOCKS = list[Block]
-
-_DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {
-    kind: msgspec.json.Decoder(kind)
-    for kind in (Record, Message, Usage, Progress, BLOCKS, str, dict)
-}
-
-
-def decode_raw(raw: msgspec.Raw, kind: type[T]) -> T | None:
-    """Decode a body. None if it is absent or has another shape."""
-    try:
-        value: T = _DECODERS[kind].decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    return value
+MESSAGE = msgspec.json.Decoder(Message)
 
 
 def is_string(raw: msgspec.Raw) -> bool:
@@ -224,18 +180,16 @@ def is_string(raw: msgspec.Raw) -> bool:
     return bytes(memoryview(raw)[:1]) == b'"'
 
 
-def plain_text(content: msgspec.Raw) -> str:
-    """Return the text of a tool result: a string, or the text blocks of a list."""
-    if is_string(content):
-        return decode_raw(content, str) or ""
-    return "\n".join(block.text for block in decode_raw(content, BLOCKS) or () if block.text)
+def string_of(raw: msgspec.Raw) -> str:
+    """Return a body that is a JSON string, empty for others."""
+    return str(plain(raw)) if is_string(raw) else ""
 
 
 def shows_image(content: msgspec.Raw) -> bool:
     """Return True if a tool result has a picture, whose words are not recorded."""
-    if is_string(content) or b'"image"' not in bytes(content):
-        return False
-    return any(block.type == "image" for block in decode_raw(content, BLOCKS) or ())
+    return b'"image"' in bytes(content) and any(
+        block.type == "image" for block in blocks_of(content)
+    )
 
 
 def record_lines(source: Source) -> Iterator[tuple[int, bytes]]:
@@ -245,10 +199,7 @@ def record_lines(source: Source) -> Iterator[tuple[int, bytes]]:
     if source.path.suffix != ".json":
         yield from source.lines()
         return
-    try:
-        logged = msgspec.json.decode(source.text().encode("utf-8", errors="replace"))["loglines"]
-    except (msgspec.DecodeError, KeyError, TypeError, RecursionError):
-        logged = None
+    logged = mapping(plain(source.text())).get("loglines")
     if not isinstance(logged, list):
         source.corrupt()
         return
@@ -269,41 +220,15 @@ _SHELL, _EXIT_CODE_SINCE_MAJOR = "Bash", 2
 """Since this major version, the result of a failed command begins with its exit code, not its output."""
 
 
-@dataclass(slots=True)
-class OpenCall:
-    """A tool call without a result. ``questions`` are those of a form, with their options."""
-
-    call: ToolCall
-    record: str | None = None
-    questions: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-    @property
-    def is_outside(self) -> bool:
-        """True if the call brings outside text."""
-        return is_outside(self.call.name, self.call.input) or self.call.action is Action.FETCH
-
-    @property
-    def is_own(self) -> bool:
-        """True if the call uses nacre."""
-        return is_own(self.call.name, self.call.input)
-
-    def fails_in_words_of_host(self, version: str | None) -> bool:
-        """Return True if an error result of the call begins with the host's own words in this
-        version.
-        """
-        if self.is_outside:
-            return False
-        major = (version or "").partition(".")[0]
-        is_marked = (
-            self.call.name == _SHELL
-            and major.isdecimal()
-            and int(major[:9]) >= _EXIT_CODE_SINCE_MAJOR
-        )
-        return is_marked or self.call.name in _HOST_TOOLS
-
-    def answer(self, result: str, output: str) -> None:
-        """Record the outcome of the call."""
-        self.call = conversation_answered(self.call, result, lambda: output)
+def fails_in_words_of_host(call: Call, version: str | None) -> bool:
+    """Return True if an error result of a call begins with the host's own words in this version."""
+    if call.outside:
+        return False
+    major = (version or "").partition(".")[0]
+    is_marked = (
+        call.call.name == _SHELL and major.isdecimal() and int(major[:9]) >= _EXIT_CODE_SINCE_MAJOR
+    )
+    return is_marked or call.call.name in _HOST_TOOLS
 
 
 @dataclass(slots=True)
@@ -316,26 +241,9 @@ class OpenMessage:
     key: str
     record: Record
     texts: list[str] = field(default_factory=list)
-    calls: list[OpenCall] = field(default_factory=list)
-    usage: Usage | None = None
+    calls: list[Call] = field(default_factory=list)
+    usage: Values = field(default_factory=dict)
     trust: Trust = Trust.TRUSTED
-
-    def add(self, call: OpenCall, trust: Trust) -> None:
-        """Add a call. If it stores text in nacre, that text's trust applies to the message."""
-        self.calls.append(call)
-        if trust is Trust.UNTRUSTED:
-            self.trust = trust
-
-
-@dataclass(frozen=True, slots=True)
-class First:
-    """The first prompt or summary, held until the id of the session that answers is known."""
-
-    record: Record
-    speaker: Speaker
-    text: str
-    flags: Flag
-    trust: Trust
 
 
 # -- Sessions of the owner, and of sub-agents in the same transcript -----
@@ -352,7 +260,7 @@ class Sessions:
     ``stem`` is the file's name without suffix: the id of records without a session.
     """
 
-    def __init__(self, carry: dict[str, Any], stem: str) -> None:
+    def __init__(self, carry: JsonObject, stem: str) -> None:
         self.carry = carry
         self.stem = stem
         self.session: Session | None = None
@@ -393,9 +301,9 @@ class Sessions:
             self.by_id[native_id] = self.session
         return self.session
 
-    def facts_of(self, record: Record, native_id: str) -> dict[str, Any]:
+    def facts_of(self, record: Record, native_id: str) -> JsonObject:
         """Return the facts in the first record of a session."""
-        facts: dict[str, Any] = self.carry.setdefault("sessions", {}).setdefault(native_id, {})
+        facts: JsonObject = self.carry.setdefault("sessions", {}).setdefault(native_id, {})
         facts.setdefault("cwd", record.cwd)
         facts.setdefault(
             "branch", record.gitBranch if record.gitBranch not in ("", "HEAD") else None
@@ -421,13 +329,19 @@ class Sessions:
         """Add the tokens of a message once. A message that continues after a prompt is the same
         message.
         """
-        if group.usage is None:
+        usage = group.usage
+        if not usage:
             return
         _, native_id = self.ids_of(group.record)
         spent = self.carry.setdefault("spent", {}).setdefault(
             native_id, {"all": [0, 0, 0], "last": {}}
         )
-        before, now = Tokens(*spent["last"].pop(group.key, ())), group.usage.tokens.bounded
+        now = Tokens(
+            total(usage, "input_tokens", "cache_creation_input_tokens"),
+            total(usage, "cache_read_input_tokens"),
+            total(usage, "output_tokens"),
+        ).bounded
+        before = Tokens(*spent["last"].pop(group.key, ()))
         spent["all"] = _numbers((Tokens(*spent["all"]) + now - before).bounded)
         spent["last"] = dict(
             [*spent["last"].items(), (group.key, _numbers(now))][-_MAX_COUNTED_MESSAGES:]
@@ -466,8 +380,8 @@ _REJECTION_WORDS = re.compile(r"[^\n]*the user said:[^\S\n]*\n(.*)", re.DOTALL)
 def content_of(content: msgspec.Raw) -> tuple[str, list[Block], list[Block]]:
     """Return the text of a message, its tool results, and the blocks of the text."""
     if is_string(content):
-        return decode_raw(content, str) or "", [], []
-    blocks = decode_raw(content, BLOCKS) or []
+        return string_of(content), [], []
+    blocks = blocks_of(content)
     text_blocks = [
         block
         for block in blocks
@@ -507,13 +421,13 @@ def plan_of(text: str, accepted: str | None = None) -> tuple[str, str, str]:
     return f"{_PLAN_HEAD}\n\n{title[:_MAX_TITLE_CHARACTERS]}", plan, words
 
 
-def is_feedback_on_call(record: Record, message: Message, calls: Mapping[str, OpenCall]) -> bool:
+def is_feedback_on_call(record: Record, message: Message, calls: Mapping[str, Call]) -> bool:
     """Return True if the text of a message is the owner's remark on a tool call that they allowed.
 
     The host writes it as the only text after the only result, and names the record of the call.
     Other text next to a result is not the owner's.
     """
-    first, *rest = decode_raw(message.content, BLOCKS) or [Block()]
+    first, *rest = blocks_of(message.content) or [Block()]
     call = calls.get(first.tool_use_id or "")
     return (
         first.type == "tool_result"
@@ -532,7 +446,7 @@ def rejection(content: msgspec.Raw, beside: msgspec.Raw) -> str | None:
     The host writes strings, in the content and in ``beside``; a list or an object is a tool's
     output.
     """
-    output = (decode_raw(content, str) or "") if is_string(content) else ""
+    output = string_of(content)
     if not output.startswith(_REJECTION_HEAD) or not (
         is_string(beside) or bytes(beside) == b"null"
     ):
@@ -546,7 +460,7 @@ def answers_in(output: str, form: Form, beside: msgspec.Raw) -> list[Answer]:
     present, else parsed from the output. A question may contain text that looks like another
     question with its answer.
     """
-    answers = (decode_raw(beside, dict) or {}).get("answers")
+    answers = mapping(plain(beside)).get("answers")
     pairs = list(answers.items()) if isinstance(answers, dict) else _ANSWER_PAIR.findall(output)
     return _to_questions(pairs, form)
 
@@ -571,7 +485,7 @@ def _to_questions(pairs: Iterable[tuple[str, object]], form: Form) -> list[Answe
     ]
 
 
-def is_typed_ahead(attachment: Mapping[str, Any]) -> bool:
+def is_typed_ahead(attachment: Values) -> bool:
     """Return True if a queued command names an input mode of a person, or a person, as its source, and no other."""
     sources = [{"origin": attachment[name]} for name in _SOURCE_FIELDS if attachment.get(name)]
     names_owner = bool(attachment.get("commandMode") or attachment.get("origin"))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from nacre.base.plain import Values, mapping, objects_in, string, total
 from nacre.base.text import answered_by, one_line
 from nacre.readers.adapter import (
     MAX_WHOLE_BYTES,
@@ -22,14 +23,10 @@ from nacre.readers.adapter import (
     beside,
     content_blocks,
     document,
-    mapping,
-    objects_in,
     parse_time,
     plain,
     shape_of,
-    string,
     torn,
-    total,
 )
 from nacre.readers.conversation import outcome
 from nacre.readers.trust import (
@@ -108,7 +105,7 @@ def folder_in(text: str) -> str | None:
     return match[1] if match else None
 
 
-def model_of(message: Mapping[str, Any]) -> str | None:
+def model_of(message: Values) -> str | None:
     """Return a message's model, with its provider if that may be the owner's own.
 
     Both tools use ``openai`` for any server with OpenAI's API, and ``openai-native`` for OpenAI
@@ -125,7 +122,7 @@ def model_of(message: Mapping[str, Any]) -> str | None:
 # ``api_conversation_history.json`` has the same task and is read only if there are no messages.
 
 
-Message = Mapping[str, Any]
+Message = Values
 
 _OUTPUT_SEPARATOR = "\nOutput:\n"
 _OWNER_KINDS = frozenset({"task", "user_feedback"})
@@ -335,7 +332,7 @@ class _Reader:
         self.talk.exchange.unseen()
 
 
-def as_answers(question: str, facts: Mapping[str, Any]) -> dict[str, str]:
+def as_answers(question: str, facts: Values) -> dict[str, str]:
     """Return the options of a question, in Cline's or Roo Code's form, as answers to it."""
     asking = one_line(question.strip().rpartition("\n")[2])
     asking = asking if asking.endswith(("?", "？", ":", "：")) else f"{asking}:"
@@ -350,7 +347,7 @@ def as_answers(question: str, facts: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _arguments(kind: str, call_facts: Mapping[str, Any], text: str) -> dict[str, Any] | str:
+def _arguments(kind: str, call_facts: Values, text: str) -> dict[str, Any] | str:
     if kind == "command":
         return {"command": text.strip()}
     inner = call_facts.get("arguments")
@@ -364,7 +361,7 @@ def _kind(message: Message) -> str:
     return str(message.get(str(message.get("type"))) or "no kind")
 
 
-def _object(text: str) -> Mapping[str, Any]:
+def _object(text: str) -> Values:
     return mapping(plain(text)) if text.lstrip().startswith("{") else {}
 
 
@@ -379,13 +376,8 @@ def read_messages(source: Source, tool: str, value: Any) -> Items:
 
 
 def _sniff(head: Head) -> bool:
-    shape = shape_of(head)
-    return (
-        shape is not None
-        and shape.is_array
-        and {"ts", "type"} <= shape.keys
-        and bool({"say", "ask"} & shape.keys)
-    )
+    is_array, keys = shape_of(head)
+    return is_array and {"ts", "type"} <= keys and bool({"say", "ask"} & keys)
 
 
 ADAPTER = Adapter(
@@ -396,16 +388,8 @@ ADAPTER = Adapter(
     parse=parse,
     whole=True,
     versions="3 (from its description)",
-    reads=(
-        "messages",
-        "tool calls with outcome",
-        "times",
-        "folder",
-        "model",
-        "tokens",
-        "summaries",
-    ),
-    leaves_out=("reasoning", "pictures", "checkpoints", "contents of edits"),
+    reads="messages; tool calls with outcome; times; folder; model; tokens; summaries",
+    leaves_out="reasoning; pictures; checkpoints; contents of edits",
     environment=CLINE_ENVIRONMENT,
 )
 ROO_MESSAGES = replace(
@@ -423,8 +407,6 @@ ROO_MESSAGES = replace(
 # Read only without the messages that the person saw, since one task is one session. The owner's
 # words are between tags that the tool adds. The rest of a user message is the tool's.
 
-
-Values = Mapping[str, Any]
 
 NAME = "api_conversation_history.json"
 
@@ -611,12 +593,9 @@ def parse_model_history(source: Source, tool: str = CLINE) -> Items:
 
 
 def _sniff_model_history(head: Head) -> bool:
-    shape = shape_of(head)
-    if shape is None or not shape.is_array or not {"role", "content"} <= shape.keys:
-        return False
-    return head.path.name == NAME or any(
-        mark in head.text for mark in ("<task>", "<environment_details>")
-    )
+    is_array, keys = shape_of(head)
+    has_mark = "<task>" in head.text or "<environment_details>" in head.text
+    return is_array and {"role", "content"} <= keys and (head.path.name == NAME or has_mark)
 
 
 ADAPTER_MODEL_HISTORY = Adapter(
@@ -627,14 +606,8 @@ ADAPTER_MODEL_HISTORY = Adapter(
     parse=parse_model_history,
     whole=True,
     versions="3 (from its description)",
-    reads=("the model's history, if the messages are missing",),
-    leaves_out=(
-        "environment details",
-        "reminders",
-        "thinking",
-        "pictures",
-        "the layout of version 4",
-    ),
+    reads="the model's history, if the messages are missing",
+    leaves_out="environment details; reminders; thinking; pictures; the layout of version 4",
     environment=CLINE_ENVIRONMENT,
 )
 ROO_MODEL_HISTORY = replace(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import chain, repeat
 from typing import Any
 
 import msgspec
 
 from nacre.base.ids import turn_hash
+from nacre.base.plain import Values, mapping, objects, objects_in, string, total
 from nacre.base.text import answered_by
 from nacre.readers.adapter import (
     Adapter,
@@ -20,7 +21,6 @@ from nacre.readers.adapter import (
     Root,
     Source,
     decode,
-    mapping,
     parse_time,
     plain,
     split_objects,
@@ -29,7 +29,6 @@ from nacre.readers.conversation import clean, is_tools, outcome
 from nacre.readers.trust import (
     ABSENT,
     Before,
-    Block,
     Claims,
     Conversation,
     OpenTurn,
@@ -41,6 +40,7 @@ from nacre.readers.trust import (
 from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Trust
 
 TOOL = "codex"
+
 
 NOISE_ITEMS = frozenset(
     {
@@ -102,10 +102,7 @@ NOISE_RECORDS = frozenset(
 KEPT_RECORDS = frozenset({"inter_agent_communication", "retained_context", "realtime_item"})
 """Records that Codex keeps outside the model's history."""
 
-_NOISE_ITEM_NAMES = frozenset(name.encode() for name in NOISE_ITEMS)
-_NOISE_EVENT_NAMES = frozenset(name.encode() for name in NOISE_EVENTS)
 _STEP_SUFFIXES = ("_begin", "_end", "_delta")
-_STEP_NAME_SUFFIXES = (b"_begin", b"_end", b"_delta")
 _LAYOUT = re.compile(
     rb'\{"timestamp":"[^"]{0,40}"(?:,"ordinal":\d+)?,"type":"(\w+)","payload":\{(?:"type":"([\w./]+)")?'
 )
@@ -155,20 +152,20 @@ class Item(Claims, gc=False):
     type: str | None = None
     role: str | None = None
     content: msgspec.Raw = ABSENT
-    message: msgspec.Raw = ABSENT
+    message: Any = None
     kind: Any = None
     name: str | None = None
-    arguments: msgspec.Raw = ABSENT
-    input: msgspec.Raw = ABSENT
-    action: msgspec.Raw = ABSENT
+    arguments: Any = None
+    input: Any = None
+    action: Any = None
     call_id: str | None = None
     id: str | None = None
     output: msgspec.Raw = ABSENT
     status: Any = None
     thread_name: Any = None
-    info: msgspec.Raw = ABSENT
+    info: Any = None
     reason: Any = None
-    internal_chat_message_metadata_passthrough: msgspec.Raw = ABSENT
+    internal_chat_message_metadata_passthrough: Any = None
 
 
 class Meta(msgspec.Struct, gc=False):
@@ -180,97 +177,21 @@ class Meta(msgspec.Struct, gc=False):
     model: str | None = None
     model_provider: str | None = None
     cli_version: str | None = None
-    source: msgspec.Raw = ABSENT
+    source: Any = None
     thread_source: str | None = None
     parent_thread_id: str | None = None
     forked_from_id: str | None = None
-    git: msgspec.Raw = ABSENT
+    git: Any = None
 
 
-class Total(msgspec.Struct, gc=False):
-    """The total tokens of a rollout so far. Cached tokens are part of the input."""
-
-    input_tokens: int = 0
-    cached_input_tokens: int = 0
-    output_tokens: int = 0
-
-    @property
-    def tokens(self) -> Tokens:
-        cached = min(self.cached_input_tokens, self.input_tokens)
-        return Tokens(self.input_tokens - cached, cached, self.output_tokens)
-
-
-class Spent(msgspec.Struct, gc=False):
-    """The ``info`` of a ``token_count``; ``null`` before the first answer."""
-
-    total_token_usage: Total | None = None
-
-
-class Answer(msgspec.Struct, gc=False):
-    """A question of the agent and the owner's answer."""
-
-    question: str = ""
-    answer: str = ""
-
-
-class Segment(msgspec.Struct, gc=False):
-    """A spoken text."""
-
-    role: str = ""
-    text: str = ""
-
-
-class Marks(msgspec.Struct, gc=False):
-    """Codex's notes on a message's content, including the origin of each block since 0.169."""
-
-    content_item_kinds: Sequence[str] = ()
-    content_item_metadata: Sequence[dict[str, Any]] = ()
-
-    @property
-    def is_scheduled(self) -> bool:
-        """True if the owner wrote the message once and Codex repeats it on a schedule."""
-        return _HEARTBEAT in self.content_item_kinds
-
-    @property
-    def claims(self) -> list[dict[str, Any]]:
-        """The origins of the blocks that Codex did not write."""
-        return [mark for mark in self.content_item_metadata if not _is_harness(mark)]
-
-    def without_harness(self, blocks: Sequence[Block]) -> list[Block]:
-        """Return the blocks that Codex did not write."""
-        marks: list[dict[str, Any]] = [*self.content_item_metadata, *({} for _ in blocks)]
-        return [block for block, mark in zip(blocks, marks, strict=False) if not _is_harness(mark)]
-
-
-def _is_harness(mark: dict[str, Any]) -> bool:
+def _is_harness(mark: Values) -> bool:
+    """Return True if Codex wrote a block, by its mark since 0.169."""
     return mapping(mark, "provenance").get("type") == "harness"
-
-
-class Kept(msgspec.Struct, gc=False):
-    """The content of a kept record: another agent's message, the answers to a form, or spoken
-    words.
-    """
-
-    type: str | None = None
-    content: str | None = None
-    questions: Sequence[Answer] = ()
-    data: Segment | None = None
-
-
-class Compacted(msgspec.Struct, gc=False):
-    """The payload of ``compacted``. The history that it repeats is ignored."""
-
-    message: str | None = None
 
 
 RECORD = msgspec.json.Decoder(Record)
 ITEM = msgspec.json.Decoder(Item)
 META = msgspec.json.Decoder(Meta)
-SPENT = msgspec.json.Decoder(Spent | None)
-ANSWERS = msgspec.json.Decoder(list[Answer])
-MARKS = msgspec.json.Decoder(Marks)
-KEPT = msgspec.json.Decoder(Kept)
-COMPACTED = msgspec.json.Decoder(Compacted)
 
 
 def is_noise(line: bytes) -> bool:
@@ -278,10 +199,10 @@ def is_noise(line: bytes) -> bool:
     layout = _LAYOUT.match(line)
     if layout is None or b"}{" in line:
         return False
-    kind, name = layout.groups()
-    if kind == b"event_msg":
-        return name in _NOISE_EVENT_NAMES or (name or b"").endswith(_STEP_NAME_SUFFIXES)
-    return name in _NOISE_ITEM_NAMES if kind == b"response_item" else kind == b"world_state"
+    kind, name = (part.decode("ascii", "replace") for part in layout.groups(b""))
+    if kind == "event_msg":
+        return name in NOISE_EVENTS or name.endswith(_STEP_SUFFIXES)
+    return name in NOISE_ITEMS if kind == "response_item" else kind == "world_state"
 
 
 def is_rollout(head: Head) -> bool:
@@ -298,9 +219,9 @@ def is_rollout(head: Head) -> bool:
 
 def session_of(meta: Meta, fallback_id: str) -> Session:
     """Return the session in a rollout's first line."""
-    source, git = plain(meta.source), mapping(plain(meta.git))
-    spawn = mapping(source, "subagent", "thread_spawn")
-    is_sub = bool(mapping(source).get("subagent")) or meta.thread_source == "subagent"
+    git = mapping(meta.git)
+    spawn = mapping(meta.source, "subagent", "thread_spawn")
+    is_sub = bool(mapping(meta.source).get("subagent")) or meta.thread_source == "subagent"
     return Session(
         tool=TOOL,
         native_id=meta.id or fallback_id,
@@ -319,7 +240,7 @@ def is_anothers(meta: Meta) -> bool:
     """Return True if a session names a source that is not known to be the owner's."""
     sources = [
         value.lower()
-        for value in (plain(meta.source), meta.thread_source)
+        for value in (meta.source, meta.thread_source)
         if isinstance(value, str) and value
     ]
     return not _OWNER_SOURCES.issuperset(sources)
@@ -335,31 +256,25 @@ def typed(text: str) -> str:
     return text.rpartition(_REQUEST_HEAD)[2].strip() if text.startswith("#") else text
 
 
-def replies_in(text: str) -> list[Answer]:
+def replies_in(text: str) -> list[Values]:
     """Return the owner's answers to questions that did not block; Codex sends them as a message."""
     if not (text.startswith(_REPLY) and text.endswith(_REPLY_ENDS)):
         return []
     body = text.removeprefix(_REPLY).removesuffix(_REPLY_ENDS)
-    return decode(ANSWERS, body.encode("utf-8", errors="replace")) or []
+    return objects_in(plain(body))
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
-    """The output of a tool and its outcome."""
-
-    text: str
-    outcome: str
-
-
-def read_output(raw: msgspec.Raw) -> Output:
-    """Return the output of a call from text, text that is JSON, an object, or a list of content."""
+def read_output(raw: msgspec.Raw) -> tuple[str, str]:
+    """Return the output and the outcome of a call from text, text that is JSON, an object, or a
+    list of content.
+    """
     value: Any = plain(raw)
     if isinstance(value, str) and value.startswith("{"):
         inner = plain(value)
         value = inner if isinstance(inner, dict) else value
     if not isinstance(value, dict):
         text = value if isinstance(value, str) else text_of(raw, separator="\n")
-        return Output(text, _outcome(text, exit_code=None, failed=False))
+        return text, _outcome(text, exit_code=None, failed=False)
     body = next((value[key] for key in ("output", "content", "text") if value.get(key)), "")
     text = (
         body
@@ -368,9 +283,8 @@ def read_output(raw: msgspec.Raw) -> Output:
     )
     code = mapping(value, "metadata").get("exit_code")
     failed = value.get("success") is False or value.get("isError") is True
-    return Output(
-        text, _outcome(text, exit_code=code if isinstance(code, int) else None, failed=failed)
-    )
+    code = code if isinstance(code, int) else None
+    return text, _outcome(text, exit_code=code, failed=failed)
 
 
 def _outcome(text: str, *, exit_code: int | None, failed: bool) -> str:
@@ -398,33 +312,25 @@ _MAX_UNPAIRED = 16
 _REPLAY_GAP = timedelta(seconds=1)
 
 
-@dataclass(frozen=True, slots=True)
-class _PendingPrompt:
-    """A user message of the model's history, until it is known whether the file has events."""
-
-    words: str
-    stamp: str | None
-    is_others: bool = False
-
-
 class _Reader:
     def __init__(self, source: Source) -> None:
         self.source = source
         name = _NAME.search(source.path.name)
         self.talk = Conversation(source, Session(TOOL, name[1] if name else source.path.stem))
-        self.pending: list[_PendingPrompt] = []
+        self.pending: list[tuple[str, str | None, bool]] = []
+        """User messages of the model's history, until it is known whether the file has events."""
         self.pending_at: Before | None = None
 
     def read(self) -> Items:
         for offset, line in self.source.lines():
             if is_noise(line):
                 continue
-            split = split_objects(line)
-            if split.torn:
+            objects, is_torn = split_objects(line)
+            if is_torn:
                 self.source.corrupt()
-            for raw in split.objects:
+            for raw in objects:
                 yield from self.take(offset, raw)
-            if len(split.objects) > 1:
+            if len(objects) > 1:
                 yield from self.talk.close()
         before = self.talk.before or self.pending_at
         yield from self.settle()
@@ -457,7 +363,7 @@ class _Reader:
         """
         if record.record_type or (record.type is None and record.session_id):
             return
-        meta = decode(META, bytes(record.payload) if record.type else raw)
+        meta = decode(META, record.payload if record.type else raw)
         if meta is None or not meta.id:
             self.source.corrupt()
             return
@@ -493,42 +399,44 @@ class _Reader:
 
     def context(self, record: Record) -> Items:
         if record.type == "turn_context":
-            meta = decode(META, bytes(record.payload)) or Meta()
+            meta = decode(META, record.payload) or Meta()
             model = answered_by(meta.model, self.source.carry.get("provider"))
             self.talk.learn(model=model, cwd=self.talk.session.cwd or meta.cwd)
             return
-        compacted = decode(COMPACTED, bytes(record.payload))
         yield from self.settle()
-        if compacted and compacted.message:
-            yield from self.say(Speaker.SYSTEM, compacted.message, record.timestamp, Flag.SUMMARY)
+        summary = string(plain(record.payload), "message") or ""
+        yield from self.say(Speaker.SYSTEM, summary, record.timestamp, Flag.SUMMARY)
 
     def kept(self, offset: int, record: Record) -> Items:
         """Read a kept record. Answers in a form and spoken words are the owner's; another agent's
         message is outside text.
         """
-        content = decode(KEPT, bytes(record.payload))
-        if content is None:
+        content = plain(record.payload)
+        kind, spoken = string(content, "type"), mapping(content, "data")
+        words = string(spoken, "text")
+        if not isinstance(content, dict):
             self.source.corrupt()
         elif record.type == "inter_agent_communication":
-            self.talk.exchange.saw(content.content or "")
-        elif content.type == "verified_answer":
+            self.talk.exchange.saw(string(content, "content") or "")
+        elif kind == "verified_answer":
             yield from self.settle()
-            for answer in content.questions:
+            for answer in objects(content, "questions"):
                 yield from self.answered(answer, record.timestamp)
-        elif content.type == "transcript_segment" and content.data:
+        elif kind == "transcript_segment" and words:
             yield from self.settle()
-            if content.data.role == "user":
-                yield from self.prompt(content.data.text, record.timestamp, is_others=False)
+            if spoken.get("role") == "user":
+                yield from self.prompt(words, record.timestamp, is_others=False)
             else:
-                yield from self.agent([content.data.text], "spoken", offset, record)
+                yield from self.agent([words], "spoken", offset, record)
 
-    def answered(self, answer: Answer, stamp: str | None) -> Items:
+    def answered(self, item: Values, stamp: str | None) -> Items:
         """Yield an answer with its question, which is the agent's. Parts that draw on outside text
         are omitted.
         """
         trusts = self.talk.exchange.trust_of
-        pair = f"{answer.question} → {answer.answer}" if answer.question else answer.answer
-        words = next((text for text in (pair, answer.answer) if trusts(text) is Trust.TRUSTED), "")
+        question, answer = string(item, "question"), string(item, "answer") or ""
+        pair = f"{question} → {answer}" if question else answer
+        words = next((text for text in (pair, answer) if trusts(text) is Trust.TRUSTED), "")
         yield from self.prompt(words or pair, stamp, is_others=not words)
 
     # Messages and calls
@@ -544,14 +452,14 @@ class _Reader:
         elif item.type in _CALLS:
             yield from self.call(offset, record, item)
         elif item.type in _OUTPUTS:
-            output = read_output(item.output)
-            self.talk.result(item.call_id or "", output.outcome, lambda: output.text)
+            output, result = read_output(item.output)
+            self.talk.result(item.call_id or "", result, lambda: output)
         elif item.type not in NOISE_ITEMS:
             self.source.unknown(f"response_item/{item.type}")
 
     def event(self, offset: int, record: Record, item: Item) -> Items:
         if item.type in ("user_message", "agent_message"):
-            text = plain(item.message)
+            text = item.message
             if not isinstance(text, str):
                 self.source.corrupt()
             elif item.type == "agent_message":
@@ -574,7 +482,7 @@ class _Reader:
         """End the agent's work: it is done, the owner stopped it, or the model failed."""
         yield from self.settle()
         yield from self.talk.close()
-        text = plain(item.message) if item.type == "error" else ""
+        text = item.message if item.type == "error" else ""
         if item.type == "turn_aborted" and item.reason in (None, "interrupted"):
             yield from self.talk.interrupted(
                 self.talk.new_id(Speaker.SYSTEM, stamp, "aborted"), self.time(stamp)
@@ -586,13 +494,13 @@ class _Reader:
 
     def count(self, item: Item) -> None:
         """Read the total so far. If it decreased, Codex restarted the count."""
-        info = decode(SPENT, bytes(item.info))
-        if info is None or info.total_token_usage is None:
+        usage = mapping(item.info, "total_token_usage")
+        if not usage:  # before the first answer
             return
-        now, before = (
-            info.total_token_usage.tokens.bounded,
-            Tokens(*self.source.carry.get("counted", ())),
-        )
+        read = total(usage, "input_tokens")
+        cached = min(total(usage, "cached_input_tokens"), read)  # part of the input
+        now = Tokens(read - cached, cached, total(usage, "output_tokens")).bounded
+        before = Tokens(*self.source.carry.get("counted", ()))
         self.talk.spend(now - before if now.total >= before.total else now)
         self.source.carry["counted"] = [now.input, now.cached, now.output]
 
@@ -602,41 +510,41 @@ class _Reader:
         if item.role == "assistant":
             yield from self.agent(texts, "item", offset, record)
         elif item.role == "user" and not self.source.carry.get("events"):
-            marks = decode(MARKS, bytes(item.internal_chat_message_metadata_passthrough)) or Marks()
-            own_blocks = marks.without_harness(blocks)
-            words = "\n\n".join(
-                filter(
-                    None,
-                    (typed(block.text) for block in own_blocks if block.text and block.is_text),
-                )
-            )
+            notes = mapping(item.internal_chat_message_metadata_passthrough)
+            marks = objects(notes, "content_item_metadata")
+            own_blocks = [
+                block
+                for block, mark in zip(blocks, chain(marks, repeat({})), strict=False)
+                if not _is_harness(mark)
+            ]
+            texts = [typed(block.text) for block in own_blocks if block.text and block.is_text]
+            words = "\n\n".join(filter(None, texts))
             if words:
                 self.pending_at = self.pending_at or self.talk.place(offset)
-                is_others = marks.is_scheduled or names_another(
-                    record, item, *own_blocks, *marks.claims
+                # The owner wrote a heartbeat once, and Codex repeats it on a schedule.
+                is_others = _HEARTBEAT in str(notes.get("content_item_kinds")) or names_another(
+                    record, item, *own_blocks, *(mark for mark in marks if not _is_harness(mark))
                 )
-                self.pending.append(_PendingPrompt(words, record.timestamp, is_others))
+                self.pending.append((words, record.timestamp, is_others))
 
     def owner(self, words: str, record: Record, *, is_others: bool) -> Items:
         """Yield an event of the owner. From now on, user messages in the history are duplicates, as
         the last one was.
         """
         self.source.carry["events"] = True
-        duplicate = next(
-            (pending for pending in self.pending if pending.words == words),
-            _PendingPrompt(words, record.timestamp),
+        stamp, was_others = next(
+            ((stamp, others) for text, stamp, others in self.pending if text == words),
+            (record.timestamp, False),
         )
         self.pending, self.pending_at = [], None
         if words:
-            yield from self.prompt(
-                words, duplicate.stamp, is_others=is_others or duplicate.is_others
-            )
+            yield from self.prompt(words, stamp, is_others=is_others or was_others)
 
     def settle(self) -> Items:
         """Yield the pending user messages, for which no event came."""
         pending, self.pending, self.pending_at = self.pending, [], None
-        for message in pending:
-            yield from self.prompt(message.words, message.stamp, is_others=message.is_others)
+        for words, stamp, is_others in pending:
+            yield from self.prompt(words, stamp, is_others=is_others)
 
     def prompt(self, words: str, stamp: str | None, *, is_others: bool) -> Items:
         """Yield a prompt of the owner or of another person. A sub-agent is prompted by another
@@ -646,11 +554,8 @@ class _Reader:
             for reply in replies:
                 yield from self.answered(reply, stamp)
             return
-        is_sub = self.talk.session.kind is SessionKind.SUBAGENT
         claim = Claims(isSynthetic=is_others or self.source.carry.get("others"))
-        yield from self.say(
-            Speaker.AGENT if is_sub else Speaker.OWNER, words, stamp, Flag.NONE, claim
-        )
+        yield from self.say(self.talk.prompter, words, stamp, Flag.NONE, claim)
 
     def agent(self, texts: Sequence[str], stream: str, offset: int, record: Record) -> Items:
         yield from self.settle()
@@ -679,7 +584,7 @@ class _Reader:
         call_id = item.call_id or item.id or ""
         if self.talk.opened is None:
             yield from self.open(f"call {call_id}", self.talk.place(offset), record)
-        arguments = next(filter(None, map(plain, (item.arguments, item.input, item.action))), "")
+        arguments = item.arguments or item.input or item.action or ""
         name = item.name or str(item.type).removesuffix("_call")
         call_id = self.talk.add_call(call_id, name, arguments)
         if item.type == "web_search_call":
@@ -730,18 +635,10 @@ ADAPTER = Adapter(
     resume=("codex", "resume", "{id}"),
     versions="0.116–0.121, 0.169; spoken words, and rollouts without payloads (from their description)",
     reads=(
-        "messages",
-        "tool calls with outcome, files and errors",
-        "folder, branch and repository",
-        "model",
-        "tokens",
-        "version",
-        "title",
-        "sub-agents",
-        "summaries",
-        "interruptions",
-        "errors of the model",
+        "messages; tool calls with outcome, files and errors; folder, branch and repository; "
+        "model; tokens; version; title; sub-agents; summaries; interruptions; errors of the "
+        "model"
     ),
-    leaves_out=("reasoning", "injected instructions", "pictures", "compressed rollouts"),
+    leaves_out="reasoning; injected instructions; pictures; compressed rollouts",
     environment=("CODEX_HOME",),
 )

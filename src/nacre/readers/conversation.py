@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from nacre.base.plain import Values, objects_in, string
 from nacre.values.models import OWN_CALL
 from nacre.values.session import Action, Flag, Session, Speaker, ToolCall, Turn
 
@@ -322,24 +323,13 @@ _EVERY_TOOL = "any"
 _CLOSED = re.compile(r"\][^\S\n]*$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Phrases:
-    """The phrases of one tool; ``phrases.toml`` explains each kind."""
-
-    begins: tuple[str, ...]
-    whole: tuple[str, ...]
-    holds: tuple[str, ...]
-    lines: tuple[str, ...]
-    ends: tuple[str, ...]
-
-
 def is_tools(tool: str, text: str) -> bool:
     """Return True if the tool itself wrote a message."""
     text = text.strip()
     return any(
-        text.startswith(phrases.begins)
-        or text in phrases.whole
-        or any(_at_lines(text, phrases.holds))
+        text.startswith(phrases["begins"])
+        or text in phrases["whole"]
+        or any(_at_lines(text, phrases["holds"]))
         for phrases in _phrases_of(tool)
     )
 
@@ -348,10 +338,10 @@ def without_tools_lines(tool: str, text: str) -> tuple[str, tuple[str, ...]]:
     """Return a message without its tool's lines, and those lines."""
     cut: list[str] = []
     for phrases in _phrases_of(tool):
-        end = next(_at_lines(text, phrases.ends), len(text))
+        end = next(_at_lines(text, phrases["ends"]), len(text))
         cut += [text[end:]] if end < len(text) else []
         text = text[:end]
-        for at in reversed(list(_at_lines(text, phrases.lines))):
+        for at in reversed(list(_at_lines(text, phrases["lines"]))):
             end = _end_of_line(text, at)
             cut.append(text[at:end])
             text = text[:at] + text[end:].lstrip("\n")
@@ -380,15 +370,11 @@ def _at_lines(text: str, phrases: tuple[str, ...]) -> Iterator[int]:
 
 
 @cache
-def _phrases_of(tool: str) -> tuple[Phrases, ...]:
-    """Return the phrases of all tools and of the given one."""
+def _phrases_of(tool: str) -> list[Mapping[str, tuple[str, ...]]]:
+    """Return the phrases of all tools and of the given one, by kind."""
     tables = [_phrase_tables().get(name, {}) for name in (_EVERY_TOOL, tool)]
-    return tuple(
-        Phrases(
-            *(tuple(table.get(kind, ())) for kind in ("begins", "whole", "holds", "lines", "ends"))
-        )
-        for table in tables
-    )
+    kinds = ("begins", "whole", "holds", "lines", "ends")
+    return [{kind: tuple(table.get(kind, ())) for kind in kinds} for table in tables]
 
 
 @cache
@@ -453,7 +439,7 @@ def sender_in(head: str) -> Sender:
     return _person(channel, rest.strip()) or Sender(head, frozenset())
 
 
-def sender_of(facts: Mapping[str, Any]) -> Sender | None:
+def sender_of(facts: Values) -> Sender | None:
     """Return the sender that a tool describes, or None if it names none."""
     ids = [str(facts[key]) for key in _IDS if facts.get(key)]
     names = [str(facts[key]) for key in _NAMES if facts.get(key)]
@@ -606,7 +592,7 @@ _MAX_STEPS_READ = 100
 _TAG = re.compile(r"</?tool_use_error>")
 
 
-def asked(name: str, arguments: Mapping[str, Any] | str) -> ToolCall:
+def asked(name: str, arguments: Values | str) -> ToolCall:
     """Return a call as requested: its brief input, its action, and its files.
 
     ``arguments`` is the model's input, as an object, as JSON text, or as plain text (a patch).
@@ -639,7 +625,7 @@ def answered(call: ToolCall, result: str | None, output: Callable[[], str] = str
     return replace(call, made=_made_objects(output())) if is_making else call
 
 
-def action_of(name: str, arguments: Mapping[str, Any] | None = None) -> Action:
+def action_of(name: str, arguments: Values | None = None) -> Action:
     """Return the action of a call, by the tool's name or else by its arguments."""
     actions = _actions()
     lowered = name.lower()
@@ -701,7 +687,7 @@ def _made_objects(output: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(made))[:_MAX_MADE]
 
 
-def _paths(arguments: Mapping[str, Any]) -> Iterator[str]:
+def _paths(arguments: Values) -> Iterator[str]:
     for key in _PATH_KEYS:
         value = arguments.get(key)
         if isinstance(value, str):
@@ -722,7 +708,7 @@ def _whole_path(text: str) -> Iterator[str]:
         yield path
 
 
-def _patches(arguments: Mapping[str, Any] | str, decoded: Mapping[str, Any]) -> Iterator[str]:
+def _patches(arguments: Values | str, decoded: Values) -> Iterator[str]:
     if isinstance(arguments, str) and not decoded:
         yield arguments
     for key in ("input", "patch", "command", "cmd", "patchText"):
@@ -738,7 +724,7 @@ def _list_patched(text: str) -> list[str]:
     return [path.strip() for path in _PATCHED_FILE.findall(text)] if _PATCH_START in text else []
 
 
-def short_input(name: str, arguments: Mapping[str, Any] | str) -> str:
+def short_input(name: str, arguments: Values | str) -> str:
     """Return the subject of a call as a person would name it: a command line, path, pattern, query
     or URL.
 
@@ -750,11 +736,9 @@ def short_input(name: str, arguments: Mapping[str, Any] | str) -> str:
         if decoded is None:
             return _shorten(_patched_files(arguments) or arguments)
         arguments = decoded
-    for key, describe in _DESCRIBERS.items():
-        if arguments.get(key):
-            text = describe(arguments[key], arguments)
-            if text.strip():
-                return _shorten(text)
+    for key in _DESCRIBED_KEYS:
+        if arguments.get(key) and (text := _describe(key, arguments)).strip():
+            return _shorten(text)
     strings = (value for value in arguments.values() if isinstance(value, str) and value.strip())
     text = next(strings, "")
     return _shorten((_patched_files(text) if name == "apply_patch" else "") or text)
@@ -794,34 +778,31 @@ def _patched_files(text: str) -> str:
     return ", ".join(dict.fromkeys(_list_patched(text)))
 
 
-def _command(value: object, _: Mapping[str, Any]) -> str:
-    return command_line(value)
-
-
-def _text(value: object, _: Mapping[str, Any]) -> str:
-    if isinstance(value, list):
-        return ", ".join(item for item in value if isinstance(item, str))
+def _describe(key: str, arguments: Values) -> str:
+    value = arguments[key]
+    match key:
+        case "command" | "cmd":
+            return command_line(value)
+        case "input" | "patch":
+            return _patched_files(value) if isinstance(value, str) else ""
+        case "pattern":
+            where = arguments.get("path") or arguments.get("glob")
+            return f"{value} in {where}" if where else str(value)
+        case "todos" | "plan" | "questions":
+            return _steps(value)
+        case "taskId":  # the number of a task in a list, and its new status
+            return " ".join([f"#{value}", *filter(None, [string(arguments, "status")])])
+        case _ if isinstance(value, list):
+            return ", ".join(item for item in value if isinstance(item, str))
     return value if isinstance(value, str) else ""
 
 
-def _pattern(value: object, arguments: Mapping[str, Any]) -> str:
-    where = arguments.get("path") or arguments.get("glob")
-    return f"{value} in {where}" if where else str(value)
-
-
-def _patch(value: object, _: Mapping[str, Any]) -> str:
-    return _patched_files(value) if isinstance(value, str) else ""
-
-
-def _steps(value: object, _: Mapping[str, Any]) -> str:
+def _steps(value: object) -> str:
     """Return a plan with open steps first, as ``[ ]`` and ``[x]`` items, or without boxes if no
     step has a state.
     """
-    if not isinstance(value, Iterable) or isinstance(value, str):
-        return ""
-    items = [
-        item for item in value if isinstance(item, Mapping) and item.get("status") not in _DROPPED
-    ][:_MAX_STEPS_READ]
+    items = [item for item in objects_in(value) if item.get("status") not in _DROPPED]
+    items = items[:_MAX_STEPS_READ]
     if not any("status" in item for item in items):
         return "; ".join(map(_step, items[:_MAX_STATELESS_STEPS]))
     done = [item for item in items if item.get("status") in _CLOSED_TOOL_CALLS]
@@ -833,44 +814,34 @@ def _steps(value: object, _: Mapping[str, Any]) -> str:
     )
 
 
-def _step(item: Mapping[str, Any]) -> str:
-    keys = ("content", "step", "question", "description", "title", "text")
-    return next((value for key in keys if isinstance(value := item.get(key), str) and value), "")
+def _step(item: Values) -> str:
+    return string(item, "content", "step", "question", "description", "title", "text") or ""
 
 
-def _task(value: object, arguments: Mapping[str, Any]) -> str:
-    """Return the number of a task in a list, and its new status."""
-    return (
-        f"#{value} {arguments['status']}"
-        if isinstance(arguments.get("status"), str)
-        else f"#{value}"
-    )
-
-
-_DESCRIBERS: dict[str, Callable[[Any, Mapping[str, Any]], str]] = {
-    "command": _command,
-    "cmd": _command,
-    "input": _patch,
-    "patch": _patch,
-    "file_path": _text,
-    "notebook_path": _text,
-    "pattern": _pattern,
-    "query": _text,
-    "queries": _text,
-    "search_query": _text,
-    "url": _text,
-    "path": _text,
-    "filePath": _text,
-    "file": _text,
-    "todos": _steps,
-    "plan": _steps,
-    "questions": _steps,
-    "taskId": _task,
-    "subject": _text,
-    "skill": _text,
-    "description": _text,
-    "prompt": _text,
-}
+_DESCRIBED_KEYS = (
+    "command",
+    "cmd",
+    "input",
+    "patch",
+    "file_path",
+    "notebook_path",
+    "pattern",
+    "query",
+    "queries",
+    "search_query",
+    "url",
+    "path",
+    "filePath",
+    "file",
+    "todos",
+    "plan",
+    "questions",
+    "taskId",
+    "subject",
+    "skill",
+    "description",
+    "prompt",
+)
 """The most informative argument comes first: a shell call has a command and a description."""
 
 

@@ -4,7 +4,6 @@ CLI.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,9 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from nacre.base.ids import turn_hash
+from nacre.base.plain import Values, mapping, objects, string, total
 from nacre.base.text import answered_by, noted, shorten
 from nacre.readers.adapter import (
     ANY,
@@ -29,20 +27,14 @@ from nacre.readers.adapter import (
     Tables,
     as_bytes,
     beside,
-    decode,
     documents,
     has_columns,
     keys_of,
     log_of,
-    mapping,
-    objects,
     parse_time,
     plain,
-    records,
     statement,
-    string,
     tables_of,
-    total,
 )
 from nacre.readers.conversation import outcome
 from nacre.readers.trust import (
@@ -57,7 +49,6 @@ from nacre.values.session import Flag, Session, Speaker, Tokens
 
 TOOL = "copilot-chat"
 
-Values = Mapping[str, Any]
 
 _QUIET = frozenset(
     {
@@ -319,7 +310,7 @@ def parse(source: Source) -> Items:
     return parse_session_object(source, mapping(values), cwd=folder, label=label)
 
 
-def _replay(source: Source, values: Any, entry: Mapping[str, Any]) -> Any:
+def _replay(source: Source, values: Any, entry: Values) -> Any:
     """Return the object after one change. An impossible change is counted."""
     kind, path, value = entry.get("kind"), entry.get("k"), entry.get("v")
     if kind == _INITIAL:
@@ -399,22 +390,8 @@ ADAPTER = Adapter(
     parse=parse,
     whole=True,
     versions="session version 3: documents, logs of changes (from their description), exports",
-    reads=(
-        "messages",
-        "tool calls with outcome",
-        "title",
-        "folder",
-        "model",
-        "extension version",
-        "summaries",
-    ),
-    leaves_out=(
-        "thinking",
-        "drafts",
-        "rendered prompts",
-        "edits' contents",
-        "attachments' contents",
-    ),
+    reads=("messages; tool calls with outcome; title; folder; model; extension version; summaries"),
+    leaves_out="thinking; drafts; rendered prompts; edits' contents; attachments' contents",
     environment=ENVIRONMENT,
 )
 
@@ -424,7 +401,7 @@ ADAPTER = Adapter(
 
 TOOL_CLI = "copilot-cli"
 
-Event = Mapping[str, Any]
+Event = Values
 
 _QUIET_CLI = re.compile(
     r"hook\.|permission\.|mcp\.|subagent\.|custom_agent\.|user_input\.|elicitation\.|exit_plan_mode\.|commands\."
@@ -434,7 +411,11 @@ _QUIET_CLI = re.compile(
     r"|plan|permissions|context|tools|skills|custom|extensions|background|remote|task|todos|workspace|schedule|import)"
 )
 _EXIT = re.compile(r"\bexit(?:ed with)?(?: exit)? code:?\s*(\d{1,9})\b", re.IGNORECASE)
-_UUID_LENGTH = 36
+_FACTS = {
+    "session.model_change": ("model", "newModel"),
+    "session.auto_mode_resolved": ("model", "chosenModel"),
+    "session.title_changed": ("title", "title"),
+}
 _MAX_ERROR_CHARACTERS = 300
 
 
@@ -445,16 +426,11 @@ class _CliReader:
         self.talk = Conversation(source, Session(TOOL_CLI, name))
 
     def read(self) -> Items:
-        for offset, line in self.source.lines():
-            events = list(records(self.source, line, ANY))
-            for event in events:
-                if isinstance(event, dict):
-                    yield from self.take(offset, event)
-            if len(events) > 1:
-                yield from self.talk.close()
-        yield from self.talk.finish()
+        return self.talk.read(ANY, self.take)
 
-    def take(self, offset: int, event: Event) -> Items:
+    def take(self, offset: int, event: Any) -> Items:
+        if not isinstance(event, dict):
+            return
         kind, data = str(event.get("type") or "no type"), mapping(event, "data")
         if kind == "user.message":
             yield from self.user(event, data)
@@ -476,20 +452,16 @@ class _CliReader:
 
     # The session
 
-    def learn(self, kind: str, data: Mapping[str, Any]) -> bool:
+    def learn(self, kind: str, data: Values) -> bool:
         if kind in ("session.start", "session.resume"):
             self.begin(data)
-        elif kind == "session.model_change":
-            self.talk.learn(model=string(data, "newModel"))
-        elif kind == "session.auto_mode_resolved":
-            self.talk.learn(model=string(data, "chosenModel"))
-        elif kind == "session.title_changed":
-            self.talk.learn(title=string(data, "title"))
+        elif fact := _FACTS.get(kind):
+            self.talk.learn(**{fact[0]: string(data, fact[1])})
         else:
             return False
         return True
 
-    def begin(self, data: Mapping[str, Any]) -> None:
+    def begin(self, data: Values) -> None:
         session, context = self.talk.session, mapping(data, "context")
         self.talk.session = replace(
             session,
@@ -502,7 +474,7 @@ class _CliReader:
             started=session.started or parse_time(data.get("startTime")),
         )
 
-    def count(self, data: Mapping[str, Any]) -> None:
+    def count(self, data: Values) -> None:
         """Add the tokens of a run at its end. Earlier messages only have the output tokens, which
         are subtracted.
         """
@@ -513,7 +485,7 @@ class _CliReader:
 
     # Messages and calls
 
-    def user(self, event: Event, data: Mapping[str, Any]) -> Items:
+    def user(self, event: Event, data: Values) -> Items:
         is_child = any(map(data.get, ("parentAgentTaskId", "parentToolCallId", "agentId")))
         claims = {
             **data,
@@ -527,7 +499,7 @@ class _CliReader:
 
     def say(self, event: Event, speaker: Speaker, text: str, flags: Flag, *claims: Event) -> Items:
         identity, stamp = string(event, "id"), string(event, "timestamp")
-        unique = _is_unique_cli(identity or "")
+        unique = _is_unique(identity)
         yield from self.talk.write(
             speaker,
             text,
@@ -539,7 +511,7 @@ class _CliReader:
             unique=unique,
         )
 
-    def interrupted(self, kind: str, event: Event, data: Mapping[str, Any]) -> Items:
+    def interrupted(self, kind: str, event: Event, data: Values) -> Items:
         """Yield that the owner stopped the agent, or that its provider failed, as a message of the
         system.
         """
@@ -548,7 +520,7 @@ class _CliReader:
         note = f"Stopped: {text}" if kind == "abort" else text
         yield from self.say(event, Speaker.SYSTEM, shorten(note, _MAX_ERROR_CHARACTERS), flags)
 
-    def agent(self, offset: int, event: Event, data: Mapping[str, Any]) -> Items:
+    def agent(self, offset: int, event: Event, data: Values) -> Items:
         text, calls = string(data, "content") or "", objects(data, "toolRequests")
         opened = self.talk.opened
         before = self.talk.place(offset)
@@ -566,7 +538,7 @@ class _CliReader:
         for call in calls:
             self.add(call, "name")
 
-    def wrote(self, data: Mapping[str, Any]) -> None:
+    def wrote(self, data: Values) -> None:
         written = Tokens(output=total(data, "outputTokens")).bounded
         if written.total and not (
             data.get("chunkIndex") and data.get("messageId") == self.source.carry.get("message")
@@ -577,10 +549,10 @@ class _CliReader:
     def begin_turn(self, event: Event, seed: str, before: Any) -> Items:
         stamp = string(event, "timestamp")
         identity = string(event, "id") or self.talk.new_id(Speaker.AGENT, stamp, seed)
-        turn = OpenTurn(identity, parse_time(stamp), unique=_is_unique_cli(identity))
+        turn = OpenTurn(identity, parse_time(stamp), unique=_is_unique(identity))
         yield from self.talk.open(turn, before)
 
-    def call(self, offset: int, event: Event, data: Mapping[str, Any]) -> Items:
+    def call(self, offset: int, event: Event, data: Values) -> Items:
         """Begin a call. The message before it announces most calls."""
         identity = str(data.get("toolCallId"))
         if data.get("parentToolCallId") or identity in self.talk.calls:
@@ -589,11 +561,11 @@ class _CliReader:
             yield from self.begin_turn(event, f"call {identity}", self.talk.place(offset))
         self.add(data, "toolName")
 
-    def add(self, call: Mapping[str, Any], name: str) -> None:
+    def add(self, call: Values, name: str) -> None:
         call_id = str(call.get("toolCallId") or "")
         self.talk.add_call(call_id, string(call, name) or "tool", call.get("arguments"))
 
-    def result(self, data: Mapping[str, Any]) -> None:
+    def result(self, data: Values) -> None:
         output = string(mapping(data, "result"), "content", "detailedContent") or ""
         error = mapping(data, "error")
         failed = data.get("success") is False
@@ -612,7 +584,7 @@ class _CliReader:
         )
 
 
-def _tokens_spent(data: Mapping[str, Any]) -> Tokens:
+def _tokens_spent(data: Values) -> Tokens:
     """Return the tokens of a run, by model or else by kind. By model, cached tokens are included in
     the input.
     """
@@ -633,11 +605,7 @@ def _tokens_spent(data: Mapping[str, Any]) -> Tokens:
     return Tokens(fresh + written, cached, out).bounded
 
 
-def _is_unique_cli(identity: str) -> bool:
-    return len(identity) == _UUID_LENGTH
-
-
-def _repository(place: Mapping[str, Any]) -> str | None:
+def _repository(place: Values) -> str | None:
     name = string(place, "repository")
     if not name or "://" in name:
         return name
@@ -681,16 +649,10 @@ ADAPTER_CLI = Adapter(
     resume=("copilot", "--resume={id}"),
     versions="0.0.420, 1.0.11, 1.0.77",
     reads=(
-        "messages",
-        "tool calls with outcome",
-        "folder, branch and repository",
-        "model",
-        "tokens",
-        "title",
-        "summaries",
-        "interruptions",
+        "messages; tool calls with outcome; folder, branch and repository; model; tokens; "
+        "title; summaries; interruptions"
     ),
-    leaves_out=("reasoning", "hooks", "system messages", "attachments' contents"),
+    leaves_out="reasoning; hooks; system messages; attachments' contents",
     environment=("COPILOT_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"),
 )
 
@@ -706,7 +668,6 @@ EDITOR_TABLE = {"ItemTable": {"key", "value"}}
 """The table of an editor's database."""
 
 _CURSOR_FOLDERS = frozenset({"Cursor", ".cursor-server"})
-_RAWS = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def parse_editor_state(source: Source) -> Items:
@@ -720,15 +681,15 @@ def chat_sessions(source: Source, marks: Marks) -> Items:
     """Yield the changed chat sessions in an editor's database."""
     tables = tables_of(source)
     stored = as_bytes(item(tables, SESSIONS))
-    raws = decode(_RAWS, stored) if stored else []
-    if raws is None:
+    sessions = plain(stored) if stored else []
+    if not isinstance(sessions, list):
         source.corrupt()
+        return
     folder, label = workspace_of(source.path)
-    for raw in raws or ():
-        values = plain(raw)
+    for values in sessions:
         if not isinstance(values, dict):
             source.corrupt()
-        elif marks.is_new(str(values.get("sessionId")), digest(raw)):
+        elif marks.is_new(str(values.get("sessionId")), values):
             yield from parse_session_object(Part(source), values, cwd=folder, label=label)
 
 
@@ -752,11 +713,6 @@ def item_mark(tables: Tables, key: str) -> tuple[object, ...]:
     return tuple(rows[0]) if rows and rows[0][1] else ()
 
 
-def digest(raw: msgspec.Raw) -> str:
-    """Return a hash of JSON."""
-    return hashlib.blake2b(bytes(raw), digest_size=8).hexdigest()
-
-
 def state_roots(places: Places, *, of_cursor: bool) -> Sequence[Root]:
     """Return the state folders of Cursor, or of all other editors."""
     names = ("workspaceStorage/*/state.vscdb", "globalStorage/state.vscdb")
@@ -776,7 +732,7 @@ ADAPTER_EDITOR_STATE = Adapter(
     parse=parse_editor_state,
     beside=log_of,
     versions="workspace databases until mid-2024 (from their description)",
-    reads=("messages", "tool calls with outcome", "title", "folder", "model"),
-    leaves_out=("thinking", "drafts", "other data of the editor"),
+    reads="messages; tool calls with outcome; title; folder; model",
+    leaves_out="thinking; drafts; other data of the editor",
     environment=ENVIRONMENT,
 )

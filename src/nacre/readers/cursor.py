@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from nacre.base.plain import Values, mapping, string
 from nacre.readers.adapter import (
     ANY,
     Adapter,
@@ -20,14 +21,11 @@ from nacre.readers.adapter import (
     Source,
     beside,
     content_blocks,
-    mapping,
     modified,
     parse_time,
-    records,
-    string,
 )
 from nacre.readers.conversation import outcome
-from nacre.readers.trust import Conversation, OpenTurn
+from nacre.readers.trust import Before, Conversation, OpenTurn
 from nacre.values.session import Session, SessionKind, Speaker, Trust, Turn
 
 TOOL = "cursor"
@@ -163,6 +161,90 @@ def _folders(folder: Path) -> list[Path]:
         return []
 
 
+# -- Messages of any of Cursor's formats ----------------------------------------
+
+
+_CALLS = frozenset({"tool_use", "tool_call", "tool-call"})
+_RESULTS = frozenset({"tool_result", "tool-result"})
+_QUIET = frozenset(
+    {
+        "thinking",
+        "redacted_thinking",
+        "reasoning",
+        "redacted-reasoning",
+        "image",
+        "image_url",
+        "file",
+    }
+)
+
+
+class MessageReader:
+    """Converts prompts and answers into a session's turns. A missing time is the last known one."""
+
+    def __init__(self, source: Source, session: Session) -> None:
+        self.source = source
+        self.talk = Conversation(source, session)
+        self.time = session.started
+
+    def words(self, blocks: Sequence[Values]) -> str:
+        """Return the words in the blocks of a message. Unknown blocks are counted."""
+        texts = []
+        for block in blocks:
+            kind = block.get("type")
+            if kind in ("text", None):
+                texts.append(str(block.get("text") or ""))
+            elif kind not in _QUIET | _CALLS | _RESULTS:
+                self.source.unknown(f"block {kind}")
+        return "\n\n".join(texts)
+
+    def prompt(
+        self, text: str, *claims: Values, is_sure: bool = True
+    ) -> Generator[Session | Turn, None, Prompt]:
+        """Yield the message that a person typed, or, in a sub-agent, that the calling agent wrote."""
+        cleaned = self.talk.clean(text)
+        prompt = read_prompt(cleaned.text)
+        if prompt.context:
+            self.talk.exchange.heard(prompt.context)
+        if prompt.words:
+            self.time = prompt.time or self.time
+            yield from self.talk.write(
+                self.talk.prompter,
+                prompt.words,
+                self.time,
+                *claims,
+                flags=cleaned.flags,
+                trust=Trust.TRUSTED if is_sure and prompt.is_sure else Trust.UNTRUSTED,
+            )
+        return prompt
+
+    def agent(self, text: str, blocks: Sequence[Values], before: Before | None = None) -> Items:
+        """Yield an answer with its calls."""
+        calls = [block for block in blocks if block.get("type") in _CALLS]
+        if not (text or calls):
+            return
+        yield from self.open(text or f"call {string(calls[0], 'name', 'toolName')}", before)
+        self.talk.add_text(text)
+        for call in calls:
+            self.talk.add_call(
+                string(call, "id", "toolCallId") or "",
+                string(call, "name", "toolName") or "tool",
+                next((call[key] for key in ("input", "arguments", "args") if key in call), None),
+            )
+
+    def open(self, seed: str, before: Before | None = None) -> Items:
+        """Begin a turn of the agent."""
+        identity = self.talk.new_id(Speaker.AGENT, None, seed)
+        yield from self.talk.open(OpenTurn(identity, self.time, unique=False), before)
+
+    def miss(self) -> None:
+        """Distrust the agent from here if the result of an outside call was not recorded."""
+        if self.talk.waits_for_others:
+            self.source.carry["unseen"] = True
+        if self.source.carry.get("unseen"):
+            self.talk.exchange.unseen()
+
+
 # -- Text transcripts ``agent-transcripts/<id>.txt``, with headings for the speaker
 # A tool's output may contain such headings, so words under the owner's heading are untrusted after
 # a result, and everywhere after outside text.
@@ -175,16 +257,13 @@ _START = re.compile(r"\A\ufeff?\s*user:[ \t]*\n")
 _ARGUMENT = re.compile(r"^[ \t]*([A-Za-z_]+):[ \t]*(.+)$", re.MULTILINE)
 
 
-class _Reader:
+class _Reader(MessageReader):
     def __init__(self, source: Source) -> None:
-        self.source = source
-        self.talk = Conversation(source, session_of(source))
-        self.time = modified(source)
+        super().__init__(source, session_of(source))
         self.speaker = "user"
         self.call = ""
         self.after_result = False
         self.after_outside = False
-        self.is_unseen = False
 
     def read(self) -> Items:
         text = self.source.text().replace("\r\n", "\n")
@@ -208,20 +287,8 @@ class _Reader:
             self.miss()
             yield from self.open(body)
             self.talk.add_text(body)
-            return
-        cleaned = self.talk.clean(body)
-        prompt = read_prompt(cleaned.text)
-        if prompt.context:
-            self.talk.exchange.heard(prompt.context)
-        if prompt.words:
-            is_child = self.talk.session.kind is SessionKind.SUBAGENT
-            author = Speaker.AGENT if is_child else Speaker.OWNER
-            identity = self.talk.new_id(author, None, prompt.words)
-            time = prompt.time or self.time
-            trust = Trust.TRUSTED if is_sure and prompt.is_sure else Trust.UNTRUSTED
-            yield from self.talk.say(
-                Turn(identity, author, prompt.words, time, flags=cleaned.flags, trust=trust)
-            )
+        else:
+            yield from self.prompt(body, is_sure=is_sure)
 
     def aside(self, kind: str, rest: str, body: str) -> Items:
         if kind == "Thinking":
@@ -239,15 +306,6 @@ class _Reader:
         arguments = {match[1]: match[2] for match in _ARGUMENT.finditer(f"{more}\n{body}")}
         self.call = self.talk.add_call("", name or "tool", arguments or body)
 
-    def miss(self) -> None:
-        self.is_unseen |= self.talk.waits_for_others
-        if self.is_unseen:
-            self.talk.exchange.unseen()
-
-    def open(self, seed: str) -> Items:
-        identity = self.talk.new_id(Speaker.AGENT, None, seed)
-        yield from self.talk.open(OpenTurn(identity, self.time, unique=False))
-
 
 ADAPTER = Adapter(
     tool=TOOL,
@@ -259,8 +317,8 @@ ADAPTER = Adapter(
     parse=lambda source: _Reader(source).read(),
     whole=True,
     versions="agent transcripts of 2025 (from their description)",
-    reads=("messages", "tool calls"),
-    leaves_out=("thinking", "times and models (not recorded)"),
+    reads="messages; tool calls",
+    leaves_out="thinking; times and models (not recorded)",
     environment=ENVIRONMENT,
 )
 
@@ -270,93 +328,36 @@ ADAPTER = Adapter(
 # result from outside may be missing, later words of the agent are not trusted.
 
 
-Values = Mapping[str, Any]
-
-_CALLS = frozenset({"tool_use", "tool_call", "tool-call"})
-_RESULTS = frozenset({"tool_result", "tool-result"})
-_QUIET = frozenset({"thinking", "redacted_thinking", "reasoning", "image", "image_url", "file"})
 _REDACTED = "[REDACTED]"
 _OTHER_FORMAT_FIELDS = frozenset({"type", "uuid", "id", "timestamp", "sessionId", "session_id"})
 
 
-class _TranscriptsReader:
+class _TranscriptsReader(MessageReader):
     def __init__(self, source: Source) -> None:
-        self.source = source
-        self.talk = Conversation(source, session_of(source))
-        self.time: datetime | None = parse_time(source.carry.get("time")) or modified(source)
+        super().__init__(source, session_of(source))
+        self.time = parse_time(source.carry.get("time")) or self.time
 
     def read(self) -> Items:
-        for offset, line in self.source.lines():
-            items = list(records(self.source, line, ANY))
-            for record in items:
-                if isinstance(record, dict):
-                    yield from self.take(offset, record)
-            if len(items) > 1:
-                yield from self.talk.close()
-        yield from self.talk.finish()
+        return self.talk.read(ANY, self.take)
 
-    def take(self, offset: int, record: Values) -> Items:
-        role, blocks = record.get("role"), content_blocks(mapping(record, "message"))
+    def take(self, offset: int, record: Any) -> Items:
+        role, blocks = string(record, "role"), content_blocks(mapping(record, "message"))
         if role == "user":
-            yield from self.user(record, blocks)
-        elif role == "assistant":
-            yield from self.agent(offset, record, blocks)
-        elif record.get("type") != "turn_ended":
-            self.source.unknown(str(role or record.get("type") or "no role"))
-
-    def user(self, record: Values, blocks: Sequence[Values]) -> Items:
-        for block in blocks:
-            if block.get("type") in _RESULTS:
-                self.result(block)
-        cleaned = self.talk.clean("\n\n".join(self.texts(blocks)))
-        prompt = read_prompt(cleaned.text)
-        if prompt.context:
-            self.talk.exchange.heard(prompt.context)
-        if not prompt.words:
-            return
-        is_child = self.talk.session.kind is SessionKind.SUBAGENT
-        speaker = Speaker.AGENT if is_child else Speaker.OWNER
-        self.time = prompt.time or self.time
-        identity = self.talk.new_id(speaker, None, prompt.words)
-        trust = Trust.TRUSTED if prompt.is_sure else Trust.UNTRUSTED
-        turn = Turn(identity, speaker, prompt.words, self.time, flags=cleaned.flags, trust=trust)
-        yield from self.talk.say(turn, record, mapping(record, "message"), *blocks)
-        self.source.carry["time"] = (
-            prompt.time.isoformat() if prompt.time else self.source.carry.get("time")
-        )
-
-    def texts(self, blocks: Sequence[Values]) -> Iterator[str]:
-        for block in blocks:
-            kind = block.get("type")
-            if kind in ("text", None):
-                yield str(block.get("text") or "")
-            elif kind not in _QUIET | _CALLS | _RESULTS:
-                self.source.unknown(f"block {kind}")
-
-    def agent(self, offset: int, record: Values, blocks: Sequence[Values]) -> Items:
-        self.talk.learn(model=string(record, "model"))
-        self.miss()
-        text = "\n\n".join(self.texts(blocks)).replace(_REDACTED, "").strip()
-        calls = [block for block in blocks if block.get("type") in _CALLS]
-        if not (text or calls):
-            return
-        before = self.talk.place(offset)
-        identity = self.talk.new_id(Speaker.AGENT, None, text or f"call {calls[0].get('name')}")
-        yield from self.talk.open(OpenTurn(identity, self.time, unique=False), before)
-        self.talk.add_text(text)
-        for call in calls:
-            self.talk.add_call(
-                str(call.get("id") or ""),
-                string(call, "name") or "tool",
-                call.get("input", call.get("arguments")),
+            for block in blocks:
+                if block.get("type") in _RESULTS:
+                    self.result(block)
+            prompt = yield from self.prompt(
+                self.words(blocks), record, mapping(record, "message"), *blocks
             )
-
-    def miss(self) -> None:
-        """Distrust the agent from here if the result of an outside call was not recorded."""
-        if self.talk.waits_for_others:
-            self.source.carry["unseen"] = True
-        if self.source.carry.get("unseen"):
-            self.talk.exchange.unseen()
+            if prompt.words and prompt.time:
+                self.source.carry["time"] = prompt.time.isoformat()
+        elif role == "assistant":
+            self.talk.learn(model=string(record, "model"))
+            self.miss()
+            text = self.words(blocks).replace(_REDACTED, "").strip()
+            yield from self.agent(text, blocks, self.talk.place(offset))
+        elif isinstance(record, dict) and record.get("type") != "turn_ended":
+            self.source.unknown(str(role or record.get("type") or "no role"))
 
     def result(self, block: Values) -> None:
         """Assign a result to the call it names, or to the first call without a result."""
@@ -386,7 +387,7 @@ ADAPTER_TRANSCRIPTS = Adapter(
     sniff=_sniff_transcripts,
     parse=lambda source: _TranscriptsReader(source).read(),
     versions="agent transcripts of 2026 (files name no version)",
-    reads=("messages", "tool calls", "sub-agents", "folder, if it can be determined"),
-    leaves_out=("results, models and times (not recorded)", "thinking", "attached files"),
+    reads="messages; tool calls; sub-agents; folder, if it can be determined",
+    leaves_out="results, models and times (not recorded); thinking; attached files",
     environment=ENVIRONMENT,
 )

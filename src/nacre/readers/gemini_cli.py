@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from nacre.base.plain import Values, mapping, objects, string, total
 from nacre.readers.adapter import (
     Adapter,
     Items,
@@ -22,19 +22,15 @@ from nacre.readers.adapter import (
     beside,
     documents,
     keys_of,
-    mapping,
-    objects,
     parse_time,
-    string,
-    total,
 )
 from nacre.readers.conversation import outcome
 from nacre.readers.trust import Conversation, OpenTurn
-from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Turn
+from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens
 
 TOOL = "gemini-cli"
 
-Message = Mapping[str, Any]
+Message = Values
 
 _AGENT_TYPES = frozenset({"gemini", "model"})
 _NOTICES = frozenset({"info", "warning", "error"})
@@ -57,15 +53,19 @@ _FRAME = re.compile(
 _UUID_LENGTH = 36
 
 
-class _Log:
-    """The header and the messages after all events."""
+class _Reader:
+    """``header`` and ``messages`` are those after all events."""
+
+    talk: Conversation
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.header: dict[str, Any] = {}
         self.messages: dict[str, Message] = {}
+        for event in documents(source):
+            self.take(event)
 
-    def take(self, event: Mapping[str, Any]) -> None:
+    def take(self, event: Values) -> None:
         if isinstance(event.get("$rewindTo"), str):
             self.rewind(event["$rewindTo"])
         elif "$set" in event or "$patch" in event:
@@ -85,7 +85,7 @@ class _Log:
         for message_id in ids[ids.index(target) :]:
             del self.messages[message_id]
 
-    def change(self, values: Mapping[str, Any], message: object) -> None:
+    def change(self, values: Values, message: object) -> None:
         """Change one message or the header.
 
         A list of messages replaces the earlier ones, unless the tool only compressed the model's
@@ -123,14 +123,6 @@ class _Log:
             }
             self.messages = kept | new_messages
 
-
-class _Reader:
-    def __init__(self, source: Source, log: _Log) -> None:
-        self.source = source
-        self.header = log.header
-        self.messages = log.messages
-        self.talk = Conversation(source, self.session())
-
     def session(self) -> Session:
         is_main = self.header.get("kind") != "subagent"
         folder = self.source.path.parent.name
@@ -150,6 +142,7 @@ class _Reader:
         )
 
     def read(self) -> Items:
+        self.talk = Conversation(self.source, self.session())
         for identity, message in self.messages.items():
             kind = str(message.get("type"))
             if kind == "user":
@@ -171,22 +164,16 @@ class _Reader:
         is_summary = _SNAPSHOT in words
         words = words.replace(_SNAPSHOT, "").replace("</state_snapshot>", "")
         cleaned = self.talk.clean(_FILES.sub("", words))
-        if not cleaned.text:
-            return
-        speaker, flags = (
-            (Speaker.SYSTEM, Flag.SUMMARY) if is_summary else self.speaker(cleaned.text)
-        )
-        time = parse_time(message.get("timestamp"))
-        yield from self.talk.say(
-            Turn(
-                identity,
-                speaker,
-                cleaned.text,
-                time,
-                flags=flags | cleaned.flags,
-                unique=len(identity) == _UUID_LENGTH,
-            ),
+        is_main = self.talk.prompter is Speaker.OWNER
+        flags = Flag.COMMAND if is_main and _COMMAND.match(cleaned.text) else Flag.NONE
+        yield from self.talk.write(
+            Speaker.SYSTEM if is_summary else self.talk.prompter,
+            cleaned.text,
+            parse_time(message.get("timestamp")),
             message,
+            identity=identity,
+            flags=(Flag.SUMMARY if is_summary else flags) | cleaned.flags,
+            unique=len(identity) == _UUID_LENGTH,
         )
 
     def notice(self, identity: str, message: Message) -> Items:
@@ -198,11 +185,6 @@ class _Reader:
             yield from self.talk.failed(identity, words, time)
         elif words.strip() == _CANCELLED:
             yield from self.talk.interrupted(identity, time)
-
-    def speaker(self, text: str) -> tuple[Speaker, Flag]:
-        if self.talk.session.kind is SessionKind.SUBAGENT:
-            return Speaker.AGENT, Flag.NONE
-        return Speaker.OWNER, Flag.COMMAND if _COMMAND.match(text) else Flag.NONE
 
     def agent(self, identity: str, message: Message) -> Items:
         self.talk.learn(model=string(message, "model"))
@@ -216,7 +198,7 @@ class _Reader:
         for call in objects(message, "toolCalls"):
             self.call(call)
 
-    def call(self, call: Mapping[str, Any]) -> None:
+    def call(self, call: Values) -> None:
         name, arguments = str(call.get("name") or "tool"), call.get("args")
         identity = str(call.get("id") or "")
         key = self.talk.add_call(identity, name, arguments if isinstance(arguments, dict) else "")
@@ -228,7 +210,7 @@ class _Reader:
             self.talk.result(key, _outcome(call, output), lambda: printed)
 
 
-def _outcome(call: Mapping[str, Any], output: str) -> str:
+def _outcome(call: Values, output: str) -> str:
     if call.get("status") == "cancelled":
         return "rejected"
     code = _EXIT.findall(output) if call.get("name") == _SHELL else []
@@ -252,19 +234,19 @@ def _words(content: Any) -> str:
     return "\n\n".join(text for text in texts if text)
 
 
-def _responses(parts: Any) -> list[Mapping[str, Any]]:
+def _responses(parts: Any) -> list[Values]:
     listed = parts if isinstance(parts, list) else []
     return [response for part in listed if (response := mapping(part, "functionResponse"))]
 
 
-def _output(response: Mapping[str, Any]) -> str:
+def _output(response: Values) -> str:
     body = mapping(response, "response")
     return "\n".join(
         value for key in ("output", "error", "content") if isinstance(value := body.get(key), str)
     )
 
 
-def _project_root(path: Path, header: Mapping[str, Any]) -> str | None:
+def _project_root(path: Path, header: Values) -> str | None:
     """Return the folder of a session, from a file next to the chats, or from a known project with
     the same hash.
     """
@@ -286,14 +268,6 @@ def _project_root(path: Path, header: Mapping[str, Any]) -> str | None:
     return None
 
 
-def parse(source: Source) -> Items:
-    """Parse one session."""
-    log = _Log(source)
-    for event in documents(source):
-        log.take(event)
-    return _Reader(source, log).read()
-
-
 ADAPTER = Adapter(
     tool=TOOL,
     label="Gemini CLI",
@@ -304,21 +278,14 @@ ADAPTER = Adapter(
         )
     ],
     sniff=lambda head: {"sessionId", "projectHash"} <= keys_of(head),
-    parse=parse,
+    parse=lambda source: _Reader(source).read(),
     whole=True,
     resume=("gemini", "--resume", "{id}"),
     versions="0.23 (documents), 0.40 (event logs)",
     reads=(
-        "messages",
-        "tool calls with outcome",
-        "model",
-        "tokens",
-        "title",
-        "sub-agents",
-        "folder, if recorded",
-        "interruptions",
-        "errors of the model",
+        "messages; tool calls with outcome; model; tokens; title; sub-agents; folder, if "
+        "recorded; interruptions; errors of the model"
     ),
-    leaves_out=("thoughts", "other notices", "rewound messages", "checkpoints and logs.json"),
+    leaves_out="thoughts; other notices; rewound messages; checkpoints and logs.json",
     environment=("GEMINI_CLI_HOME",),
 )

@@ -11,6 +11,7 @@ from typing import Any
 
 from nacre.base import yaml
 from nacre.base.ids import turn_hash
+from nacre.base.plain import JsonObject, Values
 from nacre.base.times import in_utc
 from nacre.readers.adapter import ANY, Adapter, Head, Items, Source, parse_time, records
 from nacre.readers.conversation import asked, clean
@@ -59,11 +60,11 @@ class Line:
     text: str
     author: str | None
     stamp: str | None
-    calls: tuple[Mapping[str, Any], ...] = ()
+    calls: tuple[Values, ...] = ()
     call_id: str | None = None
 
 
-def read_line(record: Mapping[str, Any]) -> Line | None:
+def read_line(record: Values) -> Line | None:
     """Return the message in a record, or None if there is none."""
     record = unwrapped(record)
     speaker, author = _speaker_of(record)
@@ -87,36 +88,31 @@ def read_line(record: Mapping[str, Any]) -> Line | None:
     )
 
 
-def is_message(record: Mapping[str, Any]) -> bool:
-    """Return True if a record has one message."""
-    return read_line(record) is not None
-
-
-def messages_of(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def messages_of(record: Values) -> list[tuple[Values, Line]]:
     """Return the messages of a record that is a whole session; empty for others."""
     for key in _MESSAGE_LISTS:
         value = record.get(key)
         if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
-            return [item for item in value if is_message(item)]
+            return [(item, line) for item in value if (line := read_line(item))]
     return []
 
 
-def message_id(record: Mapping[str, Any]) -> str | None:
+def message_id(record: Values) -> str | None:
     """Return the id of the message in a record."""
     return _first(record, _MESSAGE_IDS) or _first(unwrapped(record), _MESSAGE_IDS)
 
 
-def session_id(record: Mapping[str, Any]) -> str | None:
+def session_id(record: Values) -> str | None:
     """Return the id of a line's session."""
     return _first(record, _SESSION_IDS) or _first(unwrapped(record), _SESSION_IDS)
 
 
-def whole_session_id(record: Mapping[str, Any]) -> str | None:
+def whole_session_id(record: Values) -> str | None:
     """Return the id of a record that is a whole session."""
     return session_id(record) or _first(record, ("id", "uuid"))
 
 
-def session_facts(record: Mapping[str, Any]) -> dict[str, str]:
+def session_facts(record: Values) -> dict[str, str]:
     """Return the facts about the session in a line."""
     facts = {fact: _first(record, keys) for fact, keys in _FACT_FIELDS.items()}
     return {fact: value for fact, value in facts.items() if value}
@@ -137,7 +133,7 @@ def said(content: Any, depth: int = 0) -> str:
     return ""
 
 
-def unwrapped(record: Mapping[str, Any]) -> Mapping[str, Any]:
+def unwrapped(record: Values) -> Values:
     """Return the message under ``message``, or under ``payload`` if its type is message, merged
     with the record.
     """
@@ -150,7 +146,7 @@ def unwrapped(record: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**{key: value for key, value in record.items() if key != "message"}, **inner}
 
 
-def _speaker_of(record: Mapping[str, Any]) -> tuple[Speaker | None, str | None]:
+def _speaker_of(record: Values) -> tuple[Speaker | None, str | None]:
     speaker: Speaker | None = None
     author: str | None = None
     for key in _ROLE_KEYS:
@@ -169,7 +165,7 @@ def _speaker_of(record: Mapping[str, Any]) -> tuple[Speaker | None, str | None]:
     return (speaker or (Speaker.OWNER if author else None)), author
 
 
-def _calls(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _calls(record: Values) -> Iterator[Values]:
     content = record.get("content")
     blocks = content if isinstance(content, list) else ()
     listed = record.get("tool_calls")
@@ -190,7 +186,7 @@ def _calls(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             }
 
 
-def _first(record: Mapping[str, Any], keys: Sequence[str]) -> str | None:
+def _first(record: Values, keys: Sequence[str]) -> str | None:
     """Return the first non-empty field as text."""
     for key in keys:
         value = record.get(key)
@@ -216,7 +212,7 @@ _MAX_CALLS_CARRIED = 200
 class _Reader:
     def __init__(self, source: Source) -> None:
         self.source = source
-        self.facts: dict[str, dict[str, Any]] = source.carry.setdefault("sessions", {})
+        self.facts: dict[str, JsonObject] = source.carry.setdefault("sessions", {})
         self.exchanges: dict[str, Exchange] = {}
         self.outside: set[str] = set(source.carry.get("outside", ()))
         self.own: set[str] = set(source.carry.get("own", ()))
@@ -231,40 +227,36 @@ class _Reader:
                     self.source.corrupt()
         self.finish()
 
-    def take(self, record: dict[str, Any]) -> Items:
+    def take(self, record: JsonObject) -> Items:
         messages = messages_of(record)
         if messages:
-            words = "\n".join(line.text for line in map(read_line, messages) if line)
+            words = "\n".join(line.text for _, line in messages)
             native_id = whole_session_id(record) or turn_hash("session", words, 0)
             self.learn(native_id, record)
-            for message in messages:
-                yield from self.message(native_id, message)
+            for message, line in messages:
+                yield from self.message(native_id, message, line)
             return
+        single = read_line(record)
         native_id = session_id(record) or self.source.carry.get("current") or ""
         if not native_id:  # an id from its first message if that has a time, else from the file
-            line = read_line(record)
             native_id = (
-                turn_hash("session", f"{line.stamp}\n{line.text}", 0)
-                if line and line.stamp
+                turn_hash("session", f"{single.stamp}\n{single.text}", 0)
+                if single and single.stamp
                 else self.source.path.stem
             )
         self.source.carry["current"] = native_id
         facts = self.learn(native_id, record)
-        if is_message(record):
-            yield from self.message(native_id, record)
+        if single:
+            yield from self.message(native_id, record, single)
         elif not facts:
             self.source.unknown(str(record.get("type") or "no message"))
 
-    def learn(self, native_id: str, record: Mapping[str, Any]) -> dict[str, str]:
+    def learn(self, native_id: str, record: Values) -> dict[str, str]:
         facts = session_facts(record)
         self.facts.setdefault(native_id, {}).update(facts)
         return facts
 
-    def message(self, native_id: str, record: Mapping[str, Any]) -> Items:
-        line = read_line(record)
-        if line is None:
-            self.source.unknown(str(record.get("type") or "no message"))
-            return
+    def message(self, native_id: str, record: Values, line: Line) -> Items:
         facts = self.facts.setdefault(native_id, {})
         exchange = self.exchange(native_id)
         cleaned = exchange.clean(line.text)
@@ -279,7 +271,7 @@ class _Reader:
         if not (cleaned.text or calls):
             return
         facts.setdefault("started", line.stamp)
-        known: dict[str, Any] = {name: facts.get(name) for name in _FACT_FIELDS}
+        known: JsonObject = {name: facts.get(name) for name in _FACT_FIELDS}
         started = parse_time(facts.get("started"))
         session = replace(Session(TOOL, native_id, started=started), **known)
         if session != self.yielded:
@@ -304,9 +296,7 @@ class _Reader:
             exchange.begin(turn.text)
         yield turn
 
-    def identify(
-        self, facts: dict[str, Any], record: Mapping[str, Any], line: Line, text: str
-    ) -> str:
+    def identify(self, facts: JsonObject, record: Values, line: Line, text: str) -> str:
         """Return the message's id. If the line before had the same, it is not a message's id, and a
         hash is used.
         """
@@ -316,7 +306,7 @@ class _Reader:
             return own
         return hashed_id(facts, line.speaker, line.stamp, f"{line.author or ''}\n{text}")
 
-    def call(self, call: Mapping[str, Any]) -> ToolCall:
+    def call(self, call: Values) -> ToolCall:
         name, arguments = str(call["name"]), call["arguments"]
         brief_call = asked(name, arguments if isinstance(arguments, str | dict) else "")
         if is_outside(name, brief_call.input):
@@ -345,7 +335,7 @@ def _sniff(head: Head) -> bool:
     objects = head.objects
     if objects and objects[0].get("format") == FORMAT:
         return False  # nacre's own export is imported, not read as a transcript
-    messages = [record for record in objects if messages_of(record) or is_message(record)]
+    messages = [record for record in objects if messages_of(record) or read_line(record)]
     return any("role" in record for record in messages) or len(messages) * 2 >= len(objects) > 0
 
 
@@ -358,11 +348,9 @@ ADAPTER = Adapter(
     guesses=True,
     versions="any",
     reads=(
-        "messages with a role and a text",
-        "tool calls",
-        "session, folder, branch and model, if named",
+        "messages with a role and a text; tool calls; session, folder, branch and model, if named"
     ),
-    leaves_out=("records without a role",),
+    leaves_out="records without a role",
 )
 
 
@@ -426,12 +414,12 @@ def make_turns(texts: Iterable[str], time: datetime | None) -> Iterator[Turn]:
             yield Turn(identity, Speaker.OWNER, cleaned.text, time, flags=cleaned.flags)
 
 
-def group_paragraphs(text: str, limit: int = TURN_CHARACTERS) -> Iterator[str]:
+def group_paragraphs(text: str) -> Iterator[str]:
     """Join paragraphs up to the limit. A longer paragraph is split between words."""
     group = ""
     for paragraph in re.split(r"\n\s*\n", text.replace("\r\n", "\n")):
-        for piece in _pieces(paragraph.strip("\n"), limit):
-            if group and len(group) + len(piece) + 2 > limit:
+        for piece in _pieces(paragraph.strip("\n"), TURN_CHARACTERS):
+            if group and len(group) + len(piece) + 2 > TURN_CHARACTERS:
                 yield group
                 group = ""
             group = f"{group}\n\n{piece}" if group else piece
@@ -469,8 +457,7 @@ ADAPTER_PLAIN_TEXT = Adapter(
     whole=True,
     guesses=True,
     versions="any",
-    reads=("paragraphs", "a date in the file's name"),
-    leaves_out=(),
+    reads="paragraphs; a date in the file's name",
 )
 
 
@@ -519,7 +506,7 @@ def parse_markdown(source: Source) -> Items:
         yield from turns
 
 
-def _front_matter(text: str) -> tuple[Mapping[str, Any], str]:
+def _front_matter(text: str) -> tuple[Values, str]:
     match = _FRONT_MATTER.match(text)
     try:
         facts, _ = yaml.read(match[1] if match else "")
@@ -528,7 +515,7 @@ def _front_matter(text: str) -> tuple[Mapping[str, Any], str]:
     return (facts, text[match.end() :]) if match and facts else ({}, text)
 
 
-def _title(facts: Mapping[str, Any], body: str) -> str | None:
+def _title(facts: Values, body: str) -> str | None:
     if facts.get("title"):
         return str(facts["title"])
     first = next(
@@ -562,7 +549,7 @@ def _sections(body: str) -> Iterator[str]:
 
 
 def _section_turns(body: str, time: datetime | None, identities: Sequence[str]) -> Iterator[Turn]:
-    seen: dict[str, Any] = {}
+    seen: JsonObject = {}
     exchange = Exchange()
     marks = list(_SPEAKER_HEADING.finditer(body))
     ends = [*(mark.start() for mark in marks[1:]), len(body)]
@@ -600,6 +587,6 @@ ADAPTER_MARKDOWN = Adapter(
     whole=True,
     guesses=True,
     versions="any; SpecStory 2",
-    reads=("sections", "front matter", "SpecStory's sessions"),
-    leaves_out=("tool calls in SpecStory's sessions",),
+    reads="sections; front matter; SpecStory's sessions",
+    leaves_out="tool calls in SpecStory's sessions",
 )

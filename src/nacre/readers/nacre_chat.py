@@ -9,13 +9,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from nacre.base.plain import total
 from nacre.base.text import one_line, shorten
-from nacre.readers.adapter import Adapter, Head, Items, Root, Source, parse_time, records
+from nacre.readers.adapter import (
+    Adapter,
+    Head,
+    Items,
+    Root,
+    Source,
+    parse_time,
+)
 from nacre.readers.trust import Conversation
-from nacre.values.session import Flag, Session, Speaker, Tokens, Trust, Turn
+from nacre.values.session import Flag, Session, Speaker, Tokens, Trust
 
 TOOL = "nacre-chat"
 
@@ -42,13 +51,6 @@ class _File(msgspec.Struct, gc=False):
         return f"[file: {shorten(name.translate(_BRACKETS_TO_PARENTHESES), _MAX_NAME_CHARACTERS)}]"
 
 
-class _Usage(msgspec.Struct, gc=False):
-    """The tokens of an answer."""
-
-    input: int = 0
-    output: int = 0
-
-
 class _Message(msgspec.Struct, gc=False):
     """A message. ``edits`` is the id of the line whose text it replaces."""
 
@@ -60,7 +62,7 @@ class _Message(msgspec.Struct, gc=False):
     attachments: list[_File] = msgspec.field(default_factory=list)
     edits: str = ""
     model: str = ""
-    usage: _Usage = msgspec.field(default_factory=_Usage)
+    usage: dict[str, Any] = {}
 
     @property
     def text(self) -> str:
@@ -103,12 +105,9 @@ class _Reader:
         self.talk = Conversation(source, Session(TOOL, source.path.name.removesuffix(".jsonl")))
 
     def read(self) -> Items:
-        for _, raw in self.source.lines():
-            for line in records(self.source, raw, _LINE):
-                yield from self.take(line)
-        yield from self.talk.finish()
+        return self.talk.read(_LINE, self.take)
 
-    def take(self, line: _Line) -> Items:
+    def take(self, _: int, line: _Line) -> Items:
         match line.type, line.message.role:
             case "session", _:
                 self.begin(line)
@@ -162,7 +161,9 @@ class _Reader:
     def agent(self, line: _Line, message: _Message) -> Items:
         """Yield an answer. It has the trust of its sources, the messages since the last answer."""
         self.talk.learn(model=message.model)
-        self.talk.spend(Tokens(input=message.usage.input, output=message.usage.output).bounded)
+        self.talk.spend(
+            Tokens(total(message.usage, "input"), 0, total(message.usage, "output")).bounded
+        )
         trust = Trust(self.source.carry.pop("answers", Trust.TRUSTED))
         yield from self.say(line, Speaker.AGENT, message.text, trust=trust)
 
@@ -171,20 +172,16 @@ class _Reader:
         line: _Line,
         speaker: Speaker,
         text: str,
-        *,
-        flags: Flag = Flag.NONE,
-        trust: Trust = Trust.TRUSTED,
-        author: str | None = None,
         identity: str = "",
+        **facts: Any,
     ) -> Items:
-        cleaned = self.talk.clean(text)
-        if not cleaned.text:
-            return
-        flags |= cleaned.flags
-        identity = identity or line.id or self.talk.new_id(speaker, line.timestamp, cleaned.text)
-        time = parse_time(line.timestamp)
-        yield from self.talk.say(
-            Turn(identity, speaker, cleaned.text, time, flags=flags, trust=trust, author=author)
+        yield from self.talk.write(
+            speaker,
+            text,
+            parse_time(line.timestamp),
+            identity=identity or line.id,
+            stamp=line.timestamp,
+            **facts,
         )
 
 
@@ -218,13 +215,8 @@ ADAPTER = Adapter(
     parse=lambda source: _Reader(source).read(),
     versions="session version 1",
     reads=(
-        "messages and their speakers",
-        "conversation",
-        "model",
-        "tokens",
-        "summaries",
-        "names of files",
-        "errors of the model",
+        "messages and their speakers; conversation; model; tokens; summaries; names of "
+        "files; errors of the model"
     ),
-    leaves_out=("contents of files", "cost"),
+    leaves_out="contents of files; cost",
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from nacre.base.plain import JsonObject, Values, mapping, string, total
 from nacre.base.text import answered_by
 from nacre.readers.adapter import (
     Adapter,
@@ -26,10 +27,8 @@ from nacre.readers.adapter import (
     decode,
     has_columns,
     log_of,
-    mapping,
     parse_time,
     plain,
-    records,
     statement,
     tables_of,
 )
@@ -58,7 +57,7 @@ from nacre.readers.trust import (
     names_another,
     text_of,
 )
-from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, ToolCall, Trust, Turn
+from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Trust
 
 TOOL = "openclaw"
 
@@ -134,7 +133,7 @@ class Prompt:
 
 def read_prompt(text: str) -> Prompt:
     """Split a user message."""
-    about = _message_facts(text)
+    senders, is_group, label = _message_facts(text)
     others = [
         match[0]
         for match in _METADATA.finditer(text)
@@ -153,7 +152,7 @@ def read_prompt(text: str) -> Prompt:
             is_anothers or not forwarded.start(),
             words[: forwarded.start()].strip() or words,
         )
-    prompt = Prompt(words, (), label=about.label, others=(*others, *added, *filter(None, [before])))
+    prompt = Prompt(words, label=label, others=(*others, *added, *filter(None, [before])))
     for pattern, kind in _PROMPTS:
         if pattern.match(words):
             return replace(prompt, harness=True, kind=kind)
@@ -161,9 +160,12 @@ def read_prompt(text: str) -> Prompt:
         return replace(
             prompt, words=words or "\n".join(added).strip(), harness=True, is_anothers=True
         )
-    senders = (*about.senders, *envelope_senders, *([sender] if sender else []))
+    senders += [*envelope_senders, *([sender] if sender else [])]
     return replace(
-        prompt, senders=senders, is_direct=not (about.is_group or sender), is_anothers=is_anothers
+        prompt,
+        senders=tuple(senders),
+        is_direct=not (is_group or sender),
+        is_anothers=is_anothers,
     )
 
 
@@ -188,18 +190,11 @@ def _without_envelope(words: str) -> tuple[str, list[Sender], Sender | None]:
     return words.strip(), senders, sender
 
 
-@dataclass(frozen=True, slots=True)
-class _MessageFacts:
-    """OpenClaw's facts about a message."""
-
-    senders: tuple[Sender, ...] = ()
-    is_group: bool = False
-    label: str | None = None
-
-
-def _message_facts(text: str) -> _MessageFacts:
-    """Read the blocks before a message. Later blocks may be anybody's."""
-    facts: dict[str, Mapping[str, Any]] = {}
+def _message_facts(text: str) -> tuple[list[Sender], bool, str | None]:
+    """Return the sender, the flag of a group, and its label from OpenClaw's blocks before a
+    message. Later blocks may be anybody's.
+    """
+    facts: dict[str, Values] = {}
     at = 0
     while match := _METADATA.match(text, at):
         facts.setdefault(match["title"].partition(" ")[0], mapping(plain(match["body"])))
@@ -211,12 +206,11 @@ def _message_facts(text: str) -> _MessageFacts:
     chat_sender = sender_of(description) if _is_in_chat(description, is_group=is_group) else None
     if is_group and chat_sender is None:
         chat_sender = sender_of({"name": "somebody"})
-    return _MessageFacts(
-        (chat_sender,) if chat_sender else (), is_group, label if isinstance(label, str) else None
-    )
+    senders = [chat_sender] if chat_sender else []
+    return senders, is_group, label if isinstance(label, str) else None
 
 
-def _is_in_chat(sender: Mapping[str, Any], *, is_group: bool) -> bool:
+def _is_in_chat(sender: Values, *, is_group: bool) -> bool:
     """Return True if a sender writes in a chat rather than in OpenClaw's own interface."""
     is_own = str(sender.get("label")).casefold() in _OWN_INTERFACES and not any(
         map(sender.get, _CHAT_FIELDS)
@@ -274,21 +268,6 @@ class Entry(msgspec.Struct, gc=False):
     branchedFrom: str | None = None  # noqa: N815
 
 
-class Usage(msgspec.Struct, gc=False):
-    """The tokens of an answer."""
-
-    input: int | None = None
-    output: int | None = None
-    cacheRead: int | None = None  # noqa: N815
-    cacheWrite: int | None = None  # noqa: N815
-
-    @property
-    def tokens(self) -> Tokens:
-        return Tokens(
-            (self.input or 0) + (self.cacheWrite or 0), self.cacheRead or 0, self.output or 0
-        )
-
-
 class Message(Claims, gc=False):
     """The ``message`` of an entry. ``details`` repeats a tool's output and is ignored."""
 
@@ -297,27 +276,25 @@ class Message(Claims, gc=False):
     model: str | None = None
     provider: str | None = None
     toolCallId: str | None = None  # noqa: N815
-    toolName: str | None = None  # noqa: N815
     isError: bool | None = None  # noqa: N815
     command: str | None = None
-    output: msgspec.Raw = ABSENT
+    output: Any = None
     exitCode: int | None = None  # noqa: N815
     cancelled: bool | None = None
     stopReason: str | None = None  # noqa: N815
     errorMessage: Any = None  # noqa: N815
     summary: Any = None
-    usage: msgspec.Raw = ABSENT
+    usage: Any = None
     own: Any = msgspec.field(default=None, name="__openclaw")
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """OpenClaw's own facts about the message."""
         return self.own if isinstance(self.own, dict) else {}
 
 
 _ENTRY = msgspec.json.Decoder(Entry)
 _MESSAGE = msgspec.json.Decoder(Message)
-_USAGE = msgspec.json.Decoder(Usage | None)
 
 
 class Reader:
@@ -339,18 +316,12 @@ class Reader:
 
     def read(self) -> Items:
         """Yield all sessions and turns of the source."""
-        for offset, line in self.source.lines():
-            entries = list(records(self.source, line, _ENTRY))
-            for entry in entries:
-                yield from self.take(offset, entry)
-            if len(entries) > 1:
-                yield from self.talk.close()
-        yield from self.talk.finish()
+        return self.talk.read(_ENTRY, self.take)
 
     def take(self, offset: int, entry: Entry) -> Items:
         match entry.type:
             case "message":
-                message = decode(_MESSAGE, bytes(entry.message))
+                message = decode(_MESSAGE, entry.message)
                 if message is None:
                     self.source.corrupt()
                 else:
@@ -479,8 +450,10 @@ class Reader:
         text = "\n\n".join(block.text for block in blocks if block.text and block.is_text)
         calls = [block for block in blocks if block.type == "toolCall" and block.name]
         before = self.talk.place(offset)
-        usage = decode(_USAGE, bytes(message.usage)) if message.usage else None
-        self.talk.spend(usage.tokens.bounded if usage else Tokens())
+        usage = mapping(message.usage)
+        fresh = total(usage, "input", "cacheWrite")
+        spent = Tokens(fresh, total(usage, "cacheRead"), total(usage, "output"))
+        self.talk.spend(spent.bounded)
         if text.strip() or calls:
             yield from self.answer(entry, text, calls, before)
         identity = (
@@ -498,7 +471,13 @@ class Reader:
     def answer(self, entry: Entry, text: str, calls: Sequence[Block], before: Before) -> Items:
         """Yield the agent's words and calls."""
         seed = text or " ".join(str(call.id) for call in calls)
-        yield from self.talk.open(self.opened(entry, seed), before)
+        stamp = entry.timestamp
+        turn = OpenTurn(
+            entry.id or self.talk.new_id(Speaker.AGENT, stamp, clean(seed).text),
+            parse_time(stamp),
+            unique=not entry.id and is_precise(stamp),
+        )
+        yield from self.talk.open(turn, before)
         self.talk.add_text(text)
         if self.talk.opened and is_silent(text):
             self.talk.opened.flags |= Flag.META
@@ -506,13 +485,6 @@ class Reader:
             arguments = plain(call.arguments)
             parameters = arguments if isinstance(arguments, dict) else ""
             self.talk.add_call(call.id or "", call.name or "", parameters)
-
-    def opened(self, entry: Entry, seed: str) -> OpenTurn:
-        time = parse_time(entry.timestamp)
-        if entry.id:
-            return OpenTurn(entry.id, time, unique=False)
-        identity = self.talk.new_id(Speaker.AGENT, entry.timestamp, clean(seed).text)
-        return OpenTurn(identity, time, unique=is_precise(entry.timestamp))
 
     def result(self, message: Message) -> None:
         words = text_of(message.content, separator="\n") if message.isError else ""
@@ -527,11 +499,11 @@ class Reader:
     def bash(self, entry: Entry, message: Message) -> Items:
         """Yield a command that the owner ran."""
         command = message.command or ""
-        output = str(plain(message.output))
+        output = str(message.output)
         self.talk.exchange.heard_from("bash", command, output)
         result = "rejected" if message.cancelled else outcome(exit_code=message.exitCode or 0)
         call = answered(asked("bash", {"command": command}), result, lambda: output)
-        yield from self.say(entry, Speaker.OWNER, f"! {command}", Flag.META, calls=(call,))
+        yield from self.say(entry, Speaker.OWNER, f"! {command}", Flag.META, tool_calls=(call,))
 
     def say(
         self,
@@ -539,29 +511,17 @@ class Reader:
         speaker: Speaker,
         text: str,
         flags: Flag = Flag.NONE,
-        *,
-        trust: Trust = Trust.TRUSTED,
-        author: str | None = None,
-        calls: tuple[ToolCall, ...] = (),
+        **facts: Any,
     ) -> Items:
-        cleaned = self.talk.clean(text)
-        text = cleaned.text
-        if not text:
-            return
-        identity = entry.id or self.talk.new_id(speaker, entry.timestamp, text)
-        unique = not entry.id and is_precise(entry.timestamp)
-        yield from self.talk.say(
-            Turn(
-                identity,
-                speaker,
-                text,
-                parse_time(entry.timestamp),
-                calls,
-                flags | cleaned.flags,
-                trust,
-                author,
-                unique,
-            )
+        yield from self.talk.write(
+            speaker,
+            text,
+            parse_time(entry.timestamp),
+            identity=entry.id,
+            stamp=entry.timestamp,
+            flags=flags,
+            unique=not entry.id and is_precise(entry.timestamp),
+            **facts,
         )
 
 
@@ -616,19 +576,11 @@ ADAPTER = Adapter(
     parse=lambda source: Reader(source).read(),
     versions="session version 3; version 1 of pi",
     reads=(
-        "messages",
-        "tool calls with outcome, files and errors",
-        "folder",
-        "model",
-        "tokens",
-        "title",
-        "group",
-        "heartbeats and scheduled runs, marked",
-        "summaries",
-        "interruptions",
-        "errors of the model",
+        "messages; tool calls with outcome, files and errors; folder; model; tokens; title; "
+        "group; heartbeats and scheduled runs, marked; summaries; interruptions; errors of "
+        "the model"
     ),
-    leaves_out=("thinking", "pictures", "custom entries"),
+    leaves_out="thinking; pictures; custom entries",
     environment=(*ENVIRONMENT, "PI_CODING_AGENT_DIR"),
 )
 
@@ -679,25 +631,24 @@ class _Store:
         facts = self.facts(name)
         key = str(facts.get("session_key") or "")
         kind = next((kind for pattern, kind in _KINDS if pattern.search(key)), SessionKind.MAIN)
-        label = facts.get("display_name")
         session = Session(
             TOOL,
             name,
             kind=kind,
-            label=label if isinstance(label, str) and label else None,
+            label=string(facts, "display_name"),
             parent=self.parent(facts) if kind is SessionKind.SUBAGENT else None,
         )
         trust = Trust.UNTRUSTED if facts.get("hook_external_content_source") else Trust.TRUSTED
         yield from Reader(Part(self.source, events), session, trust).read()
 
-    def facts(self, name: str) -> dict[str, Any]:
+    def facts(self, name: str) -> JsonObject:
         """Return the store's facts about a session."""
         if not set(self.windows) >= _WINDOWS:
             return {}
         rows = self.tables.all(statement("openclaw_window"), session=name)
         return dict(zip(self.windows, rows[0], strict=True)) if rows else {}
 
-    def parent(self, facts: dict[str, Any]) -> str | None:
+    def parent(self, facts: JsonObject) -> str | None:
         """Return the last session of the parent's key."""
         key = facts.get("spawned_by") or facts.get("parent_session_key")
         rows = self.tables.all(statement("openclaw_session_of_key"), key=key) if key else []
@@ -758,17 +709,9 @@ ADAPTER_STORE = Adapter(
     beside=log_of,
     versions="store of 2026.9, events of version 4",
     reads=(
-        "messages",
-        "tool calls with outcome",
-        "folder",
-        "model",
-        "tokens",
-        "names",
-        "summaries",
-        "kinds of sessions",
-        "reset or deleted sessions",
-        "compressed events",
+        "messages; tool calls with outcome; folder; model; tokens; names; summaries; kinds "
+        "of sessions; reset or deleted sessions; compressed events"
     ),
-    leaves_out=("thinking", "cold archives", "pending input", "its own memories and accounts"),
+    leaves_out="thinking; cold archives; pending input; its own memories and accounts",
     environment=ENVIRONMENT,
 )

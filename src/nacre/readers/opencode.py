@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from nacre.base.plain import JsonObject, Values, mapping, objects, string, total
 from nacre.base.text import answered_by
 from nacre.readers.adapter import (
     Adapter,
@@ -22,22 +23,17 @@ from nacre.readers.adapter import (
     has_columns,
     keys_of,
     log_of,
-    mapping,
-    objects,
     parse_time,
     plain,
     statement,
-    string,
     tables_of,
-    total,
 )
 from nacre.readers.conversation import outcome
 from nacre.readers.trust import Conversation, OpenTurn, names_another
-from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Turn
+from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens
 
 TOOL = "opencode"
 
-Values = Mapping[str, Any]
 
 _QUIET = frozenset(
     {
@@ -112,9 +108,8 @@ class Talk:
                 self.talk.exchange.saw(self.talk.clean(_text(part)).text)
             else:
                 typed.append(_unquote(_text(part)))
-        is_inner = self.talk.session.kind is SessionKind.SUBAGENT
         yield from self.talk.write(
-            Speaker.AGENT if is_inner else Speaker.OWNER,
+            self.talk.prompter,
             "\n\n".join(text for text in typed if text.strip()),
             self.time,
             message,
@@ -163,18 +158,14 @@ class Talk:
 
     def summary(self, message: Values, parts: Iterable[Values]) -> Items:
         words = "\n\n".join(_text(part) for part in parts if part.get("type") == "text")
-        cleaned = self.talk.clean(words)
-        if cleaned.text:
-            yield from self.talk.say(
-                Turn(
-                    str(message.get("id")),
-                    Speaker.SYSTEM,
-                    cleaned.text,
-                    self.time,
-                    flags=Flag.SUMMARY,
-                    unique=True,
-                )
-            )
+        yield from self.talk.write(
+            Speaker.SYSTEM,
+            words,
+            self.time,
+            identity=str(message.get("id")),
+            flags=Flag.SUMMARY,
+            unique=True,
+        )
 
     def call(self, part: Values) -> None:
         """Add a tool call with its result."""
@@ -307,7 +298,7 @@ class _Reader:
         if not talk.is_done:
             self.open.append(name)
 
-    def facts(self, name: str) -> dict[str, Any] | None:
+    def facts(self, name: str) -> JsonObject | None:
         """Return the facts of a session with the keys of the older files, or None if it was
         deleted.
         """
@@ -318,13 +309,13 @@ class _Reader:
         facts = {key: row.get(column) for column, key in _KEY_BY_COLUMN.items()}
         return {**facts, "id": name, "time": {"created": row["time_created"]}}
 
-    def parts(self, message: str) -> Iterator[dict[str, Any]]:
+    def parts(self, message: str) -> Iterator[JsonObject]:
         for _, data in self.tables.all(statement("opencode_parts"), message=message):
             values = self.values(data)
             if values is not None:
                 yield values
 
-    def values(self, data: object) -> dict[str, Any] | None:
+    def values(self, data: object) -> JsonObject | None:
         values = plain(as_bytes(data))
         if isinstance(values, dict):
             return values
@@ -351,26 +342,10 @@ ADAPTER = Adapter(
     resume=("opencode", "--session", "{id}"),
     versions="database of 1.16 to 1.18 (from its description)",
     reads=(
-        "messages",
-        "tool calls with outcome",
-        "titles",
-        "folder",
-        "model",
-        "version",
-        "tokens",
-        "summaries",
-        "sub-agents",
-        "interruptions",
-        "errors of the model",
+        "messages; tool calls with outcome; titles; folder; model; version; tokens; "
+        "summaries; sub-agents; interruptions; errors of the model"
     ),
-    leaves_out=(
-        "thinking",
-        "snapshots and patches",
-        "files",
-        "todos",
-        "events",
-        "accounts and credentials",
-    ),
+    leaves_out="thinking; snapshots and patches; files; todos; events; accounts and credentials",
     environment=(*ENVIRONMENT, "OPENCODE_DB"),
 )
 
@@ -414,7 +389,7 @@ def _session(source: Source, values: Values) -> Items:
     yield from talk.talk.end()
 
 
-def _read(source: Source, paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
+def _read(source: Source, paths: Iterable[Path]) -> Iterator[JsonObject]:
     for values in map(beside, paths):
         if isinstance(values, dict):
             yield values
@@ -487,28 +462,13 @@ def _roots_files(places: Places) -> Sequence[Root]:
     ]
 
 
-ADAPTER_FILES = Adapter(
-    tool=TOOL,
-    label="OpenCode",
+ADAPTER_FILES = replace(
+    ADAPTER,
     roots=_roots_files,
     sniff=_sniff_files,
     parse=parse_files,
     beside=_messages_of,
-    resume=("opencode", "--session", "{id}"),
     versions="storage of 0.1 to 1.3, exports (from their description)",
-    reads=(
-        "messages",
-        "tool calls with outcome",
-        "titles",
-        "folder",
-        "model",
-        "version",
-        "tokens",
-        "summaries",
-        "sub-agents",
-        "interruptions",
-        "errors of the model",
-    ),
-    leaves_out=("thinking", "snapshots and patches", "files", "todos"),
+    leaves_out="thinking; snapshots and patches; files; todos",
     environment=ENVIRONMENT,
 )

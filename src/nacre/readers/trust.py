@@ -25,6 +25,7 @@ import msgspec
 
 from nacre.base import json
 from nacre.base.ids import turn_hash
+from nacre.base.plain import JsonObject, Values
 from nacre.base.text import is_visible, noted, shorten, visible
 from nacre.readers import adapter
 from nacre.readers.conversation import (
@@ -37,7 +38,17 @@ from nacre.readers.conversation import (
     read_sender,
     without_tools_lines,
 )
-from nacre.values.session import Action, Flag, Session, Speaker, Tokens, ToolCall, Trust, Turn
+from nacre.values.session import (
+    Action,
+    Flag,
+    Session,
+    SessionKind,
+    Speaker,
+    Tokens,
+    ToolCall,
+    Trust,
+    Turn,
+)
 
 CHOSEN, TYPED = "→", "⇒"
 """Separators between a question of a form and its answer: a listed option, or text the owner typed."""
@@ -146,22 +157,17 @@ def is_outside_source(word: str) -> bool:
 def is_outside(tool: str, short_input: str) -> bool:
     """Return True if a tool call brings outside text: the web, mail, issues, other people's files."""
     return bool(
-        _is_outside_tool(tool)
+        _OUTSIDE_TOOL.search(tool)
         or _OUTSIDE_COMMAND.search(short_input)
         or _FOREIGN_FILE.search(short_input)
     )
 
 
-def reaches_out(short_input: str) -> bool:
-    """Return True if a command contacts a registry or a remote, which may have written its error
-    output.
-    """
-    return bool(_REACHING_COMMAND.search(short_input))
-
-
 def brings_outside(call: ToolCall) -> bool:
     """Return True if a call brings outside text, or contacted a remote and failed."""
-    return is_outside(call.name, call.input) or (call.failed and reaches_out(call.input))
+    return is_outside(call.name, call.input) or (
+        call.failed and bool(_REACHING_COMMAND.search(call.input))
+    )
 
 
 def reached_out(turns: Sequence[Turn], at: int) -> bool:
@@ -178,7 +184,9 @@ def reached_out(turns: Sequence[Turn], at: int) -> bool:
 
 def is_own(tool: str, short_input: str) -> bool:
     """Return True if a tool call uses nacre's tools or its command line."""
-    return _is_own_tool(tool) or ("nacre" in short_input and bool(_OWN_COMMAND.search(short_input)))
+    return bool(
+        _OWN_TOOL.search(tool) or ("nacre" in short_input and _OWN_COMMAND.search(short_input))
+    )
 
 
 def is_storing(tool: str, short_input: str) -> bool:
@@ -187,16 +195,6 @@ def is_storing(tool: str, short_input: str) -> bool:
         _STORING_TOOL.search(tool)
         or ("nacre" in short_input and _STORING_COMMAND.search(short_input))
     )
-
-
-@lru_cache(maxsize=_CACHE_SIZE)
-def _is_outside_tool(tool: str) -> bool:
-    return bool(_OUTSIDE_TOOL.search(tool))
-
-
-@lru_cache(maxsize=_CACHE_SIZE)
-def _is_own_tool(tool: str) -> bool:
-    return bool(_OWN_TOOL.search(tool))
 
 
 def shared(text: str, other: str) -> float:
@@ -221,21 +219,6 @@ class Judgement:
     flags: Flag = Flag.NONE
 
 
-@dataclass(slots=True)
-class _RunSet:
-    """Hashes of runs of words, in order of arrival. The oldest are dropped beyond ``_MAX_RUNS``."""
-
-    runs: dict[int, None] = field(default_factory=dict)
-
-    def add(self, runs: Iterable[int]) -> None:
-        for run in runs:
-            self.runs[run] = None
-
-    def first(self, count: int) -> list[int]:
-        """Return the first ``count`` runs, at most the last ``_MAX_RUNS`` of them."""
-        return list(self.runs)[:count][-_MAX_RUNS:]
-
-
 class Exchange:
     """The text that a session received from outside, from nacre and from this machine, to judge an
     agent's statements.
@@ -244,9 +227,12 @@ class Exchange:
     on.
     """
 
-    def __init__(self, carried: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, carried: Values | None = None) -> None:
         carried = carried or {}
-        self._received = {name: _RunSet(dict.fromkeys(carried.get(name, ()))) for name in _KINDS}
+        self._received: dict[str, dict[int, None]] = {
+            name: dict.fromkeys(carried.get(name, ())) for name in _KINDS
+        }
+        """Hashes of runs of words, in order of arrival."""
         self._unseen = bool(carried.get("unseen"))
         self._owner_messages: list[str] = []
         self._earlier_owner_runs: set[int] = set(carried.get("lifted", ()))
@@ -269,42 +255,34 @@ class Exchange:
         self.heard(output, outside=outside, own=own)
 
     def heard(self, output: str, *, outside: bool = False, own: bool = False) -> None:
-        """Record a tool's output as text from outside, from nacre, or from this machine."""
-        if own:
-            self.saw_own(output)
-        elif outside:
-            self.saw(output)
-        else:
-            self.saw_local(output)
+        """Record a tool's output as text from outside, from nacre, or from this machine.
+
+        Of this machine's, only instructions are recorded, because anybody may have written them.
+        """
+        if outside or own:
+            output = output[:_MAX_CHARACTERS]
+            units = _units(output)
+            runs = [*_runs(units, RUN), *_runs(units, SHORT_RUN)]
+            self._received["own" if own else "outside"] |= dict.fromkeys(runs)
+            if not own:
+                self._outside_text = f"{self._outside_text}\n{output.lower()}"[-_MAX_CHARACTERS:]
+        elif lines := _directives(output):
+            self._received["local"] |= dict.fromkeys(_runs(_units("\n".join(lines)), RUN))
+
+    def saw(self, output: str) -> None:
+        """Record text from outside."""
+        self.heard(output, outside=True)
 
     def clean(self, text: str) -> Cleaned:
         """Strip injected text, and record it as received."""
         cleaned = clean(text)
         for own in cleaned.own:
-            self.saw_own(own)
+            self.heard(own, own=True)
         for outside in cleaned.outside:
             self.saw(outside)
         for local in cleaned.local:
-            self.saw_local(local)
+            self.heard(local)
         return cleaned
-
-    def saw(self, output: str) -> None:
-        """Record text from outside."""
-        output = output[:_MAX_CHARACTERS]
-        units = _units(output)
-        self._received["outside"].add([*_runs(units, RUN), *_runs(units, SHORT_RUN)])
-        self._outside_text = (self._outside_text + "\n" + output.lower())[-_MAX_CHARACTERS:]
-
-    def saw_local(self, output: str) -> None:
-        """Record the instructions in a local tool's output, because anybody may have written them."""
-        lines = _directives(output)
-        if lines:
-            self._received["local"].add(_runs(_units("\n".join(lines)), RUN))
-
-    def saw_own(self, text: str) -> None:
-        """Record text that nacre gave to the agent."""
-        units = _units(text[:_MAX_CHARACTERS])
-        self._received["own"].add([*_runs(units, RUN), *_runs(units, SHORT_RUN)])
 
     def judge(self, statement: str) -> Judgement:
         """Return the trust and flags of an agent's statement.
@@ -312,7 +290,7 @@ class Exchange:
         It is ``untrusted`` if it shares a run of words with outside text or quotes it, and
         ``injected`` if it shares a run with nacre's text.
         """
-        outside, local, own = (self._received[name].runs for name in _KINDS)
+        outside, local, own = self._received.values()
         if self._unseen or not (outside or local or own):
             return Judgement(Trust.UNTRUSTED if self._unseen else Trust.TRUSTED)
         runs = list(_runs(_units(statement), RUN))
@@ -335,9 +313,9 @@ class Exchange:
         """Return the trust of an agent's statement; see :meth:`judge`."""
         return self.judge(statement).trust
 
-    def trust_of_call(self, tool: str, short_input: str, arguments: object) -> Trust:
+    def trust_of_call(self, call: ToolCall, arguments: object) -> Trust:
         """Return the trust of text that a call stores in nacre. Other calls are trusted."""
-        if not is_storing(tool, short_input):
+        if not is_storing(call.name, call.input):
             return Trust.TRUSTED
         return self.trust_of("\n".join(_texts_of(arguments)))
 
@@ -357,19 +335,19 @@ class Exchange:
     def mark(self) -> tuple[int, ...]:
         """Return the amounts received so far, for :meth:`carried`."""
         return (
-            *(len(self._received[name].runs) for name in _KINDS),
+            *map(len, self._received.values()),
             len(self._owner_messages),
             int(self._unseen),
         )
 
-    def carried(self, mark: tuple[int, ...] | None = None) -> dict[str, Any]:
+    def carried(self, mark: tuple[int, ...] | None = None) -> JsonObject:
         """Return the state for the next reading as JSON values, as of a mark. Empty if there is
         none.
         """
         *counts, messages, unseen = mark or self.mark()
-        state: dict[str, Any] = {
-            name: self._received[name].first(count)
-            for name, count in zip(_KINDS, counts, strict=True)
+        state: JsonObject = {
+            name: list(runs)[:count][-_MAX_RUNS:]
+            for (name, runs), count in zip(self._received.items(), counts, strict=True)
             if count
         }
         owner_runs = self._owner_runs(messages) if state else set()
@@ -595,21 +573,20 @@ _KIND_KEYS = ("kind", "type", "name", "source")
 _EXTERNAL_USER = "external_user"
 
 
-def names_another(*claims: Claims | Mapping[str, Any]) -> bool:
+def names_another(*claims: Claims | Values) -> bool:
     """Return True if a record, or a message or block in it, names an origin other than the owner."""
-    return any(map(_names_another, claims))
+    return any(
+        _names_another(claim if isinstance(claim, Mapping) else msgspec.structs.asdict(claim))
+        for claim in claims
+    )
 
 
-def _names_another(claim: Claims | Mapping[str, Any]) -> bool:
-    if any(_value(claim, name) is False for name in _OWNER_FIELDS) or any(
-        _value(claim, name) for name in _OTHER_FIELDS
+def _names_another(claim: Values) -> bool:
+    if any(claim.get(name) is False for name in _OWNER_FIELDS) or any(
+        map(claim.get, _OTHER_FIELDS)
     ):
         return True
-    kinds = [
-        (name, _kind(value))
-        for name in _ORIGIN_FIELDS
-        if not _is_nothing(value := _value(claim, name))
-    ]
+    kinds = ((name, _kind(claim[name])) for name in _ORIGIN_FIELDS if _is_origin(claim.get(name)))
     return any(
         kind not in _OWNER_KINDS
         and kind not in _TRANSPORT_KINDS
@@ -618,12 +595,8 @@ def _names_another(claim: Claims | Mapping[str, Any]) -> bool:
     )
 
 
-def _value(claim: Claims | Mapping[str, Any], name: str) -> Any:
-    return claim.get(name) if isinstance(claim, Mapping) else getattr(claim, name)
-
-
-def _is_nothing(value: object) -> bool:
-    return value is None or isinstance(value, bool) or value in ("", {}, [])
+def _is_origin(value: object) -> bool:
+    return not isinstance(value, bool) and value not in (None, "", {}, [])
 
 
 def _kind(value: Any) -> str:
@@ -647,7 +620,7 @@ def attribute(
     tool: str,
     identities: Sequence[str],
     exchange: Exchange,
-    *claims: Claims | Mapping[str, Any],
+    *claims: Claims | Values,
 ) -> Turn:
     """Return a turn in the owner's place with its real speaker, and record other people's text in
     it as outside.
@@ -656,34 +629,27 @@ def attribute(
     """
     if turn.speaker is not Speaker.OWNER:
         return turn
-    turn, others = _attribute_turn(turn, tool, identities, claims)
+    author, flags = turn.author, turn.flags
+    others: tuple[str, ...] = (turn.text,)
+    if not names_another(*claims):
+        if flags & (Flag.META | Flag.COMMAND):
+            return turn
+        words, lines = turn.text, others
+        if not is_tools(tool, words):
+            words, lines = without_tools_lines(tool, words)
+        if lines and (not words or lines is others):
+            flags, others = flags | Flag.META, lines
+        else:
+            words, sender = read_sender(words)
+            turn, others = replace(turn, text=words), lines
+            if not sender or sender.is_one_of(identities):
+                for other in others:
+                    exchange.saw(other)
+                return turn
+            author, others = sender.author, (*lines, words)
     for other in others:
         exchange.saw(other)
-    return turn
-
-
-def _attribute_turn(
-    turn: Turn, tool: str, identities: Sequence[str], claims: Iterable[Claims | Mapping[str, Any]]
-) -> tuple[Turn, tuple[str, ...]]:
-    if names_another(*claims):
-        return anothers(turn), (turn.text,)
-    if turn.flags & (Flag.META | Flag.COMMAND):
-        return turn, ()
-    if is_tools(tool, turn.text):
-        return anothers(turn, Flag.META), (turn.text,)
-    words, others = without_tools_lines(tool, turn.text)
-    if not words and others:
-        return anothers(turn, Flag.META), others
-    words, sender = read_sender(words)
-    turn = replace(turn, text=words)
-    if sender and not sender.is_one_of(identities):
-        return replace(anothers(turn), author=sender.author), (*others, words)
-    return turn, others
-
-
-def anothers(turn: Turn, flags: Flag = Flag.NONE) -> Turn:
-    """Return a turn as another, untrusted speaker's."""
-    return replace(turn, speaker=Speaker.SYSTEM, trust=Trust.UNTRUSTED, flags=turn.flags | flags)
+    return replace(turn, speaker=Speaker.SYSTEM, trust=Trust.UNTRUSTED, flags=flags, author=author)
 
 
 # -- Message content: a string, one block, or a list of blocks -----------------
@@ -704,6 +670,10 @@ class Block(Claims, gc=False):
     id: str | None = None
     name: str | None = None
     arguments: msgspec.Raw = ABSENT
+    input: msgspec.Raw = ABSENT
+    tool_use_id: str | None = None
+    is_error: bool | None = None
+    content: msgspec.Raw = ABSENT
 
     @property
     def is_text(self) -> bool:
@@ -718,7 +688,7 @@ def blocks_of(content: msgspec.Raw) -> list[Block]:
     """Return the blocks of a message. A string is one block of text, and content of another shape
     has none.
     """
-    value = adapter.decode(_CONTENT, bytes(content))
+    value = adapter.decode(_CONTENT, content)
     if value is None:
         return []
     items = value if isinstance(value, list) else [value]
@@ -751,7 +721,19 @@ class Call:
 
     call: ToolCall
     outside: bool
-    own: bool = False
+    own: bool
+    record: str | None = None
+    questions: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The questions of a form, with their options."""
+
+    @classmethod
+    def of(cls, name: str, arguments: Values | str) -> Call:
+        """Return a call as requested."""
+        call = asked(name, arguments)
+        outside = is_outside(name, call.input) or call.action is Action.FETCH
+        if len(call.input) >= INPUT_CHARACTERS:
+            outside = outside or is_outside(name, str(arguments))
+        return cls(call, outside, is_own(name, call.input))
 
 
 @dataclass(frozen=True, slots=True)
@@ -807,6 +789,20 @@ class Conversation:
         before = self._session.model if session.native_id == self._session.native_id else None
         self._session = replace(session, model=noted(before, session.model))
 
+    def read(
+        self,
+        decoder: msgspec.json.Decoder[T],
+        take: Callable[[int, T], Iterable[Session | Turn]],
+    ) -> adapter.Items:
+        """Yield the items of the records in a file of lines. ``take`` returns those of a record."""
+        for offset, line in self.source.lines():
+            records = list(adapter.records(self.source, line, decoder))
+            for record in records:
+                yield from take(offset, record)
+            if len(records) > 1:
+                yield from self.close()
+        yield from self.finish()
+
     def spend(self, tokens: Tokens) -> None:
         """Add the tokens of one answer. They are reported at the end of the reading, without an
         extra session item.
@@ -822,6 +818,12 @@ class Conversation:
     def calls(self) -> dict[str, Call]:
         """The calls of the open turn."""
         return self.opened.calls if self.opened else {}
+
+    @property
+    def prompter(self) -> Speaker:
+        """The speaker of prompts: the owner, or the agent that started a sub-agent."""
+        is_inner = self.session.kind is SessionKind.SUBAGENT
+        return Speaker.AGENT if is_inner else Speaker.OWNER
 
     @property
     def waits_for_others(self) -> bool:
@@ -840,32 +842,24 @@ class Conversation:
         speaker: Speaker,
         text: str,
         time: datetime | None,
-        *claims: Claims | Mapping[str, Any],
+        *claims: Claims | Values,
         identity: str | None = None,
         stamp: str | None = None,
         flags: Flag = Flag.NONE,
-        trust: Trust = Trust.TRUSTED,
-        unique: bool = False,
+        **facts: Any,
     ) -> adapter.Items:
         """Yield a text, without injected text, as a complete turn, unless nothing remains.
 
-        ``stamp`` determines the id of a turn without one.
+        ``stamp`` determines the id of a turn without one. ``facts`` are further fields of the turn.
         """
         cleaned = self.clean(text)
         if cleaned.text:
             identity = identity or self.new_id(speaker, stamp, cleaned.text)
-            turn = Turn(
-                identity,
-                speaker,
-                cleaned.text,
-                time,
-                flags=flags | cleaned.flags,
-                trust=trust,
-                unique=unique,
-            )
+            flags |= cleaned.flags
+            turn = Turn(identity, speaker, cleaned.text, time, flags=flags, **facts)
             yield from self.say(turn, *claims)
 
-    def say(self, turn: Turn, *claims: Claims | Mapping[str, Any]) -> adapter.Items:
+    def say(self, turn: Turn, *claims: Claims | Values) -> adapter.Items:
         """Yield a complete turn. A turn of the owner begins a new exchange unless it is noise.
 
         ``claims`` are the records that may name its origin. A turn in the owner's place that is not
@@ -933,15 +927,12 @@ class Conversation:
         if self.opened is None:
             return call_id
         arguments = arguments if isinstance(arguments, str | dict) else ""
-        call = asked(name, arguments)
-        outside = is_outside(name, call.input) or call.action is Action.FETCH
-        if len(call.input) >= INPUT_CHARACTERS:
-            outside = outside or is_outside(name, str(arguments))
-        if self.exchange.trust_of_call(name, call.input, arguments) is Trust.UNTRUSTED:
+        call = Call.of(name, arguments)
+        if self.exchange.trust_of_call(call.call, arguments) is Trust.UNTRUSTED:
             self.opened.trust = Trust.UNTRUSTED
         # The result may arrive after this turn.
         call_id = call_id or f"{self.opened.id}#{len(self.opened.calls)}"
-        self.opened.calls[call_id] = Call(call, outside, is_own(name, call.input))
+        self.opened.calls[call_id] = call
         return call_id
 
     def result(self, call_id: str, result: str, output: Callable[[], str]) -> None:
@@ -1017,7 +1008,7 @@ class Conversation:
             self.source.carry["spent"] = msgspec.to_builtins(self.spent)
 
 
-def hashed_id(carry: dict[str, Any], speaker: Speaker, stamp: str | None, text: str) -> str:
+def hashed_id(carry: JsonObject, speaker: Speaker, stamp: str | None, text: str) -> str:
     """Return a turn's id from its speaker, time, text and occurrence.
 
     With a time, only repetitions at that time are counted, and a copy of the record elsewhere has

@@ -44,8 +44,11 @@ from nacre.values.reports import Following
 from nacre.vault.watch import VaultWatch
 
 if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
     from nacre.home.home import ModelLoader
-    from nacre.serve.web import Run, Waiting
+    from nacre.serve.browsers import Browsers
+    from nacre.serve.events import Live
     from nacre.store.search import Kept
 
 MOST = 6
@@ -255,6 +258,57 @@ def memory_mb() -> float | None:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return round(peak / 1e6 if sys.platform == "darwin" else peak / 1e3, 1)
     return None
+
+
+# -- Callers and the served home -------------------------------------------------------------------
+
+
+class Waiting(Protocol):
+    """A caller that waits for an answer."""
+
+    def has_left(self) -> bool:
+        """Return True if the caller has left."""
+        ...
+
+    def agent(self) -> str | None:
+        """Return the agent that runs the caller's process, if it is local."""
+        ...
+
+
+class Run(Protocol):
+    """A function that runs an operation in this process, from and to JSON. Raises NacreError."""
+
+    def __call__(self, operation: str, request: bytes, actor: Actor, caller: Waiting) -> bytes:
+        """Run it when it is the operation's turn; return nothing if ``caller`` has left."""
+        ...
+
+
+@dataclass(frozen=True)
+class Site:
+    """The served home and its operations.
+
+    ``facts`` are returned to any permitted caller. ``tell`` writes to the daemon's log.
+    ``everything`` gives agents all tools (``mcp.tools = all``).
+    """
+
+    home: Path
+    run: Run
+    facts: Callable[[], Mapping[str, object]]
+    browsers: Browsers
+    live: Live
+    tell: Callable[[str], None]
+    everything: bool = False
+    bearer: Callable[[str], Bearer | None] | None = None
+    """Return the owner of a key, if the memory is on a server; blocking."""
+
+    live_of: Callable[[Bearer], Live] | None = None
+    """Return the events of a key's space."""
+
+    is_ready: Callable[[], bool] = lambda: True
+    """Return True if the memory can be reached; blocking."""
+
+    around: Callable[[ASGIApp], ASGIApp] | None = None
+    """Middleware around the app."""
 
 
 # -- Spaces of keys --------------------------------------------------------------------------------
@@ -540,9 +594,9 @@ class Greeting:
     problems: tuple[str, ...] = ()
 
 
-def greet(home: Path, seconds: float = 1.0) -> Greeting | None:
+def greet(home: Path) -> Greeting | None:
     """Return the status of a home's daemon; ``None`` if none answers."""
     try:
-        return json.convert(ask(str(home), "hello", {}, seconds=seconds), Greeting)
+        return json.convert(ask(str(home), "hello", {}, seconds=1.0), Greeting)
     except (DaemonAwayError, DaemonRefusedError, msgspec.ValidationError):
         return None

@@ -197,9 +197,7 @@ class _Run:
         if self.how in ("late", "failed") and self.name == "session-start" and self.call:
             hook_shapes.owe_start(self.home, self.call["session"], self.call["occasion"])
         took = round(1000 * (time.monotonic() - self.began), 1)
-        hook_shapes.log(
-            self.home, hook_shapes.Line(self.host, self.event, self.how, took, self.characters)
-        )
+        hook_shapes.log(self.home, self.host, self.event, self.how, took, self.characters)
 
     def _output(self, context: str) -> bytes:
         return self.shape.output(self.event, self.name, context)

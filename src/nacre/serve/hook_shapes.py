@@ -47,13 +47,11 @@ Asked = dict[str, Any]
 class Shape(NamedTuple):
     """The formats of a host.
 
-    ``tool`` is the adapter for its transcripts, which is part of the session's name. ``events``
-    maps its event names to those of :class:`nacre.values.context.HookEvent`. ``read`` converts its
-    input to a call. ``tell`` converts the event (host's name, nacre's name) and the context to
-    output.
+    Its name is also that of the adapter for its transcripts. ``events`` maps its event names to
+    those of :class:`nacre.values.context.HookEvent`. ``read`` converts its input to a call. ``tell``
+    converts the event (host's name, nacre's name) and the context to output.
     """
 
-    tool: str
     events: Mapping[str, str]
     read: Callable[[Given], Asked]
     tell: Callable[[str, str, str], str]
@@ -67,7 +65,7 @@ class Shape(NamedTuple):
     def call(self, host: str, name: str, data: Given) -> Asked:
         """Return the call for an event, as a :class:`nacre.values.context.HookCall`."""
         call = {"host": host, "event": name, **self.read(data)}
-        call["session"] = f"{self.tool}:{call['session']}" if call["session"] else ""
+        call["session"] = f"{host}:{call['session']}" if call["session"] else ""
         return call
 
     def output(self, event: str, name: str, context: str) -> bytes:
@@ -76,7 +74,7 @@ class Shape(NamedTuple):
         return text.encode("utf-8", "replace")
 
 
-def context_of(host: str, name: str, answer: Mapping[str, Any]) -> str:
+def context_of(host: str, name: str, answer: Given) -> str:
     """Return the context for a host with an event, empty if it may not get any or it is too long."""
     may_tell = name in TELLING or name == TOOL or (host, name) == ASKS
     context = answer.get("context", "") if may_tell else ""
@@ -217,10 +215,9 @@ _CLAUDE = {
 }
 
 SHAPES: Mapping[str, Shape] = {
-    "claude-code": Shape("claude-code", _CLAUDE, _read_claude, _tell_additional),
-    "codex": Shape("codex", _CLAUDE, _read_claude, _tell_additional),
+    "claude-code": Shape(_CLAUDE, _read_claude, _tell_additional),
+    "codex": Shape(_CLAUDE, _read_claude, _tell_additional),
     "gemini-cli": Shape(
-        "gemini-cli",
         {
             "SessionStart": "session-start",
             "BeforeAgent": "prompt",
@@ -234,7 +231,6 @@ SHAPES: Mapping[str, Shape] = {
         silent="{}",
     ),
     "cursor": Shape(
-        "cursor",
         {
             "sessionStart": "session-start",
             "beforeSubmitPrompt": "prompt",
@@ -247,7 +243,6 @@ SHAPES: Mapping[str, Shape] = {
         silent="{}",
     ),
     "cline": Shape(
-        "cline",
         {
             "TaskStart": "session-start",
             "TaskResume": "session-start",
@@ -261,9 +256,9 @@ SHAPES: Mapping[str, Shape] = {
         _tell_cline,
         silent='{"cancel": false}',
     ),
-    "openclaw": Shape("openclaw", {}, _read_claude, _tell_plain),
-    "opencode": Shape("opencode", {}, _read_claude, _tell_plain),
-    "generic": Shape("generic", {}, _read_claude, _tell_plain),
+    "openclaw": Shape({}, _read_claude, _tell_plain),
+    "opencode": Shape({}, _read_claude, _tell_plain),
+    "generic": Shape({}, _read_claude, _tell_plain),
 }
 """Formats by host. Hosts without own events use nacre's names."""
 
@@ -279,7 +274,7 @@ _SAFE_FLAGS = (
 )
 
 
-def keep(home: str, call: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
+def keep(home: str, call: Given, answer: Given) -> None:
     """Store the context given to a session, and leave the answer's chores."""
     session, state = call.get("session", ""), answer.get("state")
     if session and isinstance(state, dict):
@@ -299,7 +294,7 @@ def owe_start(home: str, session: str, occasion: str) -> None:
         _replace(home, session_file(home, session), {"owed": occasion})
 
 
-def leave_chore(home: str, kind: str, call: Mapping[str, Any]) -> None:
+def leave_chore(home: str, kind: str, call: Given) -> None:
     """Leave a chore, unless the home is missing."""
     if os.path.isdir(home):
         with suppress(OSError):
@@ -313,23 +308,14 @@ def leave_chore(home: str, kind: str, call: Mapping[str, Any]) -> None:
             )
 
 
-class Line(NamedTuple):
-    """A line of the log.
+def log(home: str, host: str, event: str, how: str, ms: float, characters: int) -> None:
+    """Log a run without any content of the session.
 
     ``ms`` is the time since the process started or, in the daemon, since it got the call.
     ``characters`` is the length of the context.
     """
-
-    host: str
-    event: str
-    how: str
-    ms: float
-    characters: int
-
-
-def log(home: str, line: Line) -> None:
-    """Log a run without any content of the session."""
-    data = json.dumps({"at": round(time.time(), 3), **line._asdict()}).encode() + b"\n"
+    line = {"host": host, "event": event, "how": how, "ms": ms, "characters": characters}
+    data = json.dumps({"at": round(time.time(), 3), **line}).encode() + b"\n"
     with suppress(OSError):
         path = os.path.join(_folder(home, "logs"), "hooks.jsonl")
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _SAFE_FLAGS, 0o600)

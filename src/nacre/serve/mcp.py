@@ -25,6 +25,7 @@ from nacre.base import times
 from nacre.base.environment import install_hint
 from nacre.base.ids import utc_now
 from nacre.base.link import DaemonAwayError, DaemonRefusedError, ask_whole
+from nacre.base.plain import JsonObject, Values
 from nacre.base.plugins import TOOLS, load_usable_plugins
 from nacre.base.text import count_tokens, harmless, one_line, shorten
 from nacre.base.times import shown_day
@@ -98,6 +99,11 @@ def short_id(memory_id: str) -> str:
     return memory_id[-_ID_CHARACTERS:]
 
 
+def plain_line(text: str) -> str:
+    """Return a text as one sanitized line."""
+    return harmless(one_line(text))
+
+
 def origin_of(memory: Memory) -> str:
     """Return kind, date, project, importance and state of a memory."""
     where = "inbox (its project is not settled)" if memory.inbox else memory.project or "global"
@@ -109,33 +115,33 @@ def origin_of(memory: Memory) -> str:
         parts.append(f"SUPERSEDED by {short_id(memory.superseded_by)}")
     if memory.trust is Trust.UNTRUSTED:
         parts.append(f"UNTRUSTED: {OUTSIDE}")
-    return harmless(one_line(", ".join(parts)))
+    return plain_line(", ".join(parts))
 
 
 def said_in(memory: Memory) -> str:
     """Return the speaker and the source of a memory."""
     where = short_session(memory.source.session) if memory.source.session else memory.source.file
     who = f"{'proposed' if memory.proposed else 'said'} by {memory.author or memory.speaker.value}"
-    return harmless(one_line(who + (f" in {where}" if where else "")))
+    return plain_line(who + (f" in {where}" if where else ""))
 
 
 def short_session(session_id: str) -> str:
     """Return the beginning of a session's id, which also identifies it; it includes a UUID's time."""
     tool, colon, native = session_id.partition(":")
-    return harmless(one_line(f"{tool}{colon}{native[:_SESSION_CHARACTERS]}"))
+    return plain_line(f"{tool}{colon}{native[:_SESSION_CHARACTERS]}")
 
 
 def title_of(memory: Memory, characters: int = 120) -> str:
     """Return a memory's subject as one sanitized line."""
-    return one_line(harmless(shorten(memory.subject, characters)))
+    return plain_line(shorten(memory.subject, characters))
 
 
-def indented(text: str, by: str = "  ") -> str:
+def indented(text: str) -> str:
     """Sanitize and indent a text, so that no line looks like a part of the answer."""
-    return "\n".join(f"{by}{line}".rstrip() for line in harmless(text).strip().splitlines())
+    return "\n".join(f"  {line}".rstrip() for line in harmless(text).strip().splitlines())
 
 
-def refusal(error: NacreError) -> dict[str, Any]:
+def refusal(error: NacreError) -> JsonObject:
     """Return the public record of an error, as in all interfaces."""
     fields = {
         "code": error.code,
@@ -143,11 +149,6 @@ def refusal(error: NacreError) -> dict[str, Any]:
         "hint": one_line(error.hint) if error.hint else None,
     }
     return {"error": fields}
-
-
-def in_json(value: Any) -> str:
-    """Encode a value as readable JSON."""
-    return json.dumps(value, ensure_ascii=False)
 
 
 # -- Offered tools ---------------------------------------------------------------------------------
@@ -320,31 +321,28 @@ def by_name(*, everything: bool) -> Mapping[str, Offer]:
     return {offer.name: offer for offer in offered(everything=everything)}
 
 
-def described(offers: Sequence[Offer], *, structured: bool = False) -> list[dict[str, Any]]:
+def described(offers: Sequence[Offer], *, structured: bool = False) -> list[JsonObject]:
     """Return tools in the form of ``tools/list``."""
-    return [_described(offer, structured) for offer in offers]
-
-
-def _described(offer: Offer, structured: bool) -> dict[str, Any]:
-    description: dict[str, Any] = {
-        "name": offer.name,
-        "title": offer.title,
-        "description": offer.description,
-        "inputSchema": schema_of(offer.arguments),
-        "annotations": {
+    return [
+        {
+            "name": offer.name,
             "title": offer.title,
-            "readOnlyHint": offer.reads,
-            "destructiveHint": offer.destroys,
-            "idempotentHint": offer.repeats,
-            "openWorldHint": False,
-        },
-    }
-    if structured:
-        description["outputSchema"] = OUTPUT_SCHEMA
-    return description
+            "description": offer.description,
+            "inputSchema": schema_of(offer.arguments),
+            "annotations": {
+                "title": offer.title,
+                "readOnlyHint": offer.reads,
+                "destructiveHint": offer.destroys,
+                "idempotentHint": offer.repeats,
+                "openWorldHint": False,
+            },
+            **({"outputSchema": OUTPUT_SCHEMA} if structured else {}),
+        }
+        for offer in offers
+    ]
 
 
-OUTPUT_SCHEMA: Mapping[str, Any] = {
+OUTPUT_SCHEMA: Values = {
     "type": "object",
     "properties": {
         "text": {"type": "string"},
@@ -376,7 +374,7 @@ class Call(Protocol):
 class DaemonReportedError(NacreError):
     """An error that the daemon returned."""
 
-    def __init__(self, error: dict[str, Any]) -> None:
+    def __init__(self, error: JsonObject) -> None:
         super().__init__(str(error.get("message") or "it failed"), hint=error.get("hint"))
         self.code = str(error.get("code") or "failed")
 
@@ -592,7 +590,7 @@ class Face:
     note: Callable[[str], None] | None = None
 
     @cached_property
-    def tools(self) -> list[dict[str, Any]]:
+    def tools(self) -> list[JsonObject]:
         """Return the tools in the form of ``tools/list``."""
         return described(offered(everything=self.everything), structured=self.structured)
 
@@ -605,10 +603,10 @@ class Face:
         """Return the context of a call."""
         return Desk(call or self.call, self.folder, self.session, tell)
 
-    def answer(self, offer: Offer, arguments: Mapping[str, Any], desk: Desk) -> dict[str, Any]:
+    def answer(self, offer: Offer, arguments: Values, desk: Desk) -> JsonObject:
         """Return a tool's result in the protocol's form; an error has its reason and remedy."""
         began = time.perf_counter()
-        results: list[dict[str, Any]] = []
+        results: list[JsonObject] = []
         if self.structured:
             desk = replace(desk, call=_recording(desk.call, results))
         outcome = kept(lambda: _function(offer)(desk, _checked(offer, arguments)))
@@ -617,18 +615,16 @@ class Face:
             self.note(
                 f"{desk.clock():%Y-%m-%d %H:%M:%S} {offer.name} {1000 * (time.perf_counter() - began):.0f} ms {status}"
             )
-        if not isinstance(outcome, str):
-            return _failed(outcome, structured=self.structured)
-        result: dict[str, Any] = {
-            "content": [{"type": "text", "text": outcome}],
-            "isError": False,
-        }
+        is_error = not isinstance(outcome, str)
+        text = json.dumps(outcome, ensure_ascii=False) if is_error else outcome
+        result: JsonObject = {"content": [{"type": "text", "text": text}], "isError": is_error}
         if self.structured:
-            result["structuredContent"] = {"text": outcome, "results": results}
+            more = {"results": results} if isinstance(outcome, str) else outcome
+            result["structuredContent"] = {"text": text, **more}
         return result
 
 
-def _recording(call: Call, results: list[dict[str, Any]]) -> Call:
+def _recording(call: Call, results: list[JsonObject]) -> Call:
     """Return ``call`` that also adds the result or error of each operation to ``results``."""
 
     def record(operation: str, request: Any) -> Any:
@@ -644,38 +640,17 @@ def _recording(call: Call, results: list[dict[str, Any]]) -> Call:
     return record
 
 
-def kept(work: Callable[[], T]) -> T | dict[str, Any]:
+def kept(work: Callable[[], T]) -> T | JsonObject:
     """Return the result of ``work``, or the public record of its error."""
     try:
         return work()
     except NacreError as error:
         return refusal(error)
     except Exception as error:  # noqa: BLE001 - boundary of the interface
-        return _unexpected(error)
-
-
-def _unexpected(error: Exception) -> dict[str, Any]:
-    """Return the record of an unexpected error, and log its traceback to standard error."""
-    frames = "".join(traceback.format_tb(error.__traceback__))
-    _LOG.error("%s\n%s", type(error).__name__, frames)
-    hint = "try again or continue without it; nacre admin doctor shows the person the cause"
-    return {
-        "error": {
-            "code": "unexpected",
-            "message": "internal error",
-            "hint": hint,
-        }
-    }
-
-
-def _failed(failure: dict[str, Any], *, structured: bool) -> dict[str, Any]:
-    result: dict[str, Any] = {
-        "content": [{"type": "text", "text": in_json(failure)}],
-        "isError": True,
-    }
-    if structured:
-        result["structuredContent"] = {"text": in_json(failure), "error": failure["error"]}
-    return result
+        frames = "".join(traceback.format_tb(error.__traceback__))
+        _LOG.error("%s\n%s", type(error).__name__, frames)
+        hint = "try again or continue without it; nacre admin doctor shows the person the cause"
+        return {"error": {"code": "unexpected", "message": "internal error", "hint": hint}}
 
 
 def plugin_tool(action: str) -> Callable[[Desk, Any], str]:
@@ -692,7 +667,7 @@ def _function(offer: Offer) -> Callable[[Desk, Any], str]:
     return function
 
 
-def _checked(offer: Offer, arguments: Mapping[str, Any]) -> msgspec.Struct:
+def _checked(offer: Offer, arguments: Values) -> msgspec.Struct:
     """Decode the arguments of a tool. Raises InvalidInputError with the accepted arguments."""
     try:
         return json_values.convert(dict(arguments), offer.arguments, strict=True)

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from nacre.base.bounds import bounds_of
+from nacre.base.plain import JsonObject
 from nacre.learn import requests
 from nacre.memories.decision import ListRequest, RetireRequest, StoreRequest
 from nacre.memories.graph import (
@@ -445,16 +446,16 @@ _OMITTED = ("title", "description")
 _NO_DEFAULTS: tuple[object, ...] = (None, (), [])
 
 
-def schema_of(arguments: type[msgspec.Struct]) -> dict[str, Any]:
+def schema_of(arguments: type[msgspec.Struct]) -> JsonObject:
     """Return a compact schema: structs inlined, optional fields without ``null``, no other fields."""
     (whole,), components = msgspec.json.schema_components([arguments])
-    schema: dict[str, Any] = _flat(whole, components)
+    schema: JsonObject = _flat(whole, components)
     for word in _OMITTED:
         schema.pop(word, None)
     return schema
 
 
-def _flat(schema: Any, components: dict[str, Any]) -> Any:
+def _flat(schema: Any, components: JsonObject) -> Any:
     if isinstance(schema, list):
         return [_flat(item, components) for item in schema]
     if not isinstance(schema, dict):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from nacre.base.plain import JsonObject
 from nacre.base.text import count, count_tokens, harmless, one_line, shorten
 from nacre.base.times import shown_day, shown_minute
 from nacre.errors import InvalidInputError, NacreError, NotFoundError
@@ -25,6 +26,7 @@ from nacre.serve.mcp import (
     indented,
     origin_of,
     page_of,
+    plain_line,
     said_in,
     short_id,
     short_session,
@@ -97,7 +99,7 @@ def _line(line: SessionLine) -> str:
     day = shown_day(stored.session.started) if stored.session.started else "no date"
     title = shorten(stored.session.title or line.opening or "untitled", _MAX_TITLE_CHARACTERS)
     facts = f"{stored.session.id}, {day}, {stored.project or 'no project'}, {count(stored.turns, 'turn', 'turns')}"
-    return f"- {harmless(one_line(facts))}: {one_line(harmless(title))}"
+    return f"- {plain_line(facts)}: {plain_line(title)}"
 
 
 def _read(desk: Desk, arguments: mcp_arguments.Sessions) -> str:
@@ -168,15 +170,11 @@ def _turn(number: int, turn: Turn, *, with_tools: bool = False) -> str:
 def _call(call: ToolCall) -> str:
     """Return the input of a tool call, which the agent wrote, and its untrusted output."""
     outcome = f" -> {call.outcome}" if call.outcome else ""
-    lines = [
-        one_line(harmless(shorten(f"[{call.name}] {call.input}{outcome}", _MAX_CALL_CHARACTERS)))
-    ]
+    lines = [plain_line(shorten(f"[{call.name}] {call.input}{outcome}", _MAX_CALL_CHARACTERS))]
     if call.made:
-        lines.append(one_line(harmless(f"made {', '.join(call.made)}")))
+        lines.append(plain_line(f"made {', '.join(call.made)}"))
     if call.error:
-        lines.append(
-            f"output (UNTRUSTED): {one_line(harmless(shorten(call.error, _MAX_CALL_CHARACTERS)))}"
-        )
+        lines.append(f"output (UNTRUSTED): {plain_line(shorten(call.error, _MAX_CALL_CHARACTERS))}")
     return "\n".join(f"  {line}" for line in lines)
 
 
@@ -195,7 +193,7 @@ def told_summary(report: SessionReport) -> str:
     parts = [
         f"{harmless(stored.session.id)}, {stored.project or 'no project'}, {count(stored.turns, 'turn', 'turns')}",
         _section("Asked for", [topic.text for topic in summary.topics]),
-        f"Ended: {outcome.ending.value}; {harmless(one_line(f'{outcome.reason}. {outcome.words}'))}",
+        f"Ended: {outcome.ending.value}; {plain_line(f'{outcome.reason}. {outcome.words}')}",
         _section(
             "Left open",
             [f"{end.kind.value}: {end.text}" for end in summary.open_ends[:_MAX_OPEN_ENDS]],
@@ -208,7 +206,7 @@ def told_summary(report: SessionReport) -> str:
 
 def _section(title: str, lines: list[str]) -> str:
     return (
-        f"{title}:\n" + "\n".join(f"- {one_line(harmless(shorten(line, 300)))}" for line in lines)
+        f"{title}:\n" + "\n".join(f"- {plain_line(shorten(line, 300))}" for line in lines)
         if lines
         else ""
     )
@@ -231,7 +229,7 @@ def _search(desk: Desk, arguments: mcp_arguments.Sessions) -> str:
         (f"- {shown_day(hit.turn.time)} " if hit.turn.time else "- ")
         + f"{hit.turn.speaker.value} in "
         f"{short_session(hit.session.id)}{', UNTRUSTED' * (hit.turn.trust is Trust.UNTRUSTED)}: "
-        f"{one_line(harmless(hit.excerpt))}"
+        f"{plain_line(hit.excerpt)}"
         for hit in hits
     ]
     shown = fitting(lines, arguments.budget)
@@ -300,9 +298,7 @@ def get(desk: Desk, arguments: mcp_arguments.Get) -> str:
             view = _look(desk, reference, update=True)
         except NacreError as error:
             errors.append(error)
-            blocks.append(
-                f"{harmless(shorten(reference, 40))}: {one_line(harmless(error.message))}"
-            )
+            blocks.append(f"{harmless(shorten(reference, 40))}: {plain_line(error.message)}")
             continue
         blocks.append(_block(view, arguments.line, room))
     if len(errors) == len(arguments.ids):
@@ -325,7 +321,7 @@ def _block(view: MemoryView, line: int, room: int) -> str:
     facts = [
         f"[{memory.id}] {title_of(memory)}",
         f"  ({origin_of(memory)}; {memory.expiry.value}; {said_in(memory)})",
-        f"  may be out of date: {one_line(harmless(view.doubt))}" if view.doubt else "",
+        f"  may be out of date: {plain_line(view.doubt)}" if view.doubt else "",
         f"  tags: {harmless(', '.join(memory.tags))}" if memory.tags else "",
         *(_evidence(view) if line == 1 else ()),
         *(_link(link) for link in view.links[:_MAX_LINKS] if line == 1),
@@ -369,7 +365,7 @@ _RESOURCE_URI = re.compile(r"nacre://(memory|session|profile|project)(?:/([^/?#]
 _PAGE_BUDGET = 4_000
 _MAX_TURNS = 60
 
-RESOURCES: list[dict[str, Any]] = [
+RESOURCES: list[JsonObject] = [
     {
         "uri": "nacre://profile",
         "name": "profile",
@@ -385,7 +381,7 @@ RESOURCES: list[dict[str, Any]] = [
         "description": "The page of the project of the working folder.",
     },
 ]
-TEMPLATES: list[dict[str, Any]] = [
+TEMPLATES: list[JsonObject] = [
     {
         "uriTemplate": "nacre://memory/{id}",
         "name": "memory",
@@ -492,7 +488,7 @@ _PROMPTS: Mapping[str, _Prompt] = {
     ),
 }
 
-PROMPTS: list[dict[str, Any]] = [
+PROMPTS: list[JsonObject] = [
     {
         "name": name,
         "title": prompt.title,
@@ -520,15 +516,9 @@ def prompt_text(name: str, arguments: Mapping[str, str]) -> tuple[str, str]:
     value = arguments.get(prompt.argument, "").strip()
     if prompt.is_required and not value:
         raise InvalidInputError(f"{name} needs {prompt.argument}", hint=prompt.meaning)
-    about = {
-        "focus": f", above all {value}," if value else "",
-        "topic": f" about {value}" if value else "",
-    }
-    text = prompt.text
-    for mark, replacement in {
-        "{value}": value,
-        "{focus}": about["focus"],
-        "{topic}": about["topic"],
-    }.items():
-        text = text.replace(mark, replacement)
+    text = prompt.text.format(
+        value=value,
+        focus=f", above all {value}," if value else "",
+        topic=f" about {value}" if value else "",
+    )
     return prompt.description, text

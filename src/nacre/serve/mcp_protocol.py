@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
@@ -24,6 +24,7 @@ import msgspec
 
 from nacre import __version__
 from nacre.base import json as json_values
+from nacre.base.plain import JsonObject, Values
 from nacre.errors import InvalidInputError, ModelUnavailableError
 from nacre.home import home
 from nacre.llm import api
@@ -40,12 +41,12 @@ HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 ENVELOPES = ("2026-07-28",)
 """Revisions with an envelope."""
 
-ABOUT: Mapping[str, Any] = {
+ABOUT: Values = {
     "name": "nacre",
     "title": "nacre, long-term memory",
     "version": __version__,
 }
-CAPABILITIES: Mapping[str, Any] = {
+CAPABILITIES: Values = {
     "prompts": {"listChanged": False},
     "resources": {"subscribe": False, "listChanged": False},
     "tools": {"listChanged": False},
@@ -75,9 +76,9 @@ class ProtocolError(Exception):
         super().__init__(message)
         self.code, self.message, self.data = code, message, data
 
-    def answer(self, number: int | str | None) -> dict[str, Any]:
+    def answer(self, number: int | str | None) -> JsonObject:
         """Return the error message."""
-        error: dict[str, Any] = {"code": self.code, "message": self.message}
+        error: JsonObject = {"code": self.code, "message": self.message}
         if self.data is not None:
             error["data"] = self.data
         return {"jsonrpc": "2.0", "id": number, "error": error}
@@ -85,43 +86,8 @@ class ProtocolError(Exception):
 
 class _Meta(msgspec.Struct, frozen=True):
     progress_token: int | str | None = msgspec.field(name="progressToken", default=None)
-
-
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """The parameters of a request."""
-
-    meta: _Meta | None = msgspec.field(name="_meta", default=None)
-
-    @property
-    def token(self) -> int | str | None:
-        """The token for progress notifications."""
-        return self.meta.progress_token if self.meta else None
-
-
-class ListAsked(Asked, frozen=True, kw_only=True):
-    """The parameters of a list, which is a single page."""
-
-    cursor: str | None = None
-
-
-class CallAsked(Asked, frozen=True, kw_only=True):
-    """The parameters of a tool call."""
-
-    name: str
-    arguments: dict[str, Any] | None = None
-
-
-class ReadAsked(Asked, frozen=True, kw_only=True):
-    """The parameters for reading a resource."""
-
-    uri: str
-
-
-class PromptAsked(Asked, frozen=True, kw_only=True):
-    """The parameters of a prompt."""
-
-    name: str
-    arguments: dict[str, str] | None = None
+    capabilities: JsonObject | None = msgspec.field(name=_CLIENT_CAPABILITIES, default=None)
+    client: _Client | None = msgspec.field(name=_CLIENT_INFO, default=None)
 
 
 class _Client(msgspec.Struct, frozen=True):
@@ -129,33 +95,38 @@ class _Client(msgspec.Struct, frozen=True):
     version: str
 
 
-class Greeting(Asked, frozen=True, kw_only=True):
-    """The parameters of a handshake."""
+class Asked(msgspec.Struct, frozen=True):
+    """The parameters of a request: of a list, a tool call, a resource, a prompt or a handshake."""
 
-    revision: str = msgspec.field(name="protocolVersion")
-    capabilities: dict[str, Any]
-    client: _Client = msgspec.field(name="clientInfo")
+    meta: _Meta = msgspec.field(name="_meta", default=_Meta())
+    cursor: str | None = None
+    name: str = ""
+    arguments: JsonObject | None = None
+    uri: str = ""
+    revision: str = msgspec.field(name="protocolVersion", default="")
+    capabilities: JsonObject | None = None
+    client: _Client | None = msgspec.field(name="clientInfo", default=None)
 
 
-class _Envelope(msgspec.Struct, frozen=True, kw_only=True):
-    capabilities: dict[str, Any] = msgspec.field(name=_CLIENT_CAPABILITIES)
-    client: _Client | None = msgspec.field(name=_CLIENT_INFO, default=None)
-
-
-_SHARED: dict[str, type[Asked]] = {
-    "tools/list": ListAsked,
-    "tools/call": CallAsked,
-    "resources/list": ListAsked,
-    "resources/read": ReadAsked,
-    "resources/templates/list": ListAsked,
-    "prompts/list": ListAsked,
-    "prompts/get": PromptAsked,
+_SHARED: dict[str, tuple[str, ...]] = {
+    "tools/list": (),
+    "tools/call": ("name",),
+    "resources/list": (),
+    "resources/read": ("uri",),
+    "resources/templates/list": (),
+    "prompts/list": (),
+    "prompts/get": ("name",),
 }
-WITH_HANDSHAKE: Mapping[str, type[Asked]] = {**_SHARED, "initialize": Greeting, "ping": Asked}
-WITH_ENVELOPE: Mapping[str, type[Asked]] = {**_SHARED, "server/discover": Asked}
+WITH_HANDSHAKE = {
+    **_SHARED,
+    "initialize": ("protocolVersion", "capabilities", "clientInfo"),
+    "ping": (),
+}
+WITH_ENVELOPE = {**_SHARED, "server/discover": ()}
+"""The required parameters of each request."""
 
 
-def parsed(line: bytes) -> dict[str, Any]:
+def parsed(line: bytes) -> JsonObject:
     """Parse a JSON-RPC message, replacing lone surrogates by question marks. Raises ProtocolError."""
     try:
         message = json.loads(line)
@@ -192,13 +163,13 @@ def _is_message(message: Any) -> bool:
     return "id" in message and ("result" in message or "error" in message)
 
 
-def has_request_envelope(params: Mapping[str, Any]) -> bool:
+def has_request_envelope(params: Values) -> bool:
     """Return True if a request has an envelope."""
     meta = params.get("_meta")
     return isinstance(meta, dict) and VERSION in meta
 
 
-def check_envelope(params: Mapping[str, Any], *, is_known: bool = True) -> None:
+def check_envelope(params: Values, *, is_known: bool = True) -> None:
     """Raise ProtocolError if the envelope is incomplete.
 
     With ``is_known``, the revision must be a known one.
@@ -227,30 +198,37 @@ def check_envelope(params: Mapping[str, Any], *, is_known: bool = True) -> None:
         )
 
 
-def refused_handshake(params: Mapping[str, Any]) -> ProtocolError:
+def refused_handshake(params: Values) -> ProtocolError:
     """Return the error for a handshake after a start without one."""
     message = f"connection is serving the {ENVELOPES[-1]} protocol; the initialize handshake is not accepted"
     return ProtocolError(UNSUPPORTED_VERSION, message, _version_data(params.get("protocolVersion")))
 
 
-def _version_data(revision: Any) -> dict[str, Any]:
+def _version_data(revision: Any) -> JsonObject:
     return {
         "supported": list(ENVELOPES),
         **({"requested": revision} if isinstance(revision, str) else {}),
     }
 
 
-def asked_of(method: str, params: Mapping[str, Any], *, with_envelope: bool) -> Asked:
+def asked_of(method: str, params: Values, *, with_envelope: bool) -> Asked:
     """Return the parameters of a request. Raises ProtocolError, also for unknown methods."""
     parameters = WITH_ENVELOPE if with_envelope else WITH_HANDSHAKE
     if method not in parameters:
         raise ProtocolError(METHOD_NOT_FOUND, "Method not found", method)
     try:
-        if with_envelope:
-            json_values.convert(params["_meta"], _Envelope)
-        return json_values.convert(params, parameters[method])
+        present = {name: value for name, value in params.items() if value is not None}
+        asked = json_values.convert(present, Asked)
     except msgspec.ValidationError:
         raise invalid_params() from None
+    is_text = all(isinstance(value, str) for value in (asked.arguments or {}).values())
+    if (
+        not present.keys() >= set(parameters[method])
+        or (with_envelope and asked.meta.capabilities is None)
+        or (method == "prompts/get" and not is_text)
+    ):
+        raise invalid_params()
+    return asked
 
 
 def invalid_params() -> ProtocolError:
@@ -258,7 +236,7 @@ def invalid_params() -> ProtocolError:
     return ProtocolError(INVALID_PARAMS, "Invalid request parameters", "")
 
 
-def greeted(greeting: Greeting) -> dict[str, Any]:
+def greeted(greeting: Asked) -> JsonObject:
     """Return the server's part of a handshake."""
     revision = greeting.revision if greeting.revision in HANDSHAKES else HANDSHAKES[-1]
     return {
@@ -269,7 +247,7 @@ def greeted(greeting: Greeting) -> dict[str, Any]:
     }
 
 
-def discovered() -> dict[str, Any]:
+def discovered() -> JsonObject:
     """Return the answer to ``server/discover``."""
     return {
         "supportedVersions": list(ENVELOPES),
@@ -278,7 +256,7 @@ def discovered() -> dict[str, Any]:
     }
 
 
-def enveloped(method: str, result: dict[str, Any]) -> dict[str, Any]:
+def enveloped(method: str, result: JsonObject) -> JsonObject:
     """Add the fields of revisions with an envelope to a result."""
     cache = {"cacheScope": "private", "ttlMs": 0} if method in _CACHEABLE else {}
     return {**result, **cache, "resultType": "complete", "_meta": {_SERVER_INFO: ABOUT}}
@@ -337,8 +315,7 @@ _PROGRESS_SECONDS = 1.0
 _MAX_PARALLEL = 8
 _SAMPLING_TIMEOUT_SECONDS = 600.0
 
-Send = Callable[[dict[str, Any]], None]
-Result = dict[str, Any]
+Send = Callable[[JsonObject], None]
 
 
 @dataclass(eq=False)
@@ -374,12 +351,12 @@ class Session:
         self._face = face
         self._send = send
         self._with_envelope = with_envelope
-        self._client: Mapping[str, Any] | None = None if with_envelope is None else {}
+        self._client: Values | None = None if with_envelope is None else {}
         self._open: dict[int | str, _Work] = {}
         self._changed = threading.Condition()
         self._slots = slots or threading.BoundedSemaphore(_MAX_PARALLEL)
         self._numbers = count(1)
-        self._sampling: dict[int | str | None, SimpleQueue[dict[str, Any]]] = {}
+        self._sampling: dict[int | str | None, SimpleQueue[JsonObject]] = {}
 
     def take(self, line: bytes) -> None:
         """Handle a line of input. Raises OSError if the client has left."""
@@ -390,7 +367,7 @@ class Session:
             return
         self.answer(message)
 
-    def answer(self, message: dict[str, Any]) -> None:
+    def answer(self, message: JsonObject) -> None:
         """Handle a message. Raises OSError if the client has left."""
         number = number_of(message)
         if "method" not in message:
@@ -406,13 +383,13 @@ class Session:
         with self._changed:
             self._changed.wait_for(lambda: not self._open, PATIENCE_SECONDS)
 
-    def _notice(self, message: dict[str, Any]) -> None:
+    def _notice(self, message: JsonObject) -> None:
         if message["method"] == "notifications/cancelled":
             number = (message.get("params") or {}).get("requestId")
             if isinstance(number, int | str):
                 self._close(number)
 
-    def _request(self, number: int | str, method: str, params: dict[str, Any]) -> None:
+    def _request(self, number: int | str, method: str, params: JsonObject) -> None:
         try:
             parameters = self._parse(method, params)
             result = self._immediate(method, parameters)
@@ -423,7 +400,7 @@ class Session:
         except ProtocolError as error:
             self._send(error.answer(number))
 
-    def _parse(self, method: str, params: dict[str, Any]) -> Asked:
+    def _parse(self, method: str, params: JsonObject) -> Asked:
         """Return the parameters in the form that the client started with. Raises ProtocolError."""
         is_greeting, has_envelope = method == "initialize", has_request_envelope(params)
         if self._with_envelope is None:
@@ -445,14 +422,14 @@ class Session:
             raise invalid_params()
         return parameters
 
-    def _immediate(self, method: str, parameters: Asked) -> Result | None:
+    def _immediate(self, method: str, parameters: Asked) -> JsonObject | None:
         """Return the result of a short request; ``None`` for work in a thread."""
-        if isinstance(parameters, Greeting):
+        if method == "initialize":
             self._client = self._client if self._client == {} else parameters.capabilities
             return greeted(parameters)
-        if isinstance(parameters, PromptAsked):
+        if method == "prompts/get":
             return _prompt(parameters)
-        if isinstance(parameters, CallAsked | ReadAsked):
+        if method in ("tools/call", "resources/read"):
             return None
         return {
             "ping": {},
@@ -466,20 +443,20 @@ class Session:
     def _start(self, work: _Work, parameters: Asked) -> None:
         job = (
             self._read(work, parameters)
-            if isinstance(parameters, ReadAsked)
+            if work.method == "resources/read"
             else self._call(work, parameters)
         )
         with self._changed:
             self._open[work.number] = work
         self._spawn(self._run, work, job)
-        if parameters.token is not None:
-            self._spawn(self._report, work, parameters.token)
+        if parameters.meta.progress_token is not None:
+            self._spawn(self._report, work, parameters.meta.progress_token)
 
     def _spawn(self, run: Callable[..., None], work: _Work, more: Any) -> None:
         target = partial(copy_context().run, run, work, more)  # the context identifies the caller
         threading.Thread(target=target, daemon=True, name=f"nacre-mcp-{work.number}").start()
 
-    def _call(self, work: _Work, parameters: Any) -> Callable[[], Result]:
+    def _call(self, work: _Work, parameters: Asked) -> Callable[[], JsonObject]:
         offer = self._face.named.get(parameters.name)
         if offer is None:
             names = ", ".join(self._face.named)
@@ -490,8 +467,8 @@ class Session:
         desk = self._face.desk(work.tell, sampled(self._face.call, self._ask if samples else None))
         return partial(self._face.answer, offer, parameters.arguments or {}, desk)
 
-    def _read(self, work: _Work, parameters: ReadAsked) -> Callable[[], Result]:
-        def read() -> Result:
+    def _read(self, work: _Work, parameters: Asked) -> Callable[[], JsonObject]:
+        def read() -> JsonObject:
             text = kept(partial(mcp_pages.read, self._face.desk(work.tell), parameters.uri))
             if isinstance(text, dict):
                 raise ProtocolError(
@@ -501,7 +478,7 @@ class Session:
 
         return read
 
-    def _run(self, work: _Work, job: Callable[[], Result]) -> None:
+    def _run(self, work: _Work, job: Callable[[], JsonObject]) -> None:
         with self._slots:
             try:
                 message = self._result(work.number, work.method, job())
@@ -509,7 +486,7 @@ class Session:
                 message = error.answer(work.number)
         self._close(work.number, message)
 
-    def _close(self, number: int | str, message: dict[str, Any] | None = None) -> None:
+    def _close(self, number: int | str, message: JsonObject | None = None) -> None:
         """Finish an open request with its answer, or without one if it is cancelled."""
         with self._changed:
             work = self._open.get(number)
@@ -543,7 +520,7 @@ class Session:
             except OSError:
                 return
 
-    def _result(self, number: int | str, method: str, result: Result) -> dict[str, Any]:
+    def _result(self, number: int | str, method: str, result: JsonObject) -> JsonObject:
         shaped = enveloped(method, result) if self._with_envelope else result
         return {"jsonrpc": "2.0", "id": number, "result": shaped}
 
@@ -576,7 +553,7 @@ class Session:
         return str(content.get("text", "")), str(answer.get("model", ""))
 
 
-def _prompt(parameters: PromptAsked) -> Result:
+def _prompt(parameters: Asked) -> JsonObject:
     try:
         description, text = mcp_pages.prompt_text(parameters.name, parameters.arguments or {})
     except InvalidInputError as error:
@@ -625,7 +602,7 @@ class Wire:
             if line.strip():
                 yield line
 
-    def send(self, message: dict[str, Any]) -> None:
+    def send(self, message: JsonObject) -> None:
         """Write a message. Raises BrokenPipeError if the client has left."""
         text = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
         data = memoryview(text.encode("utf-8", "replace") + b"\n")

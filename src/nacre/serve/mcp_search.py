@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from nacre.base.text import count, count_tokens, harmless, one_line, shorten
+from nacre.base.text import count, count_tokens, harmless, shorten
 from nacre.base.times import shown_day
 from nacre.errors import InvalidInputError
 from nacre.home import views
@@ -32,6 +32,7 @@ from nacre.serve.mcp import (
     indented,
     origin_of,
     page_of,
+    plain_line,
     plugin_tool,
     said_in,
     short_id,
@@ -67,7 +68,7 @@ def graph(desk: Desk, arguments: mcp_arguments.Graph) -> str:
         "list": _list,
         "link": _link,
         "unlink": _unlink,
-        "invalidate": _invalidate,
+        "invalidate": _unlink,
         "bulk_link": _bulk_link,
     }
     if arguments.action not in actions:
@@ -152,16 +153,25 @@ def _link(desk: Desk, arguments: mcp_arguments.Graph) -> str:
             f"{relation!r} is not a relation",
             hint=f"one of: {', '.join(option.value for option in Relation)}",
         )
-    drawn = NewLink(
-        source=_required(arguments, "id"),
-        relation=Relation(relation),
-        target=_required(arguments, "to"),
-        strength=arguments.strength,
-        since=arguments.valid_from,
-        until=arguments.valid_to,
-        reason=arguments.reason,
+    _required(arguments, "id")
+    _required(arguments, "to")
+    return _create(desk, arguments, (arguments,))
+
+
+def _create(desk: Desk, arguments: mcp_arguments.Graph, edges: Sequence[Any]) -> str:
+    links = tuple(
+        NewLink(
+            source=edge.id.strip(),
+            relation=Relation(edge.relation.strip()),
+            target=edge.to.strip(),
+            strength=edge.strength,
+            since=edge.valid_from,
+            until=edge.valid_to,
+            reason=edge.reason,
+        )
+        for edge in edges
     )
-    return _format_change(desk.call("graph-link", LinkRequest(links=(drawn,))), arguments)
+    return _format_change(desk.call("graph-link", LinkRequest(links=links)), arguments)
 
 
 def _bulk_link(desk: Desk, arguments: mcp_arguments.Graph) -> str:
@@ -169,30 +179,16 @@ def _bulk_link(desk: Desk, arguments: mcp_arguments.Graph) -> str:
         raise InvalidInputError(
             "bulk_link needs links", hint='links: [{"id": …, "relation": "depends_on", "to": …}]'
         )
-    drawn = tuple(
-        NewLink(
-            source=link.id,
-            relation=link.relation,
-            target=link.to,
-            strength=link.strength,
-            since=link.valid_from,
-            until=link.valid_to,
-            reason=link.reason,
-        )
-        for link in arguments.links
-    )
-    return _format_change(desk.call("graph-link", LinkRequest(links=drawn)), arguments)
+    return _create(desk, arguments, arguments.links)
 
 
 def _unlink(desk: Desk, arguments: mcp_arguments.Graph) -> str:
-    return _format_change(desk.call("graph-unlink", UnlinkRequest(**_ends(arguments))), arguments)
-
-
-def _invalidate(desk: Desk, arguments: mcp_arguments.Graph) -> str:
-    return _format_change(
-        desk.call("graph-invalidate", InvalidateRequest(**_ends(arguments), at=arguments.at)),
-        arguments,
-    )
+    if arguments.action == "unlink":
+        change = desk.call("graph-unlink", UnlinkRequest(**_ends(arguments)))
+    else:
+        request = InvalidateRequest(**_ends(arguments), at=arguments.at)
+        change = desk.call("graph-invalidate", request)
+    return _format_change(change, arguments)
 
 
 def _ends(arguments: mcp_arguments.Graph) -> dict[str, Any]:
@@ -242,13 +238,11 @@ def _hop(tree: Traversal, hop: Hop, depth: int) -> str:
     parent, child = tree.nodes[hop.parent], tree.nodes[hop.child]
     arrow = f"{hop.rel} →" if hop.is_outgoing else f"← {hop.rel}"
     again = " (shown above)" if hop.is_again else ""
-    return f"{'  ' * depth}[{short_id(parent.id)}] {one_line(harmless(arrow))} {_node(child)}{_facts(hop)}{again}"
+    return f"{'  ' * depth}[{short_id(parent.id)}] {plain_line(arrow)} {_node(child)}{_facts(hop)}{again}"
 
 
 def _line(link: LinkLine) -> str:
-    return (
-        f"{_node(link.source)} {one_line(harmless(link.rel))} → {_node(link.target)}{_facts(link)}"
-    )
+    return f"{_node(link.source)} {plain_line(link.rel)} → {_node(link.target)}{_facts(link)}"
 
 
 def _node(node: Node) -> str:
@@ -260,7 +254,7 @@ def _node(node: Node) -> str:
         if node.state in ("superseded", "retired")
         else ""
     )
-    return f"[{harmless(name)}] {one_line(harmless(shorten(node.subject or 'unknown', 80)))}{mark}"
+    return f"[{harmless(name)}] {plain_line(shorten(node.subject or 'unknown', 80))}{mark}"
 
 
 def _facts(link: Hop | LinkLine) -> str:
@@ -270,7 +264,7 @@ def _facts(link: Hop | LinkLine) -> str:
         f"{link.strength:g}" if link.strength != USUAL_STRENGTH else "",
         link.origin,
         *(f"{word} {day}" for word, day in days if day),
-        one_line(harmless(link.reason)) if link.reason else "",
+        plain_line(link.reason) if link.reason else "",
     ]
     facts = ", ".join(filter(None, parts))
     return f" ({facts})" if facts else ""
@@ -365,7 +359,7 @@ def _chats(desk: Desk, arguments: mcp_arguments.Search) -> str:
 
 def _passage(passage: Passage) -> str:
     outside = f" (UNTRUSTED: {OUTSIDE})" if passage.trust is Trust.UNTRUSTED else ""
-    where = harmless(one_line(passage.key))
+    where = plain_line(passage.key)
     return f"- {where}, {short_session(passage.session)}{outside}:\n{indented(passage.text)}"
 
 
@@ -398,7 +392,7 @@ def _unshown_turns(turns: Sequence[TurnHit], hits: Sequence[MemoryHit]) -> list[
 
 def _nothing(channel: str | None) -> str:
     if channel:
-        return f"Nothing in {harmless(one_line(channel))} matches. Channels: claude-code, codex, …"
+        return f"Nothing in {plain_line(channel)} matches. Channels: claude-code, codex, …"
     return 'Nothing matches. Try other words, fewer filters, or project "*".'
 
 
@@ -418,10 +412,10 @@ def _hit(hit: MemoryHit) -> str:
     if hit.candidate:
         keep = f"the owner can keep it: nacre review keep {short_id(memory.id)}"
         doubts += f"\n  pending candidate, not confirmed by the owner; {keep}"
-    doubts += f"\n  may be out of date: {one_line(harmless(hit.doubt))}" if hit.doubt else ""
+    doubts += f"\n  may be out of date: {plain_line(hit.doubt)}" if hit.doubt else ""
     title = title_of(memory)
     body = indented(content)
-    has_title = title.rstrip("….").lower() in one_line(harmless(content)).lower()
+    has_title = title.rstrip("….").lower() in plain_line(content).lower()
     head = f"[{short_id(memory.id)}]" if has_title else f"[{short_id(memory.id)}] {title}"
     space = f"space {hit.space}, " if hit.space else ""
     return f"{head}\n{body}{rest}{doubts}\n  ({hit.confidence.value}; {space}{origin_of(memory)}; {said_in(memory)})"
@@ -431,7 +425,7 @@ def _turn(hit: TurnHit) -> str:
     turn = hit.turn
     day = f"{shown_day(turn.time)} " if turn.time else ""
     outside = ", UNTRUSTED" if turn.trust is Trust.UNTRUSTED else ""
-    words = one_line(harmless(cut(hit.excerpt, _MAX_TURN_TOKENS)))
+    words = plain_line(cut(hit.excerpt, _MAX_TURN_TOKENS))
     return f"- {hit.confidence.value}: {day}{turn.speaker.value} in {short_session(hit.session.id)}{outside}: {words}"
 
 
@@ -440,7 +434,7 @@ def _degraded(result: RecallResult | DeepResult) -> str:
         f"{lane.name} {lane.state.value}" + (f" ({lane.note})" if lane.note else "")
         for lane in result.degraded
     ]
-    return f"The search is incomplete: {one_line(harmless('; '.join(lanes)))}." if lanes else ""
+    return f"The search is incomplete: {plain_line('; '.join(lanes))}." if lanes else ""
 
 
 def _deep(desk: Desk, arguments: mcp_arguments.Search, memory_filter: Filter) -> str | None:

@@ -24,6 +24,7 @@ from nacre.serve.mcp import (
     framed,
     indented,
     noted,
+    plain_line,
     plugin_tool,
     short_id,
     short_session,
@@ -73,7 +74,7 @@ def _status(desk: Desk) -> str:
         + (f"; {check.hint}" if check.hint else "")
         for check in checks
     ]
-    return framed("\n".join(one_line(harmless(line)) for line in lines))
+    return framed("\n".join(plain_line(line) for line in lines))
 
 
 def _overview(desk: Desk) -> str:
@@ -92,8 +93,7 @@ def _overview(desk: Desk) -> str:
         f"{number}: {kinds}. {count(overview.links, 'link', 'links')}." if kinds else f"{number}.",
         f"Projects: {harmless(projects)}." if projects else "No project yet.",
         "\n".join(
-            harmless(one_line(f"{name.capitalize()}: {detail}."))
-            for name, detail in details.items()
+            plain_line(f"{name.capitalize()}: {detail}.") for name, detail in details.items()
         ),
     )
 
@@ -106,9 +106,7 @@ def _flush(desk: Desk) -> str:
     return framed(
         f"Read {count(files, 'transcript', 'transcripts')} with new content; learned "
         f"{count(learned, 'memory', 'memories')}, {report.duplicates:,} already known.",
-        "Not read:\n" + "\n".join(harmless(one_line(line)) for line in problems)
-        if problems
-        else "",
+        "Not read:\n" + "\n".join(plain_line(line) for line in problems) if problems else "",
     )
 
 
@@ -130,7 +128,7 @@ def _dream_plan(desk: Desk) -> str:
         f"- {step.action}: {shorten(step.subject, 80)} ({len(step.ends or step.links):,}); {step.why}"
         for step in plan.steps
     ]
-    shown = [harmless(one_line(line)) for line in lines[:_MAX_STEPS]]
+    shown = [plain_line(line) for line in lines[:_MAX_STEPS]]
     dropped = (
         f", and drop {count(plan.dropped, 'link', 'links')} to nothing" if plan.dropped else ""
     )
@@ -248,7 +246,7 @@ def _review(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
         f"- [{short_id(item.memory.id)}] {title_of(item.memory)}"
         + (f"\n  against [{short_id(item.newer.id)}] {title_of(item.newer)}" if item.newer else "")
         + f"\n  {item.why.replace('_', ' ')}"
-        + (f", {one_line(harmless(item.detail))}" if item.detail else "")
+        + (f", {plain_line(item.detail)}" if item.detail else "")
         for item in items
     ]
     hint = "The person decides; memory_retire removes memories that they call outdated."
@@ -268,7 +266,7 @@ def _alike(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
 def _questions(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
     reflection: Reflection = desk.call("reflect", ReflectRequest(limit=arguments.limit))
     blocks = [
-        f"{_short(question.first)}\n{_short(question.second)}\n  {one_line(harmless(question.why))}"
+        f"{_short(question.first)}\n{_short(question.second)}\n  {plain_line(question.why)}"
         for question in reflection.questions
     ]
     hint = "The person answers: nacre review reflect"
@@ -278,7 +276,7 @@ def _questions(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
 def _unanswered(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
     report: Unanswered = desk.call("unanswered", UnansweredRequest(limit=arguments.limit))
     blocks = [
-        f"- “{one_line(harmless(shorten(gap.question, _MAX_CHARACTERS)))}” asked {count(gap.times, 'time', 'times')}, "
+        f"- “{plain_line(shorten(gap.question, _MAX_CHARACTERS))}” asked {count(gap.times, 'time', 'times')}, "
         f"last {shown_day(gap.last)}" + (f", of {', '.join(gap.projects)}" if gap.projects else "")
         for gap in report.gaps
     ]
@@ -337,7 +335,9 @@ def _repair(repair: Repair) -> str:
     )
     words = shorten(repair.words.text, _MAX_CHARACTERS) if repair.words else ""
     details = ": ".join(["", *filter(None, (steps, words))])
-    return f"  {day}in {short_session(repair.session.id)}, the attempt {worked}{one_line(harmless(details))}"
+    return (
+        f"  {day}in {short_session(repair.session.id)}, the attempt {worked}{plain_line(details)}"
+    )
 
 
 # -- ``memory_extract`` ----------------------------------------------------------------------------
@@ -365,7 +365,7 @@ def extract(desk: Desk, arguments: mcp_arguments.Extract) -> str:
         else "Proposed memories (not stored). Store the correct and useful ones with memory_store:",
         "\n".join(blocks[:shown]),
         f"{len(blocks) - shown} more: ask with a higher budget." if shown < len(blocks) else "",
-        f"The model failed, so rules were used: {one_line(harmless(extracted.problem))}."
+        f"The model failed, so rules were used: {plain_line(extracted.problem)}."
         if extracted.problem
         else "",
     )
@@ -403,7 +403,7 @@ def store(desk: Desk, arguments: mcp_arguments.Store) -> str:
             outcome: StoreOutcome = desk.call("store", _new(desk, entry, project, folder))
         except NacreError as error:
             failed = error
-            lines.append(f"- not stored: {one_line(harmless(error.message))}")
+            lines.append(f"- not stored: {plain_line(error.message)}")
             continue
         lines.append(_line(outcome))
     if failed and len(arguments.entries) == 1:
@@ -461,7 +461,7 @@ def _line(outcome: StoreOutcome) -> str:
         closest = outcome.similar[0]
         line += f"; similar to [{short_id(closest.id)}] {title_of(closest, 80)}: retire the outdated one"
     if outcome.note:
-        line += f" ({one_line(harmless(outcome.note))})"
+        line += f" ({plain_line(outcome.note)})"
     if outcome.proposed:
         line += f"; {_PROPOSED}"
     return line + "."

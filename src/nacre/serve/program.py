@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from nacre.serve import mcp as mcp_face
-    from nacre.serve.web import Served, Traffic
+    from nacre.serve.web import Served
 
 MCP = "/mcp"
 EVENTS = "/api/v1/events"
@@ -69,7 +69,7 @@ def make_app(served: Served, make_face: Callable[[], mcp_face.Face]) -> Starlett
             Route("/{page:path}", web.get_page),
         ],
         middleware=[
-            Middleware(_Edge, traffic=served.traffic),
+            Middleware(_Edge, served=served),
             Middleware(_Bearers, served=served),
             _guard(served),
             *_cors(served),
@@ -137,15 +137,17 @@ def _cors(served: Served) -> list[Middleware]:
     ]
 
 
-class _Bearers:
+class _Middleware:
+    def __init__(self, app: ASGIApp, served: Served) -> None:
+        self._app = app
+        self._served = served
+
+
+class _Bearers(_Middleware):
     """Middleware that identifies the owner of a key.
 
     A key permits operations, resources, events and tools of its space, but no access to the home.
     """
-
-    def __init__(self, app: ASGIApp, served: Served) -> None:
-        self._app = app
-        self._served = served
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         key = self._served.given_key(scope) if scope["type"] in ("http", "websocket") else ""
@@ -171,12 +173,11 @@ def _is_of_a_space(path: str) -> bool:
     return path.startswith(("/api/v1/", MCP)) and not path.startswith("/api/v1/me")
 
 
-class _RateLimit:
+class _RateLimit(_Middleware):
     """Middleware that limits requests per client (429)."""
 
     def __init__(self, app: ASGIApp, served: Served) -> None:
-        self._app = app
-        self._served = served
+        super().__init__(app, served)
         self._limits = Limits()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -214,18 +215,14 @@ def limit_of(scope: Scope) -> Limit | None:
     return LONG if operation and operation.takes_long else ASKING
 
 
-class _Edge:
+class _Edge(_Middleware):
     """Middleware that counts requests and adds headers for browsers."""
-
-    def __init__(self, app: ASGIApp, traffic: Traffic) -> None:
-        self._app = app
-        self._traffic = traffic
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                if self._traffic.is_leaving:
+                if self._served.traffic.is_leaving:
                     headers["Connection"] = "close"
                 for name, value in web.POLICY.items():
                     headers.setdefault(name, value)
@@ -237,5 +234,5 @@ class _Edge:
             await self._app(scope, receive, send)
             return
         listens = scope["path"].startswith(EVENTS)  # an idle page does not count as a request
-        with nullcontext() if listens else self._traffic.one():
+        with nullcontext() if listens else self._served.traffic.one():
             await self._app(scope, receive, send_with_headers if scope["type"] == "http" else send)

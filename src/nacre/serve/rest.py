@@ -23,6 +23,7 @@ from nacre import __version__
 from nacre.base import json as json_values
 from nacre.base import plugins
 from nacre.base.ids import utc_now
+from nacre.base.plain import Values
 from nacre.base.request import Nothing
 from nacre.base.times import parse_moment
 from nacre.errors import EditConflictError, InvalidInputError
@@ -217,8 +218,8 @@ def request_of(
     operation: Operation,
     texts: Iterable[tuple[str, str]],
     names: Mapping[str, str],
-    fields: dict[str, Any],
-) -> dict[str, Any]:
+    fields: _Schema,
+) -> _Schema:
     """Add the parameters of a path and a query to the fields of a request.
 
     Raises InvalidInputError for an unknown parameter, or one that is repeated but not a list.
@@ -234,22 +235,16 @@ def request_of(
         inside = fields
         for step in outer:
             inside = inside.setdefault(step, {})
-        if not parameter.many:
-            inside[last] = _once(
-                inside, last, stamp(parse_moment(text, utc_now())) if parameter.is_moment else text
-            )
-        else:
+        if parameter.many:
             inside.setdefault(last, []).append(text)
+        elif isinstance(inside.get(last), str):
+            raise InvalidInputError(f"{last} is set twice", hint="use it once")
+        else:
+            inside[last] = stamp(parse_moment(text, utc_now())) if parameter.is_moment else text
     return fields
 
 
-def _once(inside: Mapping[str, Any], name: str, text: str) -> str:
-    if isinstance(inside.get(name), str):
-        raise InvalidInputError(f"{name} is set twice", hint="use it once")
-    return text
-
-
-def converted(operation: Operation, fields: Mapping[str, Any]) -> Any:
+def converted(operation: Operation, fields: Values) -> Any:
     """Build the request, converting strings to numbers and booleans. Raises InvalidInputError."""
     try:
         return json_values.from_plain(fields, operation.request, strict=False)
@@ -284,7 +279,7 @@ def _holds_objects(kind: inspect.Type) -> bool:
 
 
 _REFERENCES = "#/components/schemas/{name}"
-_JSON, _PROBLEM, _NDJSON = "application/json", "application/problem+json", "application/x-ndjson"
+_JSON, _PROBLEM, NDJSON = "application/json", "application/problem+json", "application/x-ndjson"
 _ROLE = re.compile(r":\w+:`(?:~?[\w.]+\.)?(\w+)(?: <[^>]*>)?`")
 _NOT_WORD = re.compile(r"\W+")
 _IN_PATH = re.compile(r"\{(\w+)(?::path)?\}")
@@ -312,17 +307,50 @@ def document(cookie: str) -> bytes:
     _correct(components)
     requests = dict(zip(_offered(), schemas, strict=False))
     results = dict(zip(_offered(), schemas[len(requests) :], strict=True))
-    paths: dict[str, dict[str, Any]] = {}
+    paths: dict[str, _Schema] = {}
     for resource in resources():
         path = _IN_PATH.sub(r"{\1}", PREFIX + resource.path)
         paths.setdefault(path, {})[resource.method.lower()] = _resource(
             resource, requests, results, components
         )
     for name, operation in _offered().items():
-        paths.setdefault(f"{PREFIX}/{name}", {})["post"] = _posted(
-            operation, requests[name], results[name]
+        body = None if operation.request is Nothing else requests[name]
+        paths.setdefault(f"{PREFIX}/{name}", {})["post"] = _described(
+            operation, name, "operations", _answers(results[name]), body
         )
-    return msgspec.json.encode(_whole(cookie, paths, components))
+    whole = {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "nacre",
+            "version": __version__,
+            "description": _ABOUT,
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "security": [{"token": []}, {"cookie": []}],
+        "tags": [{"name": "resources"}, {"name": "operations"}],
+        "paths": paths,
+        "components": {
+            "schemas": {**components, "Problem": _PROBLEM_SCHEMA},
+            "responses": _RESPONSES,
+            "parameters": _PARAMETERS,
+            "securitySchemes": {
+                "token": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "The home's file http.token.",
+                },
+                "cookie": {
+                    "type": "apiKey",
+                    "in": "cookie",
+                    "name": cookie,
+                    "description": "Set by nacre open. Requests that change something also send "
+                    "the browser's key in X-Nacre.",
+                },
+            },
+        },
+    }
+    return msgspec.json.encode(whole)
 
 
 def summary_of(operation: Operation) -> str:
@@ -364,41 +392,6 @@ def help_of(schema: _Schema) -> str:
 @cache
 def _offered() -> Mapping[str, Operation]:
     return offered_by(Face.HTTP)
-
-
-def _whole(cookie: str, paths: Mapping[str, Any], components: Mapping[str, Any]) -> _Schema:
-    return {
-        "openapi": "3.1.0",
-        "info": {
-            "title": "nacre",
-            "version": __version__,
-            "description": _ABOUT,
-            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
-        },
-        "servers": [{"url": "/"}],
-        "security": [{"token": []}, {"cookie": []}],
-        "tags": [{"name": "resources"}, {"name": "operations"}],
-        "paths": paths,
-        "components": {
-            "schemas": {**components, "Problem": _PROBLEM_SCHEMA},
-            "responses": _RESPONSES,
-            "parameters": _PARAMETERS,
-            "securitySchemes": {
-                "token": {
-                    "type": "http",
-                    "scheme": "bearer",
-                    "description": "The home's file http.token.",
-                },
-                "cookie": {
-                    "type": "apiKey",
-                    "in": "cookie",
-                    "name": cookie,
-                    "description": "Set by nacre open. Requests that change something also send "
-                    "the browser's key in X-Nacre.",
-                },
-            },
-        },
-    }
 
 
 _FLAGS: _Schema = {
@@ -461,34 +454,32 @@ _PARAMETERS: _Schema = {
 }
 
 
-def _posted(operation: Operation, request: _Schema, result: _Schema) -> _Schema:
+def _described(
+    operation: Operation, operation_id: str, tag: str, answers: _Schema, body: _Schema | None
+) -> _Schema:
+    notes = ["It may take minutes."] if operation.takes_long else []
+    if operation.owners is True:
+        notes.append(_OWNERS)
+    elif operation.owners:
+        notes.append(f"With {', '.join(operation.owners)}, only for the owner (cookie).")
     described: _Schema = {
-        "operationId": operation.name,
-        "tags": ["operations"],
+        "operationId": operation_id,
+        "tags": [tag],
         "summary": summary_of(operation),
-        "description": " ".join(_notes(operation)),
-        "responses": _answers(result),
+        "description": " ".join(notes),
+        "responses": answers,
     }
-    if operation.request is not Nothing:
-        described["requestBody"] = {"content": {_JSON: {"schema": request}}, "required": True}
+    if body is not None:
+        described["requestBody"] = {"content": {_JSON: {"schema": body}}, "required": True}
     if operation.owners is True:
         described["security"] = [{"cookie": []}]
     return described
 
 
-def _notes(operation: Operation) -> Iterator[str]:
-    if operation.takes_long:
-        yield "It may take minutes."
-    if operation.owners is True:
-        yield _OWNERS
-    elif operation.owners:
-        yield f"With {', '.join(operation.owners)}, only for the owner (cookie)."
-
-
 def _answers(result: _Schema, rows: _Schema | None = None) -> _Schema:
     content: _Schema = {_JSON: {"schema": result}}
     if rows is not None:
-        content[_NDJSON] = {"schema": rows}
+        content[NDJSON] = {"schema": rows}
     statuses = [status for status in _FAILURES if status != "412"]
     failures: _Schema = {
         status: {"$ref": f"#/components/responses/Problem{status}"} for status in statuses
@@ -502,19 +493,9 @@ def _resource(
     results: Mapping[str, _Schema],
     components: _Schema,
 ) -> _Schema:
-    operation = CATALOGUE[resource.operation]
+    request = requests[resource.operation]
     answers = _answers(results[resource.operation], {} if resource.rows is not None else None)
-    name = resource.method.lower() + _NOT_WORD.sub("-", resource.path.replace(":path", "")).rstrip(
-        "-"
-    )
-    described: _Schema = {
-        "operationId": name,
-        "tags": ["resources"],
-        "summary": summary_of(operation),
-        "description": " ".join(_notes(operation)),
-        "responses": answers,
-        "parameters": list(_parameters(resource, requests[resource.operation], components)),
-    }
+    path = _NOT_WORD.sub("-", resource.path.replace(":path", "")).rstrip("-")
     if resource.creates:
         answers["201"] = {
             **answers["200"],
@@ -522,18 +503,19 @@ def _resource(
         }
     if resource.reads:
         answers["304"] = {"description": "Unchanged since the entity tag."}
-    elif resource.method != "DELETE":
-        described["requestBody"] = {
-            "content": {
-                _JSON: {"schema": _body(resource, requests[resource.operation], components)}
-            },
-            "required": True,
-        }
-    if not resource.reads:
+    else:
         answers["412"] = {"$ref": "#/components/responses/Problem412"}
-    if operation.owners is True:
-        described["security"] = [{"cookie": []}]
-    return described
+    has_body = not resource.reads and resource.method != "DELETE"
+    return {
+        **_described(
+            CATALOGUE[resource.operation],
+            resource.method.lower() + path,
+            "resources",
+            answers,
+            _body(resource, request, components) if has_body else None,
+        ),
+        "parameters": list(_parameters(resource, request, components)),
+    }
 
 
 def _parameters(resource: Resource, request: _Schema, components: _Schema) -> Iterator[_Schema]:
@@ -640,7 +622,7 @@ _HEAD = """<!doctype html>
 def api_routes() -> list[Route]:
     """Return the routes of the document and the page."""
     return [
-        Route("/api/openapi.json", _answer(document, "application/json")),
+        Route("/api/openapi.json", _answer(document, _JSON)),
         Route("/api/docs", _answer(page, "text/html")),
         Route("/api/docs.css", _answer(lambda _: _STYLE.encode(), "text/css")),
     ]
@@ -657,7 +639,7 @@ def page(cookie: str) -> bytes:
     for tag, heading in (("resources", "Resources"), ("operations", "Operations")):
         parts.append(f"<h2>{heading}</h2>")
         parts += [
-            _route(path, method, route, openapi["components"])
+            _route(path, method, route, openapi["components"]["schemas"])
             for path, methods in openapi["paths"].items()
             for method, route in methods.items()
             if tag in route["tags"]
@@ -672,7 +654,7 @@ def _answer(make: Callable[[str], bytes], kind: str) -> Callable[[Request], Awai
     return answer
 
 
-def _route(path: str, method: str, route: dict[str, Any], components: dict[str, Any]) -> str:
+def _route(path: str, method: str, route: _Schema, components: _Schema) -> str:
     fields = _fields_page(route, components)
     rows = "".join(
         f"<tr><td><code>{_text(name)}</code></td><td>{_text(kind)}</td><td>{_text(help_text)}</td></tr>"
@@ -688,7 +670,7 @@ def _route(path: str, method: str, route: dict[str, Any], components: dict[str, 
     )
 
 
-def _fields_page(route: dict[str, Any], components: dict[str, Any]) -> list[tuple[str, str, str]]:
+def _fields_page(route: _Schema, components: _Schema) -> list[tuple[str, str, str]]:
     """Return the parameters and the fields of the body with their types and help."""
     rows = [
         (
@@ -699,30 +681,15 @@ def _fields_page(route: dict[str, Any], components: dict[str, Any]) -> list[tupl
         for parameter in route.get("parameters", ())
         if parameter.get("in") in ("path", "query")
     ]
-    body = _body_page(route, components)
+    content = route.get("requestBody", {}).get("content", {})
+    body = _followed(content.get(_JSON, {}).get("schema", {}), components)
     for name, schema in body.get("properties", {}).items():
         kind = _kind(schema, components, needed=name in body["required"])
         rows.append((name, kind, help_of(schema)))
     return rows
 
 
-def _body_page(route: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
-    schema = (
-        route.get("requestBody", {})
-        .get("content", {})
-        .get("application/json", {})
-        .get("schema", {})
-    )
-    return _followed_page(schema, components)
-
-
-def _followed_page(schema: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
-    name = schema.get("$ref", "").rpartition("/")[2]
-    target: dict[str, Any] = components["schemas"][name] if name else schema
-    return target
-
-
-def _kind(schema: dict[str, Any], components: dict[str, Any], *, needed: bool) -> str:
+def _kind(schema: _Schema, components: _Schema, *, needed: bool) -> str:
     options = [option for option in schema.get("anyOf", [schema]) if option != {"type": "null"}]
     label = " or ".join(dict.fromkeys(_type_name(option, components) for option in options))
     default = schema.get("default")
@@ -731,8 +698,8 @@ def _kind(schema: dict[str, Any], components: dict[str, Any], *, needed: bool) -
     return f"{label}, default {json.dumps(default)}" if default not in (None, [], "", {}) else label
 
 
-def _type_name(schema: dict[str, Any], components: dict[str, Any]) -> str:
-    schema = _followed_page(schema, components)
+def _type_name(schema: _Schema, components: _Schema) -> str:
+    schema = _followed(schema, components) if "$ref" in schema else schema
     if "enum" in schema:
         return ", ".join(str(value) for value in schema["enum"])
     if schema.get("type") == "array":
@@ -753,8 +720,6 @@ def _text(text: str) -> str:
 # Their responses have entity tags, pages with a cursor, or one record per line.
 
 
-NDJSON = "application/x-ndjson"
-_JSON_ROUTES = "application/json"
 _PAGE_ITEMS = 200
 """Items read at once when all are requested."""
 
@@ -777,7 +742,7 @@ class _Call:
     """A call of a resource: the fields of the operation's request, some still as strings."""
 
     resource: Resource
-    fields: dict[str, Any]
+    fields: _Schema
 
     @property
     def operation(self) -> Operation:
@@ -830,7 +795,7 @@ async def _read(resource: Resource, request: Request) -> Response:
     tag = entity_tag(result)
     if _is_named(tag, request.headers.get("if-none-match")):
         return Response(status_code=304, headers={"ETag": tag})
-    return Response(result, 200, headers | {"ETag": tag}, _JSON_ROUTES)
+    return Response(result, 200, headers | {"ETag": tag}, _JSON)
 
 
 def _next_page(call: _Call, request: Request, result: bytes) -> dict[str, str]:
@@ -840,33 +805,34 @@ def _next_page(call: _Call, request: Request, result: bytes) -> dict[str, str]:
         return {}
     count = len(_rows(call.resource, result))
     seen = call.number(offset) + count
-    if not count or count < call.number("limit") or _is_last(result, seen):
+    size = _parsed(result)
+    is_last = size.more is False or (size.total is not None and seen >= size.total)
+    if not count or count < call.number("limit") or is_last:
         return {}
     query = [pair for pair in request.query_params.multi_items() if pair[0] != offset]
     address = f"{quote(request.url.path)}?{urlencode([*query, (offset, seen)])}"
     return {"Link": f'<{address}>; rel="next"'}
 
 
-def _is_last(result: bytes, seen: int) -> bool:
-    """Return True if the result shows that nothing follows."""
-    size = json_values.parse_json_tree(result, _Size) if result.startswith(b"{") else _Size()
-    return size.more is False or (size.total is not None and seen >= size.total)
-
-
-class _Size(msgspec.Struct):
-    """The size of a list, as results give it."""
+class _Result(msgspec.Struct):
+    """The fields of results that responses need: the size of a list, and a memory."""
 
     more: bool | None = None
     total: int | None = None
+    etag: str | None = None
+    action: str = ""
+    memory_id: str = ""
+
+
+def _parsed(result: bytes) -> _Result:
+    return json_values.parse_json_tree(result if result.startswith(b"{") else b"{}", _Result)
 
 
 def _rows(resource: Resource, result: bytes) -> list[msgspec.Raw]:
-    assert resource.rows is not None  # noqa: S101 - only lists have rows
-    whole = msgspec.Raw(result)
     listed = (
         json_values.parse_json_tree(result, dict[str, msgspec.Raw]).get(resource.rows, _EMPTY)
         if resource.rows
-        else whole
+        else msgspec.Raw(result)
     )
     return json_values.parse_json_tree(listed, list[msgspec.Raw])
 
@@ -918,21 +884,16 @@ async def _write(resource: Resource, request: Request) -> Response:
         return problem_response(412, error.code, error.message, error.hint)
     if not resource.creates:
         return Response(
-            result, 200, {"ETag": entity_tag(result)} if _own_tag(result) else None, _JSON_ROUTES
+            result, 200, {"ETag": entity_tag(result)} if _parsed(result).etag else None, _JSON
         )
-    stored = json_values.parse_json_tree(result, _Stored)
+    stored = _parsed(result)
     place = {"Location": f"{PREFIX}{resource.path}/{stored.memory_id}"}
-    return Response(result, 201 if stored.action == "stored" else 200, place, _JSON_ROUTES)
+    return Response(result, 201 if stored.action == "stored" else 200, place, _JSON)
 
 
-class _Stored(msgspec.Struct):
-    action: str
-    memory_id: str
-
-
-def _object(body: bytes) -> dict[str, Any]:
+def _object(body: bytes) -> _Schema:
     try:
-        return json_values.parse_json_tree(body, dict[str, Any])
+        return json_values.parse_json_tree(body, _Schema)
     except (
         msgspec.DecodeError,
         msgspec.ValidationError,
@@ -946,17 +907,9 @@ def _object(body: bytes) -> dict[str, Any]:
 
 def entity_tag(result: bytes) -> str:
     """Return the entity tag of a result: its hash, after the tag of its file, if any."""
-    own = _own_tag(result)
+    own = _parsed(result).etag
     whole = hashlib.blake2b(result, digest_size=_TAG_BYTES).hexdigest()
     return f'"{own}.{whole}"' if own else f'"{whole}"'
-
-
-def _own_tag(result: bytes) -> str | None:
-    return json_values.parse_json_tree(result, _Tagged).etag if result.startswith(b"{") else None
-
-
-class _Tagged(msgspec.Struct):
-    etag: str | None = None
 
 
 def _is_named(tag: str, header: str | None) -> bool:

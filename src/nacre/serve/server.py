@@ -21,7 +21,7 @@ from enum import StrEnum
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import nacre
 from nacre.base import files, plugins
@@ -62,21 +62,20 @@ from nacre.serve.homes import (
     Greeting,
     Homes,
     KeySpaces,
+    Site,
+    Waiting,
     give_back,
     greet,
     memory_mb,
     share_arenas,
 )
 from nacre.serve.hook_shapes import SHAPES, TELLING, TOOL, context_of, parsed
-from nacre.serve.server_web import TOKEN, Door, Site, Web
+from nacre.serve.server_web import TOKEN, Door, Web
 from nacre.settings import Settings
 from nacre.setup import chores
 from nacre.values.context import HookAnswer, HookCall, HookEvent
 from nacre.values.memory import Actor, Face
 from nacre.values.recall import RecallQuery
-
-if TYPE_CHECKING:
-    from nacre.serve.web import Waiting
 
 _CHUNK = 65_536
 _CALLER_TIMEOUT_SECONDS = 5.0
@@ -238,7 +237,14 @@ class Server:
         while self._socket is listening:
             try:
                 link, _ = listening.accept()
-                self._begin(link)
+                self._note(1)
+                try:
+                    threading.Thread(
+                        target=self._serve, args=(link,), daemon=True, name="answering"
+                    ).start()
+                except RuntimeError:
+                    self._note(-1)
+                    raise
             except (
                 OSError,
                 RuntimeError,
@@ -246,16 +252,6 @@ class Server:
                 if self._socket is listening:
                     self._tell(f"a caller was rejected: {error}")
                     time.sleep(_ACCEPT_PAUSE_SECONDS)
-
-    def _begin(self, link: socket.socket) -> None:
-        self._note(1)
-        try:
-            threading.Thread(
-                target=self._serve, args=(link,), daemon=True, name="answering"
-            ).start()
-        except RuntimeError:
-            self._note(-1)
-            raise
 
     def _serve(self, link: socket.socket) -> None:
         try:
@@ -322,7 +318,10 @@ class Tending:
         self._homes = homes
         self._tell = tell
         self._rested = rested
-        self._chores = Chores(settings, tell, reads)
+        self._reads = reads
+        self._process: subprocess.Popen[bytes] | None = None
+        self._not_before = 0.0
+        self._pause = _MIN_PAUSE_SECONDS
         self._embedded: object = None
         self._embeds_at = 0.0
         self._embed_pause = _MIN_PAUSE_SECONDS
@@ -332,7 +331,7 @@ class Tending:
         last = time.monotonic()
         is_rested = False
         while not stop.wait(_POLL_SECONDS):
-            self._chores.look()
+            self._run_chores()
             self._embed()
             was_rested, is_rested = is_rested, self._rested() >= REST_SECONDS
             if is_rested and not was_rested:
@@ -342,7 +341,7 @@ class Tending:
                 if self._homes.shrink():
                     give_back()
                 last = time.monotonic()
-        self._chores.end()
+        self._end_chores()
 
     def _embed(self) -> None:
         """Read manual edits and embed new memories; retry with growing pauses on failure."""
@@ -389,21 +388,9 @@ class Tending:
             self._tell(f"dreamt: {result if report.operation else 'planned, without changes'}")
             give_back()
 
+    # Chores of hooks: a process, restarted with growing pauses
 
-class Chores:
-    """A process for the chores of hooks, restarted with growing pauses."""
-
-    def __init__(
-        self, settings: Settings, tell: Callable[[str], None], reads: Callable[[Path], bool]
-    ) -> None:
-        self._settings = settings
-        self._tell = tell
-        self._reads = reads
-        self._process: subprocess.Popen[bytes] | None = None
-        self._not_before = 0.0
-        self._pause = _MIN_PAUSE_SECONDS
-
-    def look(self) -> None:
+    def _run_chores(self) -> None:
         """Start the process if a chore is due."""
         if self._process and self._process.poll() is None:
             return
@@ -430,7 +417,7 @@ class Chores:
             and self._reads(Path(chore.transcript or ""))
         )
 
-    def end(self) -> None:
+    def _end_chores(self) -> None:
         """Stop the process; the next daemon continues."""
         if self._process and self._process.poll() is None:
             self._process.terminate()
@@ -486,7 +473,7 @@ class Hooks:
         else:
             hook_shapes.keep(self._home, call, answer)
         took = round(1000 * (time.monotonic() - began), 1)
-        hook_shapes.log(self._home, hook_shapes.Line(host, event, how, took, len(context)))
+        hook_shapes.log(self._home, host, event, how, took, len(context))
 
     def _call(
         self, name: str, call: Mapping[str, Any], caller: Caller

@@ -12,7 +12,6 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,18 +24,16 @@ from nacre.base.environment import install_hint, is_installed
 from nacre.base.lazy import Module
 from nacre.base.serving import EVERYWHERE, listen_at, names_of, split_place
 from nacre.errors import InvalidInputError, UnavailableError, UnusableStoreError
-from nacre.serve import browsers, homes
+from nacre.serve import homes
 from nacre.serve import mcp as mcp_face
 from nacre.serve import program as web_program
 from nacre.serve import web as web_served
-from nacre.serve.events import Live
-from nacre.values.memory import Bearer
+from nacre.serve.homes import Site
 
 if TYPE_CHECKING:
     import uvicorn
     from starlette.types import ASGIApp
 
-    from nacre.serve.web import Run
     from nacre.settings import Settings
 else:
     uvicorn = Module("uvicorn")
@@ -44,32 +41,6 @@ else:
 TOKEN = "http.token"  # noqa: S105 - a file name
 _TOKEN_BYTES = 32
 _MAX_TOKEN_BYTES = 4_000
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """The served home and its operations.
-
-    ``everything`` gives agents all tools (``mcp.tools = all``).
-    """
-
-    home: Path
-    run: Run
-    facts: Callable[[], Mapping[str, object]]
-    browsers: browsers.Browsers
-    live: Live
-    tell: Callable[[str], None]
-    everything: bool = False
-    bearer: Callable[[str], Bearer | None] | None = None
-    """Return the owner of a key, if the memory is on a server."""
-
-    live_of: Callable[[Bearer], Live] | None = None
-    """Return the events of a key's space."""
-
-    is_ready: Callable[[], bool] = lambda: True
-
-    around: Callable[[ASGIApp], ASGIApp] | None = None
-    """Middleware around the app."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,17 +122,9 @@ class Web:
                 )
         site = self._site
         self._served = web_served.Served(
-            site.home,
-            site.run,
-            site.facts,
-            site.browsers,
-            site.live,
-            token_of(site.home) if self.asks_token else None,
-            self._names(),
-            site.tell,
-            site.bearer,
-            site.live_of,
-            site.is_ready,
+            **vars(site),
+            token=token_of(site.home) if self.asks_token else None,
+            names=self._names(),
         )
         app: ASGIApp = web_program.make_app(
             self._served,

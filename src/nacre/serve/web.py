@@ -17,7 +17,6 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import (
-    AbstractAsyncContextManager,
     aclosing,
     asynccontextmanager,
     contextmanager,
@@ -27,7 +26,7 @@ from contextlib import (
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
@@ -58,9 +57,10 @@ from nacre.base.serving import (
     values_of,
 )
 from nacre.errors import NacreError, NotFoundError, UnavailableError
-from nacre.serve.browsers import COOKIE_SECONDS, Browsers
+from nacre.serve.browsers import COOKIE_SECONDS
 from nacre.serve.catalogue import CATALOGUE, find_operation
 from nacre.serve.events import Bus, Event, Live
+from nacre.serve.homes import Site
 from nacre.values.memory import Actor, Bearer, Face
 
 if TYPE_CHECKING:
@@ -265,26 +265,6 @@ def program_of(bearer: Bearer) -> str:
     return f"{bearer.account}'s program"
 
 
-class Waiting(Protocol):
-    """A caller that waits for an answer."""
-
-    def has_left(self) -> bool:
-        """Return True if the caller has left."""
-        ...
-
-    def agent(self) -> str | None:
-        """Return the agent that runs the caller's process, if it is local."""
-        ...
-
-
-class Run(Protocol):
-    """A function that runs an operation in this process, from and to JSON. Raises NacreError."""
-
-    def __call__(self, operation: str, request: bytes, actor: Actor, caller: Waiting) -> bytes:
-        """Run it when it is the operation's turn; return nothing if ``caller`` has left."""
-        ...
-
-
 @dataclass(slots=True)
 class Traffic:
     """The number of requests in progress and the time of the last one.
@@ -308,31 +288,12 @@ class Traffic:
             self.asked_at = time.monotonic()
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
-    """The home that is served.
+@dataclass(frozen=True)
+class Served(Site):
+    """The home that is served. ``token`` is ``None`` if none is required."""
 
-    ``facts`` are returned to any permitted caller. ``token`` is ``None`` if none is required.
-    ``tell`` writes to the daemon's log.
-    """
-
-    home: Path
-    run: Run
-    facts: Callable[[], Mapping[str, object]]
-    browsers: Browsers
-    live: Live
-    token: str | None
-    names: Names
-    tell: Callable[[str], None]
-    bearer: Callable[[str], Bearer | None] | None = None
-    """Return the owner of a key, if the memory is on a server; blocking."""
-
-    live_of: Callable[[Bearer], Live] | None = None
-    """Return the events of a key's space."""
-
-    is_ready: Callable[[], bool] = lambda: True
-    """Return True if the memory can be reached; blocking."""
-
+    token: str | None = None
+    names: Names = field(kw_only=True)
     traffic: Traffic = field(default_factory=Traffic)
     room: anyio.CapacityLimiter = field(
         default_factory=lambda: anyio.CapacityLimiter(_MAX_LONG_REQUESTS)
@@ -467,7 +428,10 @@ async def answer_of(request: Request, operation: str, body: bytes) -> bytes:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_note_leaving, request, client)
         try:
-            async with _turn(served, client.actor, room):
+            bearer = (
+                client.actor.bearer if room is None else None
+            )  # long ones have their own threads
+            async with served.turns.turn(bearer.space) if bearer else nullcontext():
                 outcome = await anyio.to_thread.run_sync(
                     served.run, operation, body, client.actor, client, limiter=room
                 )
@@ -477,13 +441,6 @@ async def answer_of(request: Request, operation: str, body: bytes) -> bytes:
     if isinstance(outcome, NacreError):
         raise outcome
     return outcome
-
-
-def _turn(
-    served: Served, actor: Actor, room: anyio.CapacityLimiter | None
-) -> AbstractAsyncContextManager[None]:
-    """Return the turn for a space; long operations have their own threads."""
-    return served.turns.turn(actor.bearer.space) if actor.bearer and room is None else nullcontext()
 
 
 async def _note_leaving(request: Request, client: _Client) -> None:

@@ -367,20 +367,10 @@ ADAPTER = Adapter(
     parse=parse,
     versions="0.82, 0.86.1",
     reads=(
-        "messages",
-        "edits and commits",
-        "times, from the input history",
-        "folder",
-        "model",
-        "version",
-        "tokens (rounded)",
+        "messages; edits and commits; times, from the input history; folder; model; version; "
+        "tokens (rounded)"
     ),
-    leaves_out=(
-        "reasoning",
-        "code of edits",
-        "output of the tool",
-        "pages from /web (not recorded)",
-    ),
+    leaves_out="reasoning; code of edits; output of the tool; pages from /web (not recorded)",
     environment=("AIDER_CHAT_HISTORY_FILE",),
 )
 
@@ -528,16 +518,9 @@ ADAPTER_LLM_HISTORY = Adapter(
     parse=parse_llm_history,
     whole=True,
     versions="of January 2025 (files name no version)",
-    reads=(
-        "messages, if there is no chat history",
-        "edits by the model",
-        "times",
-    ),
+    reads="messages, if there is no chat history; edits by the model; times",
     leaves_out=(
-        "prompts of the tool itself",
-        "repeated context",
-        "code of edits",
-        "web pages and command output",
+        "prompts of the tool itself; repeated context; code of edits; web pages and command output"
     ),
     environment=("AIDER_LLM_HISTORY_FILE",),
 )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from nacre.base.plain import mapping, objects, string, total
 from nacre.base.text import answered_by
 from nacre.readers.adapter import (
     Adapter,
@@ -17,12 +18,8 @@ from nacre.readers.adapter import (
     beside,
     document,
     keys_of,
-    mapping,
     modified,
-    objects,
     parse_time,
-    string,
-    total,
 )
 from nacre.readers.conversation import outcome
 from nacre.readers.trust import Conversation, OpenTurn, folder_of
@@ -186,19 +183,11 @@ ADAPTER = Adapter(
     whole=True,
     versions="of 2026 (files name no version)",
     reads=(
-        "messages",
-        "tool calls with outcome",
-        "title",
-        "folder",
-        "model",
-        "day, from the index file",
-        "tokens, if recorded",
+        "messages; tool calls with outcome; title; folder; model; day, from the index file; "
+        "tokens, if recorded"
     ),
     leaves_out=(
-        "thinking",
-        "prompt logs",
-        "contents of attached files",
-        "times of single messages (not recorded)",
+        "thinking; prompt logs; contents of attached files; times of single messages (not recorded)"
     ),
     environment=("CONTINUE_GLOBAL_DIR",),
 )

@@ -161,6 +161,6 @@ ADAPTER = Adapter(
     whole=True,
     guesses=True,
     versions="transcripts as Markdown, text and subtitles (from their description)",
-    reads=("messages with speakers", "times"),
-    leaves_out=("recordings", "summaries"),
+    reads="messages with speakers; times",
+    leaves_out="recordings; summaries",
 )

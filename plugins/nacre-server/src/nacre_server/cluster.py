@@ -31,9 +31,8 @@ from nacre.errors import (
 from nacre.home.home import Home
 from nacre.serve.browsers import Browsers
 from nacre.serve.events import Bus, Live
-from nacre.serve.homes import Answering, Homes
-from nacre.serve.server_web import Door, Site, Web
-from nacre.serve.web import Run, Waiting
+from nacre.serve.homes import Answering, Homes, Run, Site, Waiting
+from nacre.serve.server_web import Door, Web
 from nacre.settings import Settings
 from nacre.values.memory import NO_QUOTA, Actor, Quota
 from nacre.values.reports import OnProgress, Progress
