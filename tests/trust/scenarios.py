@@ -394,7 +394,7 @@ def dependencies_of(place: Place) -> int:
 
 def settle_conflicts(context: Home) -> None:
     """Let the newer one of each pair hold."""
-    for pair in contradictions.pending(context):
+    for pair in contradictions.list_pending(context):
         contradictions.resolve(
             context, pair, contradictions.Choice.KEEP_NEW, "the newer sign is right"
         )

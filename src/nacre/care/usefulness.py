@@ -30,7 +30,7 @@ from nacre.home.change import baseline_file, write_json
 from nacre.home.home import Home
 from nacre.hosts import ways
 from nacre.hosts.registry import ALL_HOSTS
-from nacre.learn.reading import objects
+from nacre.learn.reading import is_objection
 from nacre.learn.sentences import Utterance, language_of, utterances
 from nacre.memories.store import get, list_active
 from nacre.operations import operation
@@ -246,7 +246,7 @@ def _counts(turns: Sequence[Turn], messages: Sequence[Utterance]) -> dict[Aspect
     observed_calls = [call for call in calls if call.action in _OBSERVED_ACTIONS]
     after = messages[1:]
     corrections = sum(
-        message.correcting or objects(message, language_of(message.text)) for message in after
+        message.correcting or is_objection(message, language_of(message.text)) for message in after
     )
     return {
         Aspect.MESSAGES: (len(messages), 1),

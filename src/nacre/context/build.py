@@ -505,7 +505,9 @@ def _session_before(draft: Draft) -> tuple[StoredSession, list[Turn]] | None:
     for stored in sessions.newest(criteria, limit=_MAX_SESSIONS):
         if stored.session.id == draft.request.session:
             continue
-        last = reading.in_time([item.turn for item in sessions.last_turns(stored.row, _MAX_TURNS)])
+        last = reading.sort_by_time(
+            [item.turn for item in sessions.last_turns(stored.row, _MAX_TURNS)]
+        )
         turns = [
             turn
             for turn in _conclusions(list(filter(_is_talk, last)))

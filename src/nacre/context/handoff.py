@@ -86,7 +86,7 @@ _SECTIONS = (
 def shown_turns(turns: Sequence[Turn]) -> list[Turn]:
     """Return the last turns of owner and agent for the model, without text from outside."""
     eligible = [
-        reading.bounded(turn)
+        reading.shorten_for_regex(turn)
         for turn in turns
         if turn.speaker in _SPEAKERS and sentences.is_content(turn) and turn.trust is Trust.TRUSTED
     ]
@@ -113,7 +113,7 @@ def handoff_prompt(
     return models.Prompt(
         task=Task.HANDOFF,
         system=_words(),
-        text=f"{prompts.framed('session', text)}\n\nWrite the handoff.",
+        text=f"{prompts.frame('session', text)}\n\nWrite the handoff.",
         answer=failures.schema_of(HandoffAnswer),
         name="handoff",
         version=f"handoff/{VERSION}",
@@ -189,7 +189,7 @@ def _works(call: ToolCall) -> bool:
     if call.outcome != "ok":
         return False
     return (
-        reading.changes(call)
+        reading.is_change(call)
         or bool(call.made)
         or (call.action is Action.RUN and summary.does(call) and not summary.is_check(call))
     )
@@ -227,7 +227,7 @@ def by_rules(
 
     ``None`` if the session has no work to hand over. ``is_nod`` recognises more words without a request.
     """
-    bounded_turns = [reading.bounded(turn) for turn in turns]
+    bounded_turns = [reading.shorten_for_regex(turn) for turn in turns]
     spoken = [
         item for item in sentences.utterances(bounded_turns) if _is_sound(bounded_turns[item.index])
     ]

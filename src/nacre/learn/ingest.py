@@ -593,7 +593,7 @@ class _Ingest:
         )
 
 
-def named_before(home: Home) -> set[Path]:
+def list_named_paths(home: Home) -> set[Path]:
     """Return the paths given to earlier ingests, from the ledger."""
     try:
         entries = list(files.read(home.vault.read(LEDGER)))
@@ -612,7 +612,7 @@ def named_before(home: Home) -> set[Path]:
 def _note_paths(home: Home, run: Run, paths: Sequence[Path], memories: Sequence[str]) -> None:
     """Record new paths in the ledger for a rebuild, each once."""
     absolute = [str(path.absolute()) for path in paths]
-    recorded = named_before(home)
+    recorded = list_named_paths(home)
     fresh = [path for path in absolute if Path(path) not in recorded]
     if fresh:
         with part_of(home, run, "ingest") as change:
@@ -684,7 +684,9 @@ def estimate(home: Home, options: IngestOptions) -> Estimate:
     findings = _findings(home, options)
     problems = list(findings.problems)
     jobs = jobs_for(home, findings.files, ReadTally(), force=options.force)
-    return estimate_learning(home, unstored(home, jobs, problems), problems, older=options.older)
+    return estimate_learning(
+        home, iter_unstored(home, jobs, problems), problems, older=options.older
+    )
 
 
 def _findings(home: Home, options: IngestOptions) -> discovery.Findings:
@@ -697,10 +699,10 @@ def _findings(home: Home, options: IngestOptions) -> discovery.Findings:
 def sessions_in(home: Home, paths: Sequence[Path]) -> Iterator[tuple[Session, Sequence[Turn]]]:
     """Return the unread sessions of some transcripts without storing them. Raises NotFoundError."""
     files = discovery.find(home, paths, with_discovery=False).files
-    return unstored(home, jobs_for(home, files, ReadTally()), [])
+    return iter_unstored(home, jobs_for(home, files, ReadTally()), [])
 
 
-def unstored(
+def iter_unstored(
     home: Home, jobs: Sequence[Job], problems: list[Problem]
 ) -> Iterator[tuple[Session, Sequence[Turn]]]:
     """Yield the sessions of transcripts, file by file, without storing them."""

@@ -41,33 +41,33 @@ from nacre.learn.explicit import is_refused
 from nacre.learn.extract import (
     Amendments,
     WaitingCandidates,
-    accounted_for,
-    begun,
+    as_positions,
     each_of,
     extract,
+    find_covered,
+    find_missed,
     is_agreed,
     is_covered,
     is_quiet,
     is_worth_asking,
     last_of_owner,
     latest_first,
-    passed_over,
-    placed,
+    record_start,
 )
-from nacre.learn.later import days_to_look, due, note, touched_by
-from nacre.learn.prompts import Doubt, Held, Outdateds, doubts, for_later
-from nacre.learn.reading import in_time
+from nacre.learn.later import days_to_look, due, find_touched_by, note
+from nacre.learn.prompts import DatedMemory, Doubt, Outdateds, doubts, for_later
+from nacre.learn.reading import sort_by_time
 from nacre.learn.sentences import utterances
 from nacre.learn.writer import (
     Extraction,
-    Shown,
-    Wanted,
+    ExtractionOptions,
+    FinishedSession,
+    count_fitting,
     extract_together,
     extract_with,
-    fitting,
-    related,
+    find_related,
+    find_touched,
     size_of,
-    touched,
 )
 from nacre.memories import requests
 from nacre.memories.decision import Asking
@@ -116,7 +116,10 @@ class ModelExtractor:
         self._alone: set[str] = set()
 
     def read_ahead(
-        self, project: str | None, sessions: Sequence[Shown], notify: Callable[[str], None]
+        self,
+        project: str | None,
+        sessions: Sequence[FinishedSession],
+        notify: Callable[[str], None],
     ) -> None:
         """Ask about several small sessions of a project in one call. :meth:`extract` returns the results later."""
         home, model = self._home, self._model
@@ -128,13 +131,15 @@ class ModelExtractor:
             if shown.session.id not in self._alone
             and is_worth_asking(shown.session, shown.turns, begin=shown.begin)
         ]
-        together = eligible[: fitting([size_of(shown) for shown in eligible], model.capabilities)]
+        together = eligible[
+            : count_fitting([size_of(shown) for shown in eligible], model.capabilities)
+        ]
         if len(together) < 2:
             return
         notify(f"{model.name}: {len(together)} sessions")
-        options = Wanted(
-            related=related(home, together, project, self._writer),
-            near=partial(touched, home, project, self._writer),
+        options = ExtractionOptions(
+            related=find_related(home, together, project, self._writer),
+            near=partial(find_touched, home, project, self._writer),
             timeout_seconds=home.settings.number("models.timeout_seconds"),
         )
         caller = Caller(model)
@@ -177,10 +182,12 @@ class ModelExtractor:
             model,
             session,
             turns,
-            Wanted(
+            ExtractionOptions(
                 begin=begin,
-                related=related(self._home, [Shown(session, turns, begin)], project, self._writer),
-                near=partial(touched, self._home, project, self._writer),
+                related=find_related(
+                    self._home, [FinishedSession(session, turns, begin)], project, self._writer
+                ),
+                near=partial(find_touched, self._home, project, self._writer),
                 notify=report_part,
                 timeout_seconds=self._home.settings.number("models.timeout_seconds"),
             ),
@@ -209,7 +216,9 @@ class ModelExtractor:
             due_memories = due(home, self._writer, caller.capabilities)
             doubts = ask_about_later(home, caller, due_memories)
             related_doubts = (
-                ask_about_later(home, caller, touched_by(home, due_memories, doubts, self._writer))
+                ask_about_later(
+                    home, caller, find_touched_by(home, due_memories, doubts, self._writer)
+                )
                 if doubts
                 else ()
             )
@@ -285,7 +294,11 @@ def is_left_alone(home: Home) -> bool:
 
 
 def ask_about(
-    home: Home, model: LanguageModel, session: Session, turns: Sequence[Turn], options: Wanted
+    home: Home,
+    model: LanguageModel,
+    session: Session,
+    turns: Sequence[Turn],
+    options: ExtractionOptions,
 ) -> Extraction:
     """Ask a model about a session. Holds no lock and no transaction meanwhile."""
     with home.turn.aside():  # the calls run in other threads
@@ -293,14 +306,16 @@ def ask_about(
 
 
 def ask_about_all(
-    home: Home, caller: Caller, sessions: Sequence[Shown], options: Wanted
+    home: Home, caller: Caller, sessions: Sequence[FinishedSession], options: ExtractionOptions
 ) -> Sequence[Extraction] | None:
     """Ask a model about several sessions in one call."""
     with home.turn.aside():
         return extract_together(caller, sessions, options)
 
 
-def ask_about_later(home: Home, caller: Caller, memories: Sequence[Held]) -> Sequence[Doubt] | None:
+def ask_about_later(
+    home: Home, caller: Caller, memories: Sequence[DatedMemory]
+) -> Sequence[Doubt] | None:
     """Ask which memories later turns contradict; return ``None`` without an answer."""
     checked = [item for item in memories if item.sayings]
     if not checked:
@@ -411,13 +426,13 @@ def _proposal(
         model,
         session,
         turns,
-        Wanted(
+        ExtractionOptions(
             way=request.way,
             owner_only=request.owner_only,
-            related=related(home, [Shown(session, turns)], project, model.name)
+            related=find_related(home, [FinishedSession(session, turns)], project, model.name)
             if request.related
             else (),
-            near=partial(touched, home, project, model.name),
+            near=partial(find_touched, home, project, model.name),
             timeout_seconds=home.settings.number("models.timeout_seconds"),
         ),
     )
@@ -465,7 +480,7 @@ def _sessions_in_file(home: Home, path: Path, reference: str | None) -> list[_Co
 
 def _session_in_home(home: Home, reference: str) -> list[_Conversation]:
     stored = find_session(home, reference)
-    turns = in_time([item.turn for item in home.sessions.turns_of(stored.row)])
+    turns = sort_by_time([item.turn for item in home.sessions.turns_of(stored.row)])
     return [(stored.session, stored.project, turns)]
 
 
@@ -597,7 +612,7 @@ def learn(
         return _learn(
             home, notify, only, _Learner(home, ModelExtractor(home), run, all_over=is_over)
         )
-    home = begun(home)
+    home = record_start(home)
     with home.writer_lock.if_free() as is_ours:
         learner = _Learner(
             home, ModelExtractor(home, is_elsewhere=not is_ours), run, all_over=is_over
@@ -690,7 +705,7 @@ class _Learner:
 
     def read_ahead(self, pending: Sequence[Unlearned], notify: Callable[[str], None]) -> None:
         """Let the writer read the next session together with other small pending ones of its project."""
-        project, sessions = None, list[Shown]()
+        project, sessions = None, list[FinishedSession]()
         for at, unlearned in enumerate(pending):
             stored = self.stored_session(unlearned)
             if (
@@ -703,9 +718,11 @@ class _Learner:
             elif not at or stored.project == project:
                 project = stored.project
                 turns = self.home.sessions.turns_of(unlearned.row)
-                place = placed(unlearned, turns)
+                place = as_positions(unlearned, turns)
                 spoken = [row.turn for row in turns[: place.end]]
-                sessions.append(Shown(stored.session, _as_shown(spoken, place.first), place.first))
+                sessions.append(
+                    FinishedSession(stored.session, _as_shown(spoken, place.first), place.first)
+                )
         self.extractor.read_ahead(project, sessions, notify)
 
     def stored_session(self, unlearned: Unlearned) -> StoredSession | None:
@@ -753,7 +770,7 @@ class _Learner:
         ):
             return False
         turns = self.home.sessions.turns_of(unlearned.row)
-        spoken, position = [row.turn for row in turns], placed(unlearned, turns)
+        spoken, position = [row.turn for row in turns], as_positions(unlearned, turns)
         until = (
             position.end
             if self.is_over(unlearned, stored)
@@ -771,7 +788,7 @@ class _Learner:
         if extraction and not is_left:
             self.waiting.was_read(stored.session.id)
             written = [*extraction.memories, *(change.statement for change in extraction.overtaken)]
-            plain = passed_over(extract(stored.session, spoken), written)
+            plain = find_missed(extract(stored.session, spoken), written)
             self.note_new([*plain, *extraction.candidates], stored, turns, position.first, until)
             self.amendments.note(extraction.overtaken, extraction.model)
             self.amendments.doubt(extraction.doubted)
@@ -1002,7 +1019,7 @@ class _Learner:
         """Return True if a memory was learned before, or repeats what nacre itself showed."""
         session = memory.source.session or ""
         current = [stated for stated in self.stated[session] if not self.gate.bars(stated)]
-        return (memory.id in accounted_for(current, self.home.memories.known_of(session))) or (
+        return (memory.id in find_covered(current, self.home.memories.known_of(session))) or (
             memory.id in self.echoes and self.is_told_by_nacre(memory)
         )
 
@@ -1039,4 +1056,4 @@ def _doubts(candidate: Candidate) -> dict[str, bool]:
 
 def _as_shown(turns: Sequence[Turn], begin: int) -> Sequence[Turn]:
     """Return a session's turns sorted by time, unless some were shown before."""
-    return turns if begin else in_time(turns)
+    return turns if begin else sort_by_time(turns)

@@ -212,7 +212,7 @@ _FLOORS = ((8, 0.4), (6, 0.15))
 _ANY_IMPORTANCE, _ANY_NUMBER = 11, 2**62
 
 
-def ending(
+def plan_ending(
     memories: Sequence[Memory], usage: Mapping[str, Usage], now: datetime, settings: Settings
 ) -> list[Step]:
     """Return steps for outdated and unused memories, by the first rule that applies. Open todos stay."""
@@ -231,7 +231,7 @@ def ending(
 
 
 def bounds(settings: Settings) -> EndingBounds:
-    """Return database bounds of memories that :func:`ending` certainly keeps."""
+    """Return database bounds of memories that :func:`plan_ending` certainly keeps."""
     if not settings.flag("forgetting.enabled"):
         return EndingBounds(TEMPORARY_FOR, timedelta(0), 0, 0)
     faded = int(

@@ -60,7 +60,7 @@ from nacre.memories.store import fold_usage
 from nacre.memories.vectors import embed_memories
 from nacre.operations import Operation
 from nacre.protocols import Embedder
-from nacre.review.run import dream_unasked
+from nacre.review.run import dream_if_due
 from nacre.serve import browsers, hook_shapes
 from nacre.serve.catalogue import CATALOGUE, find_operation
 from nacre.serve.events import Bus, Live
@@ -574,7 +574,7 @@ class Tending:
     def _dream(self) -> None:
         try:
             with self._homes.lent(0.0) as home:
-                report = dream_unasked(home)
+                report = dream_if_due(home)
         except NacreError as error:
             self._tell(f"no dream: {error.message}")
             return

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from nacre.base.text import one_line, shorten
-from nacre.learn.reading import calls, changes, is_own, passages, without_fences
+from nacre.learn.reading import calls, is_change, is_own, passages, without_fences
 from nacre.learn.sentences import ConcludedCues, Pattern, is_content, language_of
 from nacre.readers.conversation import looks, names, parts
 from nacre.values.session import (
@@ -165,7 +165,12 @@ def errors(calls: Sequence[ToolCall]) -> tuple[ErrorMet, ...]:
         times[key] += 1
         latest[key] = (at, call, message)
     unique_errors = [
-        (at, ErrorMet(shorten(message, _ERROR_CHARACTERS), told(call), times[key], is_mended(at)))
+        (
+            at,
+            ErrorMet(
+                shorten(message, _ERROR_CHARACTERS), describe_call(call), times[key], is_mended(at)
+            ),
+        )
         for key, (at, call, message) in latest.items()
     ]
     unique_errors = [
@@ -203,7 +208,7 @@ def attempt(call: ToolCall) -> frozenset[str]:
     return frozenset({f"{call.name} {call.input}"})
 
 
-def told(call: ToolCall) -> str:
+def describe_call(call: ToolCall) -> str:
     """Return a call as one line: the command, else the tool and its input."""
     text = call.input if call.action is Action.RUN and call.input else f"{call.name} {call.input}"
     return shorten(text, _CALL_CHARACTERS)
@@ -383,7 +388,7 @@ def unmended(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
 def pass_at_the_end(turns: Sequence[Turn]) -> bool:
     """Return True if a check passed after the last change."""
     done = calls(turns, 0, len(turns))
-    since = next((at for at in range(len(done), 0, -1) if changes(done[at - 1])), None)
+    since = next((at for at in range(len(done), 0, -1) if is_change(done[at - 1])), None)
     if since is None or failing(turns):
         return False
     return any(

@@ -10,14 +10,14 @@ from functools import cached_property
 from nacre.base.text import is_unspaced, normalise, one_line, shorten
 from nacre.learn.explicit import leans
 from nacre.learn.reading import (
-    bounded,
     calls,
-    changes,
     content_words,
-    in_time,
+    is_change,
+    is_objection,
     is_own,
-    objects,
     passages,
+    shorten_for_regex,
+    sort_by_time,
 )
 from nacre.learn.sentences import (
     Language,
@@ -34,6 +34,7 @@ from nacre.sessions import summary
 from nacre.sessions.summary import (
     announces,
     asks_last,
+    describe_call,
     does,
     failing,
     giving_up,
@@ -47,7 +48,6 @@ from nacre.sessions.summary import (
     speaks_against,
     tells_work,
     ticks,
-    told,
     unmended,
     unticked,
 )
@@ -241,7 +241,7 @@ def _goes_on(utterance: Utterance, language: Language) -> bool:
     """Return True if a short message only continues, ends or accepts the previous request."""
     text = utterance.text.strip()
     cues = language.summary
-    if cues.onward.match(text) or cues.stop.match(text) or objects(utterance, language):
+    if cues.onward.match(text) or cues.stop.match(text) or is_objection(utterance, language):
         return True
     if language.accepted.finished.match(text):
         return True
@@ -448,7 +448,7 @@ def _by_owner(end: End) -> SessionOutcome | None:
         return None
     if (
         len(end.spoken) > 1
-        and objects(end.owner, language)
+        and is_objection(end.owner, language)
         and not language.summary.onward.match(text)
     ):
         return _with_owner_words(Ending.FAILED, "the owner's last words object", end, text)
@@ -458,7 +458,7 @@ def _by_owner(end: End) -> SessionOutcome | None:
 def _is_content(owner: Utterance, language: Language) -> bool:
     """Return True if the owner accepts, thanks or asks for a commit, and nothing else."""
     text = owner.text.strip()
-    if text.endswith(("?", "？")) or objects(owner, language):
+    if text.endswith(("?", "？")) or is_objection(owner, language):
         return False
     if len(text) <= _SHORT_CHARACTERS and (is_idle(text) or acceptance(owner, language) == []):
         return not language.answers.no.match(text)
@@ -535,7 +535,7 @@ def _reported(end: End, report: Turn) -> SessionOutcome:
         return _with_agent_words(
             Ending.FAILED, "the agent says that it did not work", report, gave_up
         )
-    if has_failing_check and not done and any(map(changes, calls(end.work, 0, len(end.work)))):
+    if has_failing_check and not done and any(map(is_change, calls(end.work, 0, len(end.work)))):
         return _with_agent_words(Ending.FAILED, _CHECK_FAILED, report, first_sentence(text))
     if question := asks_last(text):
         return _with_agent_words(Ending.STOPPED, "the agent waits for an answer", report, question)
@@ -664,7 +664,9 @@ def _questions(end: End, ended: SessionOutcome) -> Iterator[OpenEnd]:
 def _failing(end: End) -> Iterator[OpenEnd]:
     """Yield checks whose last run failed, and failed commands without a later success."""
     for turn, call in [*failing(end.turns), *unmended(end.turns[end.begin :])]:
-        yield OpenEnd(Loose.FAILING, f"{told(call)} → {_result(call)}", Speaker.AGENT, turn.id)
+        yield OpenEnd(
+            Loose.FAILING, f"{describe_call(call)} → {_result(call)}", Speaker.AGENT, turn.id
+        )
 
 
 def _result(call: ToolCall) -> str:
@@ -738,7 +740,7 @@ TITLE_CHARACTERS = 120
 
 def summarise(session: Session, turns: Sequence[Turn]) -> Summary:
     """Return the summary of a session. Deterministic."""
-    turns = in_time([bounded(turn) for turn in turns])
+    turns = sort_by_time([shorten_for_regex(turn) for turn in turns])
     if not turns:
         return Summary()
     spoken = utterances(turns)
@@ -761,6 +763,6 @@ def summarise(session: Session, turns: Sequence[Turn]) -> Summary:
 
 def opening(turns: Sequence[Turn]) -> str | None:
     """Return the first request, shortened to a title."""
-    ordered = in_time([bounded(turn) for turn in turns])
+    ordered = sort_by_time([shorten_for_regex(turn) for turn in turns])
     request = first_request(ordered, utterances(ordered))
     return shorten(request, TITLE_CHARACTERS) if request else None
