@@ -112,7 +112,7 @@ class Operation:
         """
         if not self.needs_home or not cast("Home", target).database.is_server:
             return nullcontext()
-        allowed: AbstractContextManager[None] = cast("Home", target).allowed(
+        allowed: AbstractContextManager[None] = cast("Home", target).authorise(
             self.name, writes=self.writes, owners=self.is_owners(request)
         )
         return allowed

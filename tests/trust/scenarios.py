@@ -474,7 +474,7 @@ def give_handoff(context: Home) -> None:
         write_state(home.settings.home, session, block.state)
         if block.state:  # it had not begun before
             break
-    if delivery.due(home, "harbour", None) and not any(delivery.delivered(home)):
+    if delivery.due(home, "harbour", None) and not any(delivery.iter_delivered(home)):
         raise UnavailableError(
             "what the session was given cannot be kept", hint="the next one is given it, too"
         )

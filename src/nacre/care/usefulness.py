@@ -24,7 +24,7 @@ from nacre.base.ids import from_ms, to_ms
 from nacre.base.request import Request
 from nacre.base.text import words
 from nacre.context.build import prose
-from nacre.context.hooks import SHARE, Draw, drawn, note_share
+from nacre.context.hooks import SHARE, Draw, note_share, read_draw
 from nacre.errors import ConflictError, InvalidQueryError, NotFoundError
 from nacre.home.change import baseline_file, write_json
 from nacre.home.home import Home
@@ -324,7 +324,7 @@ def usefulness(home: Home) -> Usefulness:
     now = to_ms(home.clock()) or 0
     if not home.database.unwritable:
         note_share(home.settings, now)
-    draw, share = drawn(home.settings.home), home.settings.number(SHARE)
+    draw, share = read_draw(home.settings.home), home.settings.number(SHARE)
     used = [(since, past_share) for since, past_share in draw.shares if past_share > 0]
     if not used:
         return Usefulness(share)

@@ -160,7 +160,7 @@ def unset(run: Run, key: str) -> None:
 def _told_of(model: str) -> list[str]:
     """What becomes of texts with an embedding model elsewhere."""
     try:
-        told = consent.told_of(nacre_settings.load_settings(), model)
+        told = consent.notice_of(nacre_settings.load_settings(), model)
     except NacreError:  # nacre writer embedding tells what is wrong with it
         return []
     return [told] if told else []

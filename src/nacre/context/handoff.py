@@ -212,12 +212,12 @@ _HEAD = "The owner said last in that session:"
 @dataclass(frozen=True, slots=True)
 class LastWords:
     """A handoff's ``content``, the id of the last turn it covers (``until``), and the last request's id
-    (``asked``).
+    (``request``).
     """
 
     content: str
     until: str
-    asked: str
+    request: str
 
 
 def by_rules(
@@ -333,12 +333,12 @@ def hand_over(home: Home, session: StoredSession, words: str | None = None) -> H
     )
     if not content:
         return None
-    now, last, request_id = home.now(), last_turn(turns), last_words.asked if last_words else ""
+    now, last, request_id = home.now(), last_turn(turns), last_words.request if last_words else ""
     with home.vault_lock:
         if not home.sessions.find(session.session.id):  # forgotten meanwhile
             return None
         before = home.handoffs.of_session(session.session.id)
-        delivered = {handoff for handoff, _ in delivery.delivered(home)}
+        delivered = {handoff for handoff, _ in delivery.iter_delivered(home)}
         waiting = next((item for item in before if not (item.given or item.id in delivered)), None)
         if last_words and not words:
             if any(item.until == last_words.until for item in before):
@@ -372,10 +372,10 @@ def improve(home: Home, session: StoredSession, *, background: bool = True) -> H
     before = _to_improve(home, session, last.id) if last else None
     if before is None or last is None:
         return None
-    written = _ask(home, turns, background=background)
-    if not written:
+    answer = _ask(home, turns, background=background)
+    if not answer:
         return None
-    text, by = written
+    text, by = answer
     with home.vault_lock:
         if home.handoffs.find(before.id) != before:
             return None
@@ -407,7 +407,7 @@ def hand_over_late(home: Home, project: str, *, before: datetime, but: str) -> H
 
 def put_away(home: Home) -> None:
     """Mark delivered handoffs, and delete those older than ``HANDED_FOR``."""
-    delivered = list(delivery.delivered(home))
+    delivered = list(delivery.iter_delivered(home))
     before = home.now() - HANDED_FOR
     handoffs = (*home.handoffs.everything(), *home.handoffs.damaged())
     if not delivered and all(item.written >= before for item in handoffs):

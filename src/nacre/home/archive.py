@@ -294,7 +294,7 @@ def _append(
     if pack is None:
         place = archive_packs.place_for(work.home, state.tool, state.path)
         pack = packs.create(
-            place, archive_packs.titled(state, packs.LINES), segments, durable=work.waits
+            place, archive_packs.title_of(state, packs.LINES), segments, durable=work.waits
         )
     else:
         pack.append(segments, durable=work.waits)
@@ -336,7 +336,7 @@ def _find_moved(
         ):
             pack = archive_packs.open_pack(home, other)
             if pack:
-                pack.retitle(archive_packs.titled(state, packs.LINES))
+                pack.retitle(archive_packs.title_of(state, packs.LINES))
                 with home.database.transaction():
                     home.archive.delete(state.path)
                     home.archive.rename(other.path, state.path)
@@ -473,7 +473,7 @@ def _replace(
     archive_packs.give_up(home, state)
     place = archive_packs.folder_of(home) / state.pack if state.pack else None
     place = place or archive_packs.place_for(home, state.tool, state.path)
-    pack = packs.create(place, archive_packs.titled(state, kind), segments, durable=work.waits)
+    pack = packs.create(place, archive_packs.title_of(state, kind), segments, durable=work.waits)
     with home.database.transaction():
         archive_packs.remember(home, state, pack)
     work.files += 1

@@ -710,7 +710,7 @@ def _extend(change: Change, slug: str, place: location.Place) -> None:
     for key, values_met in places.items():
         new = [value for value in values_met if value and not _lists(values, key, value)]
         if new:
-            changed[key] = [*listed(values, key), *new]
+            changed[key] = [*list_of(values, key), *new]
     if slugs.get(str(values.get("id") or slug), slug) != slug or not values.get("id"):
         # The index uses the folder as id of a page without one or with another page's. Here it gets
         # its own.
@@ -799,17 +799,17 @@ def index_page(home: home.Home, project: Project, values: dict[str, Any]) -> Non
     """Index a project with the keys and dependencies of its page."""
     with home.database.transaction():
         home.files.save_project(
-            project, _keys(project.slug, values), listed(values, "dependencies")
+            project, _keys(project.slug, values), list_of(values, "dependencies")
         )
 
 
 def _keys(slug: str, values: dict[str, Any]) -> list[tuple[str, str]]:
-    keys = [(key, str(value)) for name, key in LISTS.items() for value in listed(values, name)]
+    keys = [(key, str(value)) for name, key in LISTS.items() for value in list_of(values, name)]
     name_keys = [("alias", str(values["name"]))] if values.get("name") else []
     return [("alias", slug), *keys, *name_keys]
 
 
-def listed(values: dict[str, Any], name: str) -> list[str]:
+def list_of(values: dict[str, Any], name: str) -> list[str]:
     """Return a list from front matter. A single value becomes a list of one."""
     value = values.get(name) or []
     return [str(item) for item in value] if isinstance(value, list) else [str(value)]
@@ -817,7 +817,7 @@ def listed(values: dict[str, Any], name: str) -> list[str]:
 
 def _lists(values: dict[str, Any], name: str, value: str) -> bool:
     """Return True if a page lists a value in any spelling."""
-    items = listed(values, name)
+    items = list_of(values, name)
     return value in items or (name == "remotes" and value in map(files.normalise_remote, items))
 
 
@@ -846,7 +846,7 @@ def _page_list(home: home.Home, slug: str, name: str) -> list[str]:
         page = read_page(home, slug)
     except (InvalidMemoryError, OSError):
         return []
-    return listed(page.values, name) if page else []
+    return list_of(page.values, name) if page else []
 
 
 def _name(path: str | None) -> str | None:

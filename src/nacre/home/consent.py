@@ -83,7 +83,7 @@ def wants_yes(settings: Settings, setting: str) -> EmbedderHeldError | None:
     )
 
 
-def told_of(settings: Settings, setting: str) -> str | None:
+def notice_of(settings: Settings, setting: str) -> str | None:
     """Return a message for a user who configures a remote model. Raises EmbedderUnavailableError."""
     if refusal := wants_yes(settings, setting):
         return f"{refusal.message}: {refusal.hint}"
@@ -147,9 +147,9 @@ def _budget_refusal(
     return None
 
 
-def asked(embedder: Embedder) -> Embedder:
+def as_requested(embedder: Embedder) -> Embedder:
     """Return the model for an explicit request, whose user was shown the destination and price."""
-    return embedder.asked() if isinstance(embedder, Guarded) else embedder
+    return embedder.as_requested() if isinstance(embedder, Guarded) else embedder
 
 
 class Guarded:
@@ -197,8 +197,8 @@ class Guarded:
         is_recalled = question and self._use is Use.BACKGROUND
         return Guarded(self._home, self._setting, other, Use.QUESTION if is_recalled else self._use)
 
-    def asked(self) -> Guarded:
-        """Return the model for an explicit request; see :func:`asked`."""
+    def as_requested(self) -> Guarded:
+        """Return the model for an explicit request; see :func:`as_requested`."""
         return Guarded(self._home, self._setting, self._embedder, Use.ASKED)
 
     def close(self) -> None:
@@ -287,7 +287,7 @@ def embedder_in_use(home: Home) -> Embedder:
 
 def embedder_of(home: Home, name: str) -> Embedder:
     """Return an embedding model by name, with the owner's limits. Raises EmbedderUnavailableError."""
-    embedder = home.loaded_embedder(name)
+    embedder = home.load_once(name)
     if not isinstance(embedder, CountedEmbedder):
         return embedder
 

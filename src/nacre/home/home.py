@@ -53,7 +53,7 @@ SECONDS = 30.0
 _MAX_VALUES = 64
 
 
-class Kept(Generic[T]):
+class TimedCache(Generic[T]):
     """A cache that keeps values for 30 seconds by ``clock``.
 
     The key must include everything the value depends on.
@@ -214,14 +214,14 @@ class Home(Stores):
         return search
 
     @cached_property
-    def analyses(self) -> Kept[Any]:
+    def analyses(self) -> TimedCache[Any]:
         """Cached analyses of links."""
-        return Kept(lambda: self.clock().timestamp())
+        return TimedCache(lambda: self.clock().timestamp())
 
     @cached_property
-    def deep_answers(self) -> Kept[DeepResult]:
+    def deep_answers(self) -> TimedCache[DeepResult]:
         """Cached answers of deep recall."""
-        return Kept(lambda: self.clock().timestamp())
+        return TimedCache(lambda: self.clock().timestamp())
 
     @cached_property
     def folder(self) -> Path:
@@ -308,7 +308,7 @@ class Home(Stores):
         vectors: Vectors = kind(self.database, other=other)
         return vectors
 
-    def loaded_embedder(self, name: str) -> Embedder:
+    def load_once(self, name: str) -> Embedder:
         """Return an embedding model, loaded once, without the owner's limits on texts sent to it.
 
         :mod:`nacre.home.consent` applies those limits. Raises EmbedderUnavailableError.
@@ -341,7 +341,7 @@ class Home(Stores):
         return self.settings.actor
 
     @contextmanager
-    def allowed(self, operation: str, *, writes: bool, owners: bool) -> Iterator[None]:
+    def authorise(self, operation: str, *, writes: bool, owners: bool) -> Iterator[None]:
         """Run an operation in the block. Raises NotAllowedError if the role does not allow it.
 
         Writes and refusals are recorded in the space's audit log.
@@ -550,10 +550,10 @@ def require_server(home: Home) -> None:
         )
 
 
-def note(home: Home, who: Standing, action: str, subject: str = "", outcome: str = DONE) -> None:
+def note(home: Home, caller: Standing, action: str, subject: str = "", outcome: str = DONE) -> None:
     """Append a line with ids and names, without texts, to the audit log."""
     home.database.one(
-        "note_in_audit_log", account=who.account, action=action, subject=subject, outcome=outcome
+        "note_in_audit_log", account=caller.account, action=action, subject=subject, outcome=outcome
     )
 
 

@@ -232,7 +232,7 @@ def without_secrets(redactor: redactor.Redactor, text: str | None) -> str | None
     return text if text is None or redactor.clean(text) == text else None
 
 
-def redacted(redactor: redactor.Redactor, memory: Memory) -> Memory:
+def redact(redactor: redactor.Redactor, memory: Memory) -> Memory:
     """Return a memory without secrets in its texts. Raises InvalidMemoryError if nothing is left."""
     clean = redactor.clean
     subject, content = clean(memory.subject).strip(), clean(memory.content).strip()

@@ -192,7 +192,7 @@ def read_files(
 def read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> Iterator[Event]:
     """Read one file. Its last event is a :class:`FileDone` or :class:`FileFailed`."""
     try:
-        with opened(job.path, job.tool, job.cursor, job.identities) as (adapter, source):
+        with open_transcript(job.path, job.tool, job.cursor, job.identities) as (adapter, source):
             if adapter is None or job.reader not in (None, adapter.tool):
                 problem = (
                     Problem(str(job.path), "not a transcript nacre knows", None)
@@ -225,7 +225,7 @@ def _is_own_call(path: Path, adapter: Adapter) -> bool:
         if not conversation.may_be_own(file.read(conversation.HEAD_BYTES)):
             return False
     with FileSource(path) as source:
-        return conversation.is_own_call(parsed(adapter, source))
+        return conversation.is_own_call(iter_parsed(adapter, source))
 
 
 def _read_source(
@@ -265,7 +265,7 @@ class EmptyError(ForeignFormatError):
 
 
 @contextlib.contextmanager
-def opened(
+def open_transcript(
     path: Path,
     tool: str | None = None,
     cursor: Cursor | None = None,
@@ -328,7 +328,7 @@ def recognise(job: Job) -> Adapter | None:
     Raises UnreadableTranscriptError, InvalidInputError.
     """
     try:
-        with opened(job.path, job.tool, job.cursor) as (adapter, _):
+        with open_transcript(job.path, job.tool, job.cursor) as (adapter, _):
             return adapter
     except ForeignFormatError as error:
         if job.is_named or (job.is_expected and not isinstance(error, EmptyError)):
@@ -336,7 +336,7 @@ def recognise(job: Job) -> Adapter | None:
         return None
 
 
-def parsed(adapter: Adapter, source: Source) -> Iterator[Session | Turn]:
+def iter_parsed(adapter: Adapter, source: Source) -> Iterator[Session | Turn]:
     """Yield the sessions and turns of a transcript. Output of third-party adapters goes to stderr."""
     items = adapter.parse(source)
     return (
@@ -365,7 +365,7 @@ def batches(
     session: Session | None = None
     turns: list[Turn] = []
     characters = 0
-    for item in parsed(adapter, source):
+    for item in iter_parsed(adapter, source):
         if clock() > deadline:
             raise UnreadableTranscriptError(
                 f"{path} takes longer than {MAX_SECONDS:.0f} seconds to read"

@@ -105,7 +105,7 @@ def model_for(home: Home, task: Task, *, background: bool) -> LanguageModel | No
     name = name_for(home, task)
     if name == NONE or (background and not home.settings.flag("models.background")):
         return None
-    model: LanguageModel = load("nacre.home.spending:wrapped")(
+    model: LanguageModel = load("nacre.home.spending:wrap")(
         home, home.load_model(home.settings, name), background=background
     )
     return model
@@ -407,7 +407,7 @@ class HomeBooks:
             prompt.task.value,
             model,
             self._background,
-            tokens=reserved(self._home.settings, model, prompt) if is_free else Tokens(),
+            tokens=reserve_for(self._home.settings, model, prompt) if is_free else Tokens(),
             cost=0 if is_free else most,
         )
         if self._background:
@@ -432,9 +432,9 @@ class HomeBooks:
                 if error is None:
                     spending.recover(call.model)
                 elif isinstance(error, ModelUnavailableError) or type(error) is ModelRefusedError:
-                    told = f"{error.message}; {error.hint}" if error.hint else error.message
-                    told = shorten(self._home.redactor.clean(told), _MAX_ERROR_CHARACTERS)
-                    spending.fail(Health(call.model, self._home.clock(), told))
+                    text = f"{error.message}; {error.hint}" if error.hint else error.message
+                    text = shorten(self._home.redactor.clean(text), _MAX_ERROR_CHARACTERS)
+                    spending.fail(Health(call.model, self._home.clock(), text))
 
     def trace(self, call: Call, prompt: Prompt, answer: str, error: str) -> None:
         """Keep the texts of a call, without secrets."""
@@ -539,7 +539,7 @@ class HomeAnswers:
             spending.drop_answer(key)
 
 
-def reserved(settings: Settings, model: str, prompt: Prompt) -> Tokens:
+def reserve_for(settings: Settings, model: str, prompt: Prompt) -> Tokens:
     """Return the tokens to reserve for a subscription's call."""
     overhead = provider_of(settings, model.partition(":")[0]).beside
     return Tokens(
@@ -601,7 +601,7 @@ _FINAL = (ModelUnavailableError, ModelRefusedError, BudgetSpentError)
 
 
 @dataclass(frozen=True, slots=True)
-class Answered(Generic[A]):
+class Answer(Generic[A]):
     """A successful answer, as opposed to an error or ``None``."""
 
     value: A
@@ -609,7 +609,7 @@ class Answered(Generic[A]):
 
 def ask_all(
     home: Home, questions: Sequence[Callable[[], A]], at_once: int, seconds: float | None = None
-) -> list[Answered[A] | NacreError | None]:
+) -> list[Answer[A] | NacreError | None]:
     """Ask up to ``at_once`` questions concurrently and return the results in order.
 
     A failed question yields its error. ``None`` means not asked, or not answered within
@@ -622,11 +622,11 @@ def ask_all(
         return []
     is_stopped = threading.Event()
 
-    def ask(question: Callable[[], A]) -> Answered[A] | NacreError | None:
+    def ask(question: Callable[[], A]) -> Answer[A] | NacreError | None:
         if is_stopped.is_set():
             return None
         try:
-            return Answered(question())
+            return Answer(question())
         except (
             UnusableAnswerError,
             ModelUnavailableError,
@@ -660,7 +660,7 @@ def is_final(answer: object) -> bool:
 # -- Wrapped models ------------------------------------------------------------
 
 
-def wrapped(home: Home, model: LanguageModel, *, background: bool) -> LanguageModel:
+def wrap(home: Home, model: LanguageModel, *, background: bool) -> LanguageModel:
     """Return a model with ledger, answer cache, traces and the owner's limits."""
     connection = OwnConnection(home)
     model = Metered(model, HomeBooks(home, connection, background=background))

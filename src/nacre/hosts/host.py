@@ -197,7 +197,7 @@ class JsonSetting:
     value: Any
     before: Any = None
 
-    def found(self, text: str) -> Any:
+    def read(self, text: str) -> Any:
         """Return the current value, or ``None``."""
         return json_text.find(text, self.path)
 
@@ -207,7 +207,7 @@ class JsonSetting:
 
     def drop(self, text: str) -> str:
         """See Piece."""
-        if self.found(text) != self.value:
+        if self.read(text) != self.value:
             return text
         if self.before is None:
             return json_text.drop(text, self.path)
@@ -222,17 +222,17 @@ class TomlSetting:
     value: Any
     before: Any = None
 
-    def found(self, text: str) -> Any:
+    def read(self, text: str) -> Any:
         """Return the current value, or ``None``."""
         return json_text.at(_toml(text), self.path)
 
     def put(self, text: str) -> str:
         """See Piece."""
-        return text if self.found(text) == self.value else self._change(text, self.value)
+        return text if self.read(text) == self.value else self._change(text, self.value)
 
     def drop(self, text: str) -> str:
         """See Piece."""
-        return text if self.found(text) != self.value else self._change(text, self.before)
+        return text if self.read(text) != self.value else self._change(text, self.before)
 
     def _change(self, text: str, value: Any) -> str:
         before = _toml(text)
@@ -535,7 +535,7 @@ class Programs:
         words = [*self._words(program), host, event]
         return subprocess.list2cmdline(words) if self.platform == "win32" else shlex.join(words)
 
-    def told(self) -> dict[str, Any]:
+    def as_record(self) -> dict[str, Any]:
         """Return the contents of ``nacre.json``, which plugins that are programs read."""
         return {
             "version": self.version,

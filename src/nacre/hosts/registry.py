@@ -71,7 +71,7 @@ def is_plugin(way: Way) -> bool:
     return way.project is None and not way.plain
 
 
-def cached(places: Places, version: str) -> Path:
+def copy_of_plugin(places: Places, version: str) -> Path:
     """Return the folder of Claude Code's copy of the plugin."""
     return _copies(places)[0] / SERVER / version
 
@@ -488,7 +488,7 @@ HOSTS = (
 
 
 OPENCLAW = "openclaw"
-PLUGIN_TOLD = "nacre.json"
+PROGRAMS_FILE = "nacre.json"
 """The file next to a plugin with the paths of nacre's programs."""
 
 _OPENCLAW_MEMORY = (
@@ -613,8 +613,8 @@ def plugin(way: Way, host: str, folder: Path) -> Iterator[Target]:
         if way.slot and name == "openclaw.plugin.json":
             content = _json({**json.loads(content), "kind": "memory"})
         yield Target(folder / name, (WholeFile(content),), "plugin")
-    record = {**way.programs.told(), **({"isolates": True} if way.isolates else {})}
-    yield Target(folder / PLUGIN_TOLD, (WholeFile(_json(record)),), "plugin")
+    record = {**way.programs.as_record(), **({"isolates": True} if way.isolates else {})}
+    yield Target(folder / PROGRAMS_FILE, (WholeFile(_json(record)),), "plugin")
 
 
 def _shipped_files(source: Traversable, above: str = "") -> Iterator[tuple[str, str]]:

@@ -21,11 +21,11 @@ from nacre.base.link import DaemonAwayError, DaemonRefusedError, ask, start_daem
 from nacre.hosts import registry, ways
 from nacre.hosts.connect import SAMPLE, is_own, plan, quiet, run_hook
 from nacre.hosts.host import Server, proven_versions
-from nacre.hosts.registry import PLUGIN_TOLD
+from nacre.hosts.registry import PROGRAMS_FILE
 from nacre.hosts.ways import (
     UNSEEN,
+    HostParts,
     Wired,
-    Written,
     found_hosts,
     host_named,
     init_command,
@@ -34,11 +34,11 @@ from nacre.hosts.ways import (
     load,
     own_programs,
     program_of,
+    read_parts,
     targets_of,
     text_of,
     trust_in,
     way_of,
-    written,
 )
 from nacre.operations import operation
 from nacre.settings import Settings
@@ -49,7 +49,7 @@ _LOG_WAIT_SECONDS = 1.0
 _LOG_POLL_SECONDS = 0.02
 
 
-def prove_hooks(settings: Settings, wish: WiringWish, written: Written) -> Iterator[Check]:
+def prove_hooks(settings: Settings, wish: WiringWish, written: HostParts) -> Iterator[Check]:
     """Yield the findings on a host's hooks, and in Codex on its trust in them."""
     slowest, failed, late, traces = 0.0, [], 0, 0
     for event, line in written.hooks:
@@ -194,7 +194,7 @@ def _prove_installed(
 def _prove_program(settings: Settings, wish: WiringWish) -> Iterator[Check]:
     """Check the paths of nacre's programs in a plugin that is itself a program."""
     path = next(
-        (target.path for target in targets_of(settings, wish) if target.path.name == PLUGIN_TOLD),
+        (target.path for target in targets_of(settings, wish) if target.path.name == PROGRAMS_FILE),
         None,
     )
     record = json_in(text_of(path)) if path else None
@@ -335,7 +335,7 @@ _SLOW_SECONDS = 1.0
 
 
 def prove_servers(
-    settings: Settings, wish: WiringWish, written: Written, left_alone: Sequence[LeftAlone]
+    settings: Settings, wish: WiringWish, written: HostParts, left_alone: Sequence[LeftAlone]
 ) -> Iterator[Check]:
     """Yield a finding for each server. A user's own server may run another program, except in a project.
 
@@ -465,7 +465,7 @@ _REQUEST_TIMEOUT_SECONDS = 2.0
 
 
 @contextmanager
-def warmed(settings: Settings) -> Iterator[None]:
+def warm_daemon(settings: Settings) -> Iterator[None]:
     """Run the home's daemon inside the context, if hooks may start one. A daemon that already ran stays."""
     home = str(settings.home)
     daemon = None
@@ -517,7 +517,7 @@ def prove_hosts(settings: Settings) -> list[Check]:
     wired = load(settings.home)
     wishes = wired.wishes
     checks = list(daemon_of_another(settings))
-    with warmed(settings) if wishes else nullcontext():
+    with warm_daemon(settings) if wishes else nullcontext():
         names = _names(wishes)
         checks += [
             check
@@ -592,7 +592,7 @@ def _findings(settings: Settings, wired: Wired, wish: WiringWish) -> Iterator[Ch
     for item in expected.own_memories:
         state = WARNING if item.state == ways.CONFLICT else OK
         yield Check("own memory", state, f"{item.state}: {item.told}", item.hint or None)
-    contents = written(settings, wish)
+    contents = read_parts(settings, wish)
     yield from (
         Check("server", WARNING, f"{item.path}: {item.reason}", item.hint) for item in expected.kept
     )

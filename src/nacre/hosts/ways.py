@@ -220,7 +220,7 @@ def way_of(settings: Settings, wish: WiringWish) -> Way:
     )
 
 
-def settled(settings: Settings, wish: WiringWish) -> WiringWish:
+def drop_unsupported(settings: Settings, wish: WiringWish) -> WiringWish:
     """Remove the options of a wish that its host does not support.
 
     If Claude Code's program is missing, its settings replace the plugin, which nothing could install.
@@ -352,8 +352,8 @@ def commands_for(
             ("take the new plugin", "update", registry.PLUGIN),
         )
     touches = (registry.settings_folder(way.places) / "settings.json",)
-    for what, *words in commands:
-        yield HostCommand((program, "plugin", *words), what, touches)
+    for purpose, *words in commands:
+        yield HostCommand((program, "plugin", *words), purpose, touches)
 
 
 def installed_version(way: Way) -> str | None:
@@ -398,14 +398,14 @@ def run_command(settings: Settings, command: HostCommand) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class HostParts:
     """nacre's parts of a host's files: hook command lines by event, and MCP servers."""
 
     hooks: Sequence[tuple[str, str]]
     servers: Sequence[Server]
 
 
-def written(settings: Settings, wish: WiringWish) -> Written:
+def read_parts(settings: Settings, wish: WiringWish) -> HostParts:
     """Read the commands that the host will run."""
     hooks: dict[tuple[str, str], None] = {}
     servers: list[Server] = []
@@ -413,9 +413,9 @@ def written(settings: Settings, wish: WiringWish) -> Written:
         text = text_of(target.path)
         if any(isinstance(piece, JsonHook) for piece in target.pieces):
             hooks |= dict.fromkeys(_hooks_in(json_in(text)))
-        found = (_server_in(text, piece) for piece in target.pieces)
-        servers += [server for server in found if server and server.words]
-    return Written(tuple(hooks), servers)
+        present = (_server_in(text, piece) for piece in target.pieces)
+        servers += [server for server in present if server and server.words]
+    return HostParts(tuple(hooks), servers)
 
 
 def text_of(path: Path) -> str:
@@ -448,7 +448,7 @@ def _holders(settings: Settings, wish: WiringWish) -> Iterator[Target]:
 def _plugin_folder(way: Way) -> Path:
     """Return Claude Code's copy of the plugin, or else the folder that it will copy."""
     version = installed_version(way)
-    copied = registry.cached(way.places, version) if version else None
+    copied = registry.copy_of_plugin(way.places, version) if version else None
     return copied if copied and copied.is_dir() else registry.marketplace(way.places) / "plugin"
 
 
@@ -488,7 +488,7 @@ class Servers:
         self.kept: list[LeftAlone] = []
         self.put: list[tuple[Path, tuple[str, ...]]] = []
 
-    def spared(
+    def spare(
         self, path: Path, words: str, wish: WiringWish, target: Target, *, is_put: bool
     ) -> Target:
         """Return a target without the pieces that would change a server of the user's."""
@@ -579,7 +579,7 @@ class OwnMemories:
         self.set: list[HostSetting] = []
         self.given_back: list[HostSetting] = []
 
-    def spared(
+    def spare(
         self, path: Path, words: str, wish: WiringWish, target: Target, *, is_put: bool
     ) -> Target:
         """Return a target without the pieces that would overwrite a user's change."""
@@ -619,7 +619,7 @@ class OwnMemories:
     def _put(
         self, path: Path, words: str, wish: WiringWish, piece: SettingPiece
     ) -> Iterator[Piece]:
-        current, recorded = piece.found(words), self._recorded_value(path, piece)
+        current, recorded = piece.read(words), self._recorded_value(path, piece)
         before = self._before.get(wish.place)
         if current == piece.value:
             if recorded is not None:  # without a record the user had turned it off before
@@ -637,7 +637,7 @@ class OwnMemories:
         if recorded is None:
             return
         self._of_target[1].append(HostSetting(wish.host, path, _name(piece)))
-        if piece.found(words) == piece.value:
+        if piece.read(words) == piece.value:
             yield replace(piece, before=_decode(recorded))
 
     def _recorded_value(self, path: Path, piece: SettingPiece) -> str | None:
@@ -655,7 +655,7 @@ def unwritten(host: str) -> OwnMemory:
     )
 
 
-def recorded(
+def update_record(
     wired: Wired, put: tuple[HostSetting, ...], dropped: tuple[HostSetting, ...] = ()
 ) -> Wired:
     """Return the record with the changed settings, and without the restored ones."""
@@ -695,7 +695,7 @@ def put(words: str, target: Target) -> str:
     return words
 
 
-def dropped(words: str, target: Target) -> str:
+def drop_pieces(words: str, target: Target) -> str:
     """Return a text without the pieces of a target."""
     for piece in target.pieces:
         words = piece.drop(words)
@@ -736,13 +736,13 @@ class Drafts:
             draft = self._drafts.get(path)
             text = draft.text if draft else files_module.read(path)
             before = draft.words if draft else text.words
-            target = self.servers.spared(path, before, wish, target, is_put=change is put)
-            target = self.own_memories.spared(path, before, wish, target, is_put=change is put)
+            target = self.servers.spare(path, before, wish, target, is_put=change is put)
+            target = self.own_memories.spare(path, before, wish, target, is_put=change is put)
             words = change(before, target)
             if draft is None:
                 is_inside = wish.project and path.is_relative_to(wish.project)
                 mode = _PROJECT_MODE if is_inside else _OWN_MODE
-                is_pristine = text.content is None or dropped(before, target) == before
+                is_pristine = text.content is None or drop_pieces(before, target) == before
                 draft = _Draft(text, before, text.content is not None, mode, is_pristine)
         except (UneditableFileError, UnparsableFileError) as error:
             self.own_memories.fail(wish, target)
@@ -750,7 +750,7 @@ class Drafts:
                 self._report_unchanged(target.path, wish, error)
             return
         self.own_memories.settle()
-        if change is dropped and words == draft.words:
+        if change is drop_pieces and words == draft.words:
             return  # nothing of nacre's is there
         self._drafts[path] = draft
         draft.words, draft.is_there = words, draft.is_there or (change is put and bool(words))
@@ -825,7 +825,7 @@ def _may_hold(target: Target) -> bool:
     """Return True if a file that cannot be changed may contain a part of nacre's."""
     try:
         words = files_module.read(target.path).words
-        return dropped(words, target) != words
+        return drop_pieces(words, target) != words
     except (UneditableFileError, UnparsableFileError):
         return True
 

@@ -321,7 +321,7 @@ class Checks:
 
 def find_gone(text: str) -> list[frozenset[str]]:
     """Return the words of each thing that a text reports as gone."""
-    return [departure.gone for departure in read(text).departures]
+    return [departure.subject for departure in read(text).departures]
 
 
 def _removes(text: str, things: Iterable[Collection[str]]) -> bool:

@@ -171,7 +171,7 @@ def _end(change: Change, memory_id: str, reason: str, words: str | None) -> bool
     retired = [replace(item, retired=Retirement(home.now(), clean)) for item in ending]
     entries = [change.entry("retire", memory=item.id, reason=clean) for item in ending]
     try:
-        change.put([*retired, *judge.released(home, ending)], entries)
+        change.put([*retired, *judge.release(home, ending)], entries)
     except EditConflictError as error:
         home.problems.append(error.message)
         return False
@@ -209,7 +209,7 @@ def _amend(change: Change, change_: checks.Overtaken, by: str) -> bool:
     return placement.amend(
         change,
         memory,
-        placement.amended(change.home, memory, change_.now, change_.shown, by=by, reason=reason),
+        placement.reword(change.home, memory, change_.now, change_.shown, by=by, reason=reason),
     )
 
 

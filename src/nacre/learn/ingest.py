@@ -50,7 +50,7 @@ from nacre.memories.decision import StoreRequest, distrust
 from nacre.memories.edit import catch_up
 from nacre.memories.erasure import erase_written_bytes
 from nacre.memories.statements import adds, read
-from nacre.memories.store import Rehearsal, Said, fold_usage
+from nacre.memories.store import OwnerWords, Rehearsal, fold_usage
 from nacre.memories.tombstones import Gate
 from nacre.memories.vectors import embed_pending
 from nacre.operations import operation
@@ -237,8 +237,8 @@ class TurnStore:
             self._tally.left_out.add(batch.path)
             return
         project = self._projects[session]
-        turns = self._gate.admitted(session, project, batch.turns)
-        titled = self._gate.titled(session)
+        turns = self._gate.filter_turns(session, project, batch.turns)
+        titled = self._gate.clean_title(session)
         if len(turns) < len(batch.turns) or titled != session:
             self._tally.left_out.add(batch.path)
             if not turns and not self._home.sessions.find(session.id):
@@ -868,7 +868,7 @@ def rehearse(home: Home, new: StoreRequest) -> Rehearsal:
     return remembering.rehearse(home, new, statement)
 
 
-def _with_speaker(home: Home, new: StoreRequest) -> tuple[StoreRequest, Said | None]:
+def _with_speaker(home: Home, new: StoreRequest) -> tuple[StoreRequest, OwnerWords | None]:
     """Return the request and the owner's turn that states it. Drop a title that says more than the owner did.
 
     Statements that the owner took back do not count. A memory without a project receives the session's; one of another
@@ -888,7 +888,7 @@ def _with_speaker(home: Home, new: StoreRequest) -> tuple[StoreRequest, Said | N
                     new = structs.replace(new, subject=None)
                 new = structs.replace(new, project=stored.project or new.project)
                 is_mixed = any(statement.mixed for statement in statements)
-                return new, Said(Source(stored.session.id, (turn.id,)), turn.time, is_mixed)
+                return new, OwnerWords(Source(stored.session.id, (turn.id,)), turn.time, is_mixed)
     return new, None
 
 
@@ -932,7 +932,7 @@ def _turns_with_quote(
         )
         about = read(new.content).words
         if not any(
-            departure.gone <= about for reading in later for departure in reading.departures
+            departure.subject <= about for reading in later for departure in reading.departures
         ):
             yield turns[index], statements
 

@@ -23,8 +23,8 @@ from nacre.errors import (
 )
 from nacre.home.change import Change, Run, part_of
 from nacre.home.home import Home
-from nacre.home.location import find_session, redacted
-from nacre.home.parsing import batches, opened
+from nacre.home.location import find_session, redact
+from nacre.home.parsing import batches, open_transcript
 from nacre.home.spending import (
     NONE,
     Permission,
@@ -446,7 +446,7 @@ def _sessions_in_file(home: Home, path: Path, reference: str | None) -> list[_Co
     """Return the sessions of a transcript with their turns, redacted as by an ingest."""
     sessions: dict[str, tuple[Session, list[Turn]]] = {}
     try:
-        with opened(path, identities=tuple(home.settings.texts("owner.identities"))) as (
+        with open_transcript(path, identities=tuple(home.settings.texts("owner.identities"))) as (
             adapter,
             source,
         ):
@@ -939,7 +939,7 @@ class _Learner:
         )
         if by_agent or any(turn.flags & Flag.INJECTED for turn in spoken):
             self.echoes.add(memory.id)
-        return redacted(self.home.redactor, memory)
+        return redact(self.home.redactor, memory)
 
     def is_told_by_nacre(self, memory: Memory) -> bool:
         """Return True if at least half of an agent's words, or 90 % of the owner's, come from a known memory."""
@@ -1007,7 +1007,7 @@ class _Learner:
             if not (self.gate.bars(memory) or self.is_known(memory))
         )
         decided = requests.decisions(self.home, fresh, Asking())
-        self.decided.update(requests.count_by_action(decided.made.values()))
+        self.decided.update(requests.count_by_action(decided.by_memory.values()))
         self.notes |= {decided.note: None} if decided.note else {}
         return decided
 

@@ -269,7 +269,7 @@ def _stricter(value: Any) -> Any:
     return [_stricter(item) for item in value] if isinstance(value, list) else value
 
 
-def told(prompt: Prompt) -> str:
+def schema_text(prompt: Prompt) -> str:
     """Return the schema as text for the prompt; empty if the answer is plain text."""
     if not prompt.answer:
         return ""
@@ -277,7 +277,7 @@ def told(prompt: Prompt) -> str:
     return f"Answer with one JSON object of this schema, and nothing else:\n{schema}"
 
 
-def held(able: Capabilities, prompt: Prompt) -> Capabilities:
+def limits_for(able: Capabilities, prompt: Prompt) -> Capabilities:
     """Return the capabilities that apply to a prompt: one for plain text is not held to a schema."""
     return able if prompt.answer else replace(able, answers="text")
 
@@ -285,7 +285,9 @@ def held(able: Capabilities, prompt: Prompt) -> Capabilities:
 def system_of(prompt: Prompt, able: Capabilities) -> str:
     """Return the system prompt, with the schema if nothing else enforces it."""
     is_held = able.answers in ("schema", "tool")
-    return "\n\n".join(part for part in (prompt.system, "" if is_held else told(prompt)) if part)
+    return "\n\n".join(
+        part for part in (prompt.system, "" if is_held else schema_text(prompt)) if part
+    )
 
 
 # -- Anthropic messages ----------------------------------------------------------------------------
@@ -297,7 +299,7 @@ STREAMED_TOKENS = 8_192
 _LOGIN = {"anthropic-beta": "oauth-2025-04-20"}
 _LESS = {"schema": "tool", "tool": "text"}
 _CUT = ("max_tokens", "model_context_window_exceeded")
-_KEPT = {"type": "ephemeral"}
+_CACHE_CONTROL = {"type": "ephemeral"}
 
 
 class _Block(msgspec.Struct):
@@ -351,7 +353,7 @@ class AnthropicModel:
     def complete(self, prompt: Prompt) -> Completion:
         """Answer a prompt. Raises ModelUnavailableError, ModelRefusedError."""
         while True:
-            able = held(self.capabilities, prompt)
+            able = limits_for(self.capabilities, prompt)
             try:
                 return self._ask(prompt, able)
             except ModelRefusedError as error:
@@ -415,7 +417,7 @@ class AnthropicModel:
 
 
 def _request(prompt: Prompt, able: Capabilities) -> dict[str, Any]:
-    mark = {"cache_control": _KEPT} if able.caches else {}
+    mark = {"cache_control": _CACHE_CONTROL} if able.caches else {}
     system = system_of(prompt, able)
     content = [{"type": "text", "text": prompt.shared, **mark}] if prompt.shared else []
     request: dict[str, Any] = {
@@ -554,7 +556,7 @@ class OpenAIModel:
     def complete(self, prompt: Prompt) -> Completion:
         """Answer a prompt. Raises ModelUnavailableError, ModelRefusedError."""
         while True:
-            able = held(self.capabilities, prompt)
+            able = limits_for(self.capabilities, prompt)
             try:
                 return self._ask(prompt, able)
             except ModelRefusedError as error:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class CallArguments:
     """The arguments of an embedding call. ``dimensions`` is 0 if the model decides."""
 
     texts: Sequence[str]
@@ -48,7 +48,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class Vectors:
     """Vectors in the order of the texts, and the tokens used, if the provider reports them."""
 
     vectors: list[list[float]]
@@ -68,11 +68,11 @@ class Wire(Protocol):
         """Return the base address of embeddings for a provider's address."""
 
     def request(
-        self, target: CallTarget, query: Wanted
+        self, target: CallTarget, query: CallArguments
     ) -> tuple[str, dict[str, Any], dict[str, str]]:
         """Return the path, the body and the authentication headers."""
 
-    def given(self, answer: Any) -> Given:
+    def vectors(self, answer: Any) -> Vectors:
         """Return the vectors of a response."""
 
 
@@ -101,7 +101,7 @@ class OpenAI:
         return url
 
     def request(
-        self, target: CallTarget, query: Wanted
+        self, target: CallTarget, query: CallArguments
     ) -> tuple[str, dict[str, Any], dict[str, str]]:
         """Build the request. Dimensions are sent only if set, because not every server accepts them."""
         body: dict[str, Any] = {
@@ -113,10 +113,10 @@ class OpenAI:
             body["dimensions"] = query.dimensions
         return "/embeddings", body, _bearer(target)
 
-    def given(self, answer: _Vectors) -> Given:
+    def vectors(self, answer: _Vectors) -> Vectors:
         """Return the vectors, sorted by index if the server sends one."""
         vectors = sorted(answer.data, key=lambda vector: vector.index or 0)
-        return Given(
+        return Vectors(
             [vector.embedding for vector in vectors],
             answer.usage.total_tokens if answer.usage else 0,
         )
@@ -126,7 +126,7 @@ class Voyage(OpenAI):
     """Voyage AI's ``POST /embeddings``, which takes the purpose of the texts."""
 
     def request(
-        self, target: CallTarget, query: Wanted
+        self, target: CallTarget, query: CallArguments
     ) -> tuple[str, dict[str, Any], dict[str, str]]:
         """Build the request, as OpenAI's but with Voyage's field names."""
         body: dict[str, Any] = {
@@ -159,7 +159,7 @@ class Gemini:
         return url.rstrip("/").removesuffix("/openai")
 
     def request(
-        self, target: CallTarget, query: Wanted
+        self, target: CallTarget, query: CallArguments
     ) -> tuple[str, dict[str, Any], dict[str, str]]:
         """Build a request with an item for each text."""
         purpose = "RETRIEVAL_QUERY" if query.is_question else "RETRIEVAL_DOCUMENT"
@@ -174,9 +174,9 @@ class Gemini:
         key = {"x-goog-api-key": target.credential.secret} if target.credential else {}
         return f"/{name}:batchEmbedContents", {"requests": requests}, key
 
-    def given(self, answer: _Embeddings) -> Given:
+    def vectors(self, answer: _Embeddings) -> Vectors:
         """Return the vectors, which are in the order of the texts."""
-        return Given([embedding.values for embedding in answer.embeddings])
+        return Vectors([embedding.values for embedding in answer.embeddings])
 
 
 def _bearer(target: CallTarget) -> dict[str, str]:
@@ -443,7 +443,7 @@ class RemoteEmbedder:
                 raise
             return self._batch([texts[0][: len(texts[0]) // 2]])
 
-    def _again(self, texts: list[str]) -> Given:
+    def _again(self, texts: list[str]) -> Vectors:
         calls, end = self._shared.calls, time.monotonic() + self._seconds
         for number in range(1, self._tries + 1):
             try:
@@ -455,8 +455,8 @@ class RemoteEmbedder:
                     raise
         raise AssertionError("the last try returns or raises")
 
-    def _ask(self, calls: Calls, texts: list[str], seconds: float) -> Given:
-        query = Wanted(texts, self._wanted_dimensions, self._is_question)
+    def _ask(self, calls: Calls, texts: list[str], seconds: float) -> Vectors:
+        query = CallArguments(texts, self._wanted_dimensions, self._is_question)
         path, body, headers = self._wire.request(self._target, query)
         sent = sum(tokens_of(text) for text in texts)
         call, began = self._meter.begin(sent) if self._meter else None, time.monotonic()
@@ -464,7 +464,7 @@ class RemoteEmbedder:
             response = post(
                 calls, self._target, self._client, f"{self._url}{path}", body, headers, seconds
             )
-            result = self._wire.given(body_of(self._target, response, self._wire.answer))
+            result = self._wire.vectors(body_of(self._target, response, self._wire.answer))
         except NacreError as error:
             if self._meter and call:
                 may_cost = isinstance(error, ModelUnavailableError) and error.may_cost
@@ -479,7 +479,7 @@ class RemoteEmbedder:
             self._shared.tokens += used
         return result
 
-    def _unit(self, result: Given, count: int) -> NDArray[np.float32]:
+    def _unit(self, result: Vectors, count: int) -> NDArray[np.float32]:
         """Return the vectors as unit rows. Raises ModelUnavailableError if they are unusable."""
         sizes = {len(vector) for vector in result.vectors}
         if len(result.vectors) != count or len(sizes) != 1 or sizes == {0}:

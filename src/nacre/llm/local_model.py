@@ -472,7 +472,7 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Graph:
     graph: Path
     options: Options
 
@@ -498,7 +498,7 @@ class FolderEmbedder:
     tokens = 0
 
     def __init__(self, folder: Path) -> None:
-        model = _found(folder)
+        model = _find_graph(folder)
         self.name = f"onnx:{folder.name}#{_fingerprint(folder, model)}"
         self._options = model.options
         self._prefix = model.options.passage
@@ -566,7 +566,7 @@ class FolderEmbedder:
         return pooled
 
 
-def _found(folder: Path) -> _Found:
+def _find_graph(folder: Path) -> _Graph:
     if not folder.is_dir():
         raise EmbedderUnavailableError(
             f"there is no folder {str(folder)!r} with an embedding model", hint=_EMBEDDER_HINT
@@ -578,7 +578,7 @@ def _found(folder: Path) -> _Found:
         raise EmbedderUnavailableError(
             f"{names[0]} is missing in {str(folder)!r}", hint=_EMBEDDER_HINT
         )
-    return _Found(graph, options)
+    return _Graph(graph, options)
 
 
 def _options(folder: Path) -> Options:
@@ -628,7 +628,7 @@ def _json(path: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _fingerprint(folder: Path, model: _Found) -> str:
+def _fingerprint(folder: Path, model: _Graph) -> str:
     """Return a hash of the options, the tokenizer and the graph.
 
     Large files are represented by their size, beginning, middle and end.

@@ -22,7 +22,7 @@ from nacre.base import json as json_values
 from nacre.base.environment import OWN_CALL_VARIABLE, of_the_owner, user_home
 from nacre.base.text import shorten
 from nacre.llm import failures
-from nacre.llm.api import strict, told
+from nacre.llm.api import schema_text, strict
 from nacre.llm.failures import Calls, CallTarget, TruncatedAnswerError
 from nacre.values.models import OWN_CALL, OWN_CONVERSATION, Capabilities, Completion, Prompt, Tokens
 
@@ -111,7 +111,7 @@ class CommandModel:
 
     def complete(self, prompt: Prompt) -> Completion:
         """Answer a prompt. Raises ModelUnavailableError, ModelRefusedError."""
-        form = told(prompt) if self.capabilities.answers == "text" else ""
+        form = schema_text(prompt) if self.capabilities.answers == "text" else ""
         head = (OWN_CALL, prompt.system, form) if prompt.answer else (OWN_CONVERSATION,)
         text = "\n\n".join(part for part in (*head, prompt.shared, prompt.text) if part)
         with tempfile.TemporaryDirectory(

@@ -397,7 +397,7 @@ _LIST_TIMEOUT_SECONDS = 0.5
 _MAX_LIST_BYTES = 1_000_000
 
 
-def proposed(provider: Provider) -> list[str]:
+def list_proposed(provider: Provider) -> list[str]:
     """Return the names of models, the recommended first; empty if none is known."""
     listed = listed_here(provider)
     if listed is not None:

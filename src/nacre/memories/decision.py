@@ -409,11 +409,11 @@ def is_owners(memory: Memory) -> bool:
     return memory.speaker is Speaker.OWNER
 
 
-def wish(home: home.Home, memories: Sequence[Memory], what: str) -> None:
+def wish(home: home.Home, memories: Sequence[Memory], action: str) -> None:
     """Queue an agent's request for review: ``retired``, ``kept out``, or other words."""
     agent = home.actor.agent or ""
     detail = shorten(
-        one_line(home.redactor.clean(f"{agent} asked for this memory to be {what}")),
+        one_line(home.redactor.clean(f"{agent} asked for this memory to be {action}")),
         _MAX_DETAIL_CHARACTERS,
     )
     with home.database.transaction():

@@ -122,7 +122,7 @@ def _texts(payload: packs.Payload) -> Iterator[str]:
 _TOOL = "nacre-chat:"
 
 
-def held(home: Home, barred: Barred, match: Pattern | None = None) -> int:
+def count_forgotten(home: Home, barred: Barred, match: Pattern | None = None) -> int:
     """Return the number of messages, answer parts and names to erase that only the gateway's database has."""
     if not (home.settings.home / gateway.DATABASE).exists():
         return 0
@@ -459,7 +459,7 @@ def _erase_candidates(home: Home, barred: Barred) -> None:
     forgotten_ids = [
         memory.id
         for memory in memories
-        if barred.left_of(memory) != memory or barred.has_words(memory.content)
+        if barred.strip(memory) != memory or barred.has_words(memory.content)
     ]
     with home.database.transaction():
         home.candidates.delete(forgotten_ids)
@@ -581,7 +581,7 @@ def _erase_sessions(home: Home, affected: Affected) -> None:
     home.erasing.delete_sessions([session.row for session in affected.sessions])
 
 
-def clear_told(home: Home, quotes: Pattern) -> None:
+def clear_traces(home: Home, quotes: Pattern) -> None:
     """Delete questions and doubts that match, and all traces and cached answers."""
     _clear_traces(home, lambda text: quotes.search(text) is not None)
 

@@ -285,9 +285,9 @@ class ShareRequest(Request, frozen=True, kw_only=True):
 class Managed:
     """A space managed by one of its owners within a transaction."""
 
-    def __init__(self, registry: Registry, who: Standing, space: str, at: int) -> None:
+    def __init__(self, registry: Registry, caller: Standing, space: str, at: int) -> None:
         self.registry = registry
-        self.who = who
+        self.who = caller
         self.space = space
         self.at = at
 

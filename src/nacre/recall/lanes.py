@@ -403,7 +403,7 @@ class ScoredMemory:
     linked_from: tuple[str, ...] = ()
 
 
-def rescored(item: ScoredMemory, score: float) -> ScoredMemory:
+def rescore(item: ScoredMemory, score: float) -> ScoredMemory:
     """Return a hit with another score, and an ``x_place`` component so that the product of components still holds."""
     if not item.score:
         return replace(item, score=score)
@@ -473,7 +473,7 @@ class _LaneResults:
         }
         relevant = nlargest(_MAX_PROMPT_ROWS, parts, key=lambda row: sum(parts[row].values()))
         kept = {*relevant, *nlargest(1, best_possible, key=lambda row: best_possible[row])}
-        return [row for row in parts if row in kept or best_possible[row] >= self.sureness.beside]
+        return [row for row in parts if row in kept or best_possible[row] >= self.sureness.further]
 
     def _best_confidence(self, row: int, *, in_part: bool) -> float:
         """Return the highest possible confidence of a row, for any kind and script of its memory."""
@@ -855,7 +855,7 @@ class Lanes:
     reports: tuple[Lane, ...]
     second: SecondLook | None = None
 
-    def told(self) -> tuple[Lane, ...]:
+    def finish(self) -> tuple[Lane, ...]:
         """Return the reports, once all lanes ran."""
         return (*self.reports, self.second.report()) if self.second else self.reports
 

@@ -41,7 +41,7 @@ from nacre.memories.usage import (
 from nacre.memories.vectors import passages
 from nacre.operations import operation
 from nacre.recall import ranking, requests
-from nacre.recall.advice import is_guessed, phrased, regraded
+from nacre.recall.advice import is_guessed, rephrase, rerank
 from nacre.recall.lanes import (
     Lanes,
     QueryVector,
@@ -49,17 +49,17 @@ from nacre.recall.lanes import (
     ScoredMemory,
     choose,
     open_lanes,
-    rescored,
+    rescore,
     within,
 )
 from nacre.recall.question import (
     Question,
-    anchored,
     as_prompt,
+    correct_spelling,
     find_anchor,
     parts_of,
     read_question,
-    spelled,
+    resolve_anchor,
 )
 from nacre.recall.ranking import (
     DEFAULT,
@@ -81,7 +81,7 @@ from nacre.recall.ranking import (
     window_of,
     with_error,
 )
-from nacre.recall.scoring import BORDER, answering, in_words, is_sure, matches, sureness_of
+from nacre.recall.scoring import BORDER, in_words, is_sure, matches, select_answering, sureness_of
 from nacre.recall.turns import ScoredTurn, TurnRecall
 from nacre.store.search import Corpus
 from nacre.values.memory import Memory, Scope
@@ -225,7 +225,7 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
     sure = _rerank(lanes, likely, lambda item: f"{item.memory.subject}. {item.memory.content}")
     graded: tuple[Lane, ...] = ()
     if query.rerank and query.mode is not Mode.BROWSE and sure:
-        sure, lane = regraded(home, query.text, sure)
+        sure, lane = rerank(home, query.text, sure)
         graded = (lane,)
     sure = newest_first(home, query, sure)
     raised, companion_hits = _with_companions(home, query, criteria, ranked, sure)
@@ -258,7 +258,7 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
             for item in hits
         ),
         turns=tuple(_turns_beside(home, query, question, lanes, is_sure=any(map(is_sure, hits)))),
-        lanes=(*lanes.told(), *spelling, *expansion, *graded),
+        lanes=(*lanes.finish(), *spelling, *expansion, *graded),
         around=query.around,
         **_time_range(criteria, ranking.window),
         truncated=truncated,
@@ -311,7 +311,7 @@ def search_sessions(
     return RecallResult(
         query=text,
         turns=tuple(hits[offset : needed - 1]),
-        lanes=(*lanes.told(), *spelling),
+        lanes=(*lanes.finish(), *spelling),
         around=query.around,
         **_time_range(query.filter, window_of(query, question)),
         truncated=len(hits) >= needed,
@@ -340,7 +340,7 @@ def _with_spelling(home: Home, query: RecallQuery) -> tuple[RecallQuery, tuple[L
     """Return the query with corrected spelling if fuzzy search is on, and the lane that lists the corrections."""
     if not query.fuzzy or query.mode is Mode.BROWSE:
         return query, ()
-    text, lane = spelled(home, query.text)
+    text, lane = correct_spelling(home, query.text)
     return replace(query, text=text), (lane,)
 
 
@@ -358,7 +358,7 @@ def _read_question(home: Home, query: RecallQuery) -> Question:
     if query.ignore_time or find_anchor(question) is None:
         return question
     engine = TurnRecall(home.turn_search, home.sessions, home.selection)
-    return anchored(question, lambda event: engine.when(read(event), query.filter))
+    return resolve_anchor(question, lambda event: engine.time_of(read(event), query.filter))
 
 
 def _note_use(
@@ -424,7 +424,7 @@ def _with_expansion(
     """Merge in the hits of rephrased questions if expansion is on; return them with the expansion's lane."""
     if not query.expand or question.is_open or query.mode is Mode.BROWSE:
         return ranked, ()
-    phrasings, lane = phrased(home, query.text)
+    phrasings, lane = rephrase(home, query.text)
     rankings = [ranked]
     engine = engine_of(home)
     for phrasing in phrasings:
@@ -479,7 +479,7 @@ def _rerank(lanes: Lanes, ranked: list[Hit], text: Callable[[Hit], str]) -> list
     reordered = lanes.second.reorder(ranked, score=lambda item: item.score, text=text)
     scores = sorted((item.score for item in ranked), reverse=True)
     return [
-        rescored(item, score) if isinstance(item, ScoredMemory) else replace(item, score=score)
+        rescore(item, score) if isinstance(item, ScoredMemory) else replace(item, score=score)
         for item, score in zip(reordered, scores, strict=True)
     ]
 
@@ -521,7 +521,7 @@ def _turns_beside(
 
     def keep(ranked: Sequence[ScoredTurn]) -> list[ScoredTurn]:
         weak = [] if is_sure or query.confident else [item for item in ranked if matches(item)]
-        return answering("turns", ranked) or weak
+        return select_answering("turns", ranked) or weak
 
     hits = _rank_turns(home, query, question, lanes, 2 * query.turns, keep)
     current = (hit for hit in hits if criteria.as_of or not _is_outdated(home, hit, question))

@@ -31,9 +31,9 @@ from nacre.errors import (
 )
 from nacre.home.change import Change
 from nacre.home.home import Home
-from nacre.home.location import redacted
+from nacre.home.location import redact
 from nacre.home.spending import (
-    Answered,
+    Answer,
     ask_all,
     is_final,
     may_judge,
@@ -49,7 +49,7 @@ from nacre.memories.compare import (
     Judgement,
     Resolution,
     TodosAnswer,
-    finished,
+    find_finished,
     judge_prompt,
     judgements,
     todos_prompt,
@@ -63,14 +63,14 @@ from nacre.memories.judge import (
     Action,
     Decision,
     Relation,
+    add_doubt,
     compare,
-    doubted,
-    ended,
+    mark_ended,
     outranks,
-    released,
+    release,
     without_doubt,
 )
-from nacre.memories.placement import await_models, place, united
+from nacre.memories.placement import await_models, place, unite
 from nacre.memories.store import get, queue_reviews, refuse_broken
 from nacre.memories.vectors import embed_memories
 from nacre.protocols import LanguageModel
@@ -347,7 +347,7 @@ class _Asking:
         """Ask all questions. A pair whose earlier question failed makes the later memory partial."""
         answers = ask_all(self._home, [question for _, question in self._questions], AT_ONCE)
         for (item, _), answer in zip(self._questions, answers, strict=True):
-            if isinstance(answer, Answered):
+            if isinstance(answer, Answer):
                 item.findings += tuple(answer.value)
             else:
                 item.error = item.error or answer
@@ -409,7 +409,7 @@ def _find_finished(
     """Return the open todos that the memory shows to be done."""
     answer = ask(model, todos_prompt(memory, candidates, schema_of(TodosAnswer)), TodosAnswer)
     findings = []
-    for todo, quote in finished(answer, memory, candidates):
+    for todo, quote in find_finished(answer, memory, candidates):
         is_sure = memory.speaker is Speaker.OWNER or todo.speaker is not Speaker.OWNER
         outcome = Resolution.SUPERSEDED if is_sure else Resolution.PENDING
         if memory.is_said_after(todo):
@@ -462,7 +462,7 @@ def merge_into(change: Change, target: Memory, memory: Memory, content: str | No
         raise InvalidInputError(
             "the memory has no content", hint="leave out the content to join both texts"
         )
-    merged = united(
+    merged = unite(
         home, target, memory, Decision(Action.UPDATE, _BY, _REASON, target.id, merged=words)
     )
     merged = replace(merged.as_worded(), trust=Trust.TRUSTED, proposed=False, updated=home.now())
@@ -567,12 +567,12 @@ def settle(change: Change, pair: Pair, choice: Choice, reason: str | None = None
     older, newer = without_doubt(older, newer.id), without_doubt(newer, older.id)
     if choice is Choice.KEEP_NEW:
         newer = replace(newer, links=(*newer.links, Link(SUPERSEDES, older.id, why)))
-        older = ended(older, newer)
+        older = mark_ended(older, newer)
     elif choice is Choice.KEEP_OLD:
         cause = reason or pair.reason
         text = f"{older.id[-8:]} holds instead" + (f": {cause}" if cause else "")
         newer = replace(newer, retired=Retirement(home.now(), text))
-        others = [memory for memory in released(home, [newer]) if memory.id != older.id]
+        others = [memory for memory in release(home, [newer]) if memory.id != older.id]
     else:
         older = replace(older, links=(*older.links, Link(APART, newer.id)))
     details = {"reason": reason} if reason else {}
@@ -866,7 +866,7 @@ class _Judgement:
     def _end(self, earlier: Memory, later: Memory, finding: PairFinding) -> None:
         reason = finding.judged.explanation or finding.judged.bearing.value
         later = replace(later, links=(*later.links, Link(SUPERSEDES, earlier.id, reason)))
-        self._set(ended(earlier, later), later)
+        self._set(mark_ended(earlier, later), later)
         details: dict[str, Any] = {"reason": reason, "judge": finding.by}
         if finding.by != BY_RULES:
             details["relation"] = finding.judged.bearing.value
@@ -879,7 +879,7 @@ class _Judgement:
 
     def _doubt(self, earlier: Memory, later: Memory, finding: PairFinding) -> None:
         reason = finding.judged.explanation or finding.judged.bearing.value
-        self._set(earlier, doubted(later, earlier.id, reason))
+        self._set(earlier, add_doubt(later, earlier.id, reason))
         self.kept.append((earlier, later, finding))
         self.pending += 1
 
@@ -950,7 +950,7 @@ def keep(home: Home, candidate: HeldCandidate, request: ReviewKeepRequest) -> St
     """
     if request.into is not None:
         return _merge(home, candidate, request.into, request.content)
-    memory = redacted(home.redactor, _with_content(candidate.memory, request.content))
+    memory = redact(home.redactor, _with_content(candidate.memory, request.content))
     if request.content is None and explicit.leans(
         memory.content, sentences.language_of(memory.content)
     ):
@@ -983,7 +983,7 @@ def _merge(home: Home, candidate: HeldCandidate, into: str, content: str | None)
         target = target_of(home, into, candidate.memory)
         change.describe(subject=target.subject)
         with change.transaction():
-            merge_into(change, target, redacted(home.redactor, candidate.memory), content)
+            merge_into(change, target, redact(home.redactor, candidate.memory), content)
             _settle(change, candidate.memory)
     return StoreOutcome("updated", target.id)
 

@@ -20,7 +20,7 @@ from nacre.home.change import Change, resolve_project
 from nacre.home.home import Home
 from nacre.home.location import projects
 from nacre.memories.edit import catch_up
-from nacre.memories.judge import OUTLIVED, SUPERSEDES, ended
+from nacre.memories.judge import OUTLIVED, SUPERSEDES, mark_ended
 from nacre.memories.usage import is_protected
 from nacre.operations import operation
 from nacre.review.consolidate import SIGNALS, DreamAction, DreamReport, Promotion, Step
@@ -162,7 +162,7 @@ def _changed(home: Home, step: Step, memories: Mapping[str, Memory]) -> list[Mem
         links = tuple(Link(SUPERSEDES, end, f"{step.why} ({step.by})") for end in step.ends)
         return [
             replace(memory, links=(*memory.links, *links)),
-            *(ended(memories[end], memory) for end in step.ends),
+            *(mark_ended(memories[end], memory) for end in step.ends),
         ]
     if step.action is DreamAction.LINK:
         drawn = tuple(

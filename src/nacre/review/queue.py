@@ -20,14 +20,14 @@ from nacre.errors import ConflictError, EmbedderUnavailableError, InvalidInputEr
 from nacre.home.change import Change, known_or_named
 from nacre.home.consent import embedder_of
 from nacre.home.home import BUNDLED, Home
-from nacre.home.location import redacted
+from nacre.home.location import redact
 from nacre.home.operations import memories_in_entry, subject_of
 from nacre.home.spending import fold_notes
 from nacre.home.views import Choice, Pair, Pending, PendingKind, PendingPage
 from nacre.memories import store
 from nacre.memories.decision import StoreRequest, keep
 from nacre.memories.edit import catch_up, scan
-from nacre.memories.judge import CONTRADICTS, SUPERSEDES, ended, without_doubt
+from nacre.memories.judge import CONTRADICTS, SUPERSEDES, mark_ended, without_doubt
 from nacre.memories.placement import await_models, place
 from nacre.memories.store import fold_usage, get, new_memory, queue_reviews
 from nacre.memories.usage import KEPT_QUALITY, note_stale
@@ -256,7 +256,7 @@ def _reword(change: Change, memory: Memory, content: str) -> Memory:
     changed = replace(
         memory, content=words, subject=subject, claim=None, trust=Trust.TRUSTED, updated=home.now()
     )
-    changed = redacted(home.redactor, changed)
+    changed = redact(home.redactor, changed)
     change.put([changed])
     await_models(home, changed, memory)
     return changed
@@ -273,7 +273,7 @@ def _merge(home: Home, memory: Memory, into: str, content: str | None) -> Memory
                 target, links=(*target.links, Link(SUPERSEDES, memory.id, "merged in review"))
             )
             merged = merge_into(change, target, without_doubt(memory, target.id), content)
-            change.put([ended(without_doubt(memory, target.id), merged)])
+            change.put([mark_ended(without_doubt(memory, target.id), merged)])
     return merged
 
 

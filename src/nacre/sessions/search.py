@@ -95,7 +95,7 @@ def look_at_session(
     return _view(home, session, home.sessions.turns_of(session.row, first=first, limit=limit))
 
 
-def cleaned(home: Home, view: SessionView) -> SessionView:
+def redact_view(home: Home, view: SessionView) -> SessionView:
     """Redact a session and its parent and children with the current rules."""
     clean = home.redactor.clean
     turns = tuple(replace(item, turn=clean_turn(item.turn, clean)) for item in view.turns)
@@ -184,7 +184,7 @@ def show(home: Home, request: SessionRequest) -> SessionView:
     if request.at_end:
         edit.catch_up(home)
         session = find_session(home, request.reference, folder)
-        return cleaned(home, _view(home, session, home.sessions.last_turns(session.row, limit)))
+        return redact_view(home, _view(home, session, home.sessions.last_turns(session.row, limit)))
     view = look_at_session(
         home,
         request.reference,
@@ -193,7 +193,7 @@ def show(home: Home, request: SessionRequest) -> SessionView:
         folder=folder,
         around=request.around,
     )
-    return cleaned(home, view)
+    return redact_view(home, view)
 
 
 @operation("match-sessions")

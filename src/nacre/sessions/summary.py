@@ -151,7 +151,7 @@ def commands(calls: Iterable[ToolCall]) -> tuple[CommandUse, ...]:
 
 def errors(calls: Sequence[ToolCall]) -> tuple[ErrorMet, ...]:
     """Return errors, unresolved ones first, then the latest first."""
-    is_mended = mended(calls)
+    is_mended = find_mended(calls)
     latest: dict[str, tuple[int, ToolCall, str]] = {}
     times: Counter[str] = Counter()
     for at, call in enumerate(calls):
@@ -189,7 +189,7 @@ def does(call: ToolCall) -> bool:
     )
 
 
-def mended(calls: Sequence[ToolCall]) -> Callable[[int], bool]:
+def find_mended(calls: Sequence[ToolCall]) -> Callable[[int], bool]:
     """Return a predicate: the failed call at a position was later repeated successfully."""
     worked = {
         name: at for at, call in enumerate(calls) if call.outcome == "ok" for name in attempt(call)
@@ -216,7 +216,9 @@ def describe_call(call: ToolCall) -> str:
 
 def commits(turns: Sequence[Turn]) -> tuple[str, ...]:
     """Return short hashes of the latest commits."""
-    created = [name.removeprefix("commit ") for name in _made(turns) if name.startswith("commit ")]
+    created = [
+        name.removeprefix("commit ") for name in _iter_made(turns) if name.startswith("commit ")
+    ]
     return tuple(dict.fromkeys(commit[:_HASH_CHARACTERS].lower() for commit in created))[
         -MOST_COMMITS:
     ]
@@ -224,7 +226,7 @@ def commits(turns: Sequence[Turn]) -> tuple[str, ...]:
 
 def pull_requests(turns: Sequence[Turn]) -> tuple[str, ...]:
     """Return addresses of pull requests opened or linked by the host."""
-    addresses = [name for name in _made(turns) if name.startswith("https://")]
+    addresses = [name for name in _iter_made(turns) if name.startswith("https://")]
     linked = [
         turn.text for turn in turns if turn.speaker is Speaker.SYSTEM and turn.flags & Flag.META
     ]
@@ -289,7 +291,7 @@ def _packages(words: Sequence[str]) -> Iterator[str]:
             yield match[1]
 
 
-def _made(turns: Sequence[Turn]) -> Iterator[str]:
+def _iter_made(turns: Sequence[Turn]) -> Iterator[str]:
     for turn in turns:
         for call in turn.tool_calls:
             yield from call.made
@@ -369,10 +371,10 @@ def failing(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
     return list({id(call): (turn, call) for turn, call in failed_by_kind.values()}.values())
 
 
-def unmended(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
+def find_unmended(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
     """Return failed commands other than checks without a later success."""
     done = [(turn, call) for turn in turns for call in turn.tool_calls]
-    is_mended = mended([call for _, call in done])
+    is_mended = find_mended([call for _, call in done])
     return [
         (turn, call)
         for at, (turn, call) in enumerate(done)
@@ -463,7 +465,7 @@ def says_done(text: str) -> bool:
     return any(pattern.search(line) for line in text.splitlines() if line.strip())
 
 
-def tells_work(text: str) -> bool:
+def states_work(text: str) -> bool:
     """Return True if words state completed work, such as "The pears are pruned"."""
     return any(
         language_of(sentence).concluded.work.search(sentence)
@@ -619,7 +621,7 @@ def open_todos(turns: Sequence[Turn]) -> list[tuple[Turn, str]]:
     return [*_listed(turns), *_tasks(turns)]
 
 
-def unticked(text: str) -> list[str]:
+def find_unticked(text: str) -> list[str]:
     """Return open checkboxes in a message: ``- [ ] profile``."""
     return _UNTICKED.findall(without_fences(text)) if "[ ]" in text else []
 

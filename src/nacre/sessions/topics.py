@@ -37,6 +37,8 @@ from nacre.sessions.summary import (
     describe_call,
     does,
     failing,
+    find_unmended,
+    find_unticked,
     giving_up,
     is_check,
     is_report,
@@ -46,10 +48,8 @@ from nacre.sessions.summary import (
     says_done,
     says_undone,
     speaks_against,
-    tells_work,
+    states_work,
     ticks,
-    unmended,
-    unticked,
 )
 from nacre.sessions.summary import opening as first_sentence
 from nacre.values.session import (
@@ -488,7 +488,7 @@ def _in_the_middle(end: End) -> SessionOutcome | None:
         and is_own(last)
         and not announces(last.text)
     ):
-        return _reported(end, last)
+        return _outcome_by_text(end, last)
     return SessionOutcome(Ending.STOPPED, CUT_OFF[1])
 
 
@@ -505,7 +505,7 @@ def _hands_over(call: ToolCall) -> bool:
 def _outcome_by_report(end: End) -> SessionOutcome | None:
     """Return the outcome according to the agent's last words; text from outside can only count against it."""
     if end.report:
-        return _reported(end, end.report)
+        return _outcome_by_text(end, end.report)
     if not end.agent:
         return None
     last = end.agent[-1]
@@ -528,7 +528,7 @@ def _has_committed(end: End) -> bool:
     )
 
 
-def _reported(end: End, report: Turn) -> SessionOutcome:
+def _outcome_by_text(end: End, report: Turn) -> SessionOutcome:
     text = report.text
     done, gave_up, has_failing_check = says_done(text), giving_up(text), failing(end.work)
     if gave_up and (has_failing_check or not done):
@@ -556,7 +556,7 @@ def _reported(end: End, report: Turn) -> SessionOutcome:
         return _with_agent_words(
             Ending.DONE, "its checks pass at the end", report, first_sentence(text)
         )
-    if end.has_acted and tells_work(text):
+    if end.has_acted and states_work(text):
         return _with_agent_words(
             Ending.DONE, "the agent reported what it changed", report, first_sentence(text)
         )
@@ -571,11 +571,11 @@ def _objection(end: End, report: Turn, denial: str) -> SessionOutcome | None:
     """Return the objection to "done": failures, open list items, or the agent's ``denial``."""
     if failing(end.work):
         return _with_agent_words(Ending.UNKNOWN, _CHECK_FAILED, report, denial)
-    if unmended(end.turns[end.begin :]):
+    if find_unmended(end.turns[end.begin :]):
         return _with_agent_words(
             Ending.UNKNOWN, "a command failed, and was not seen to work after", report, denial
         )
-    if open_todos(end.turns) or unticked(report.text):
+    if open_todos(end.turns) or find_unticked(report.text):
         return _with_agent_words(
             Ending.UNKNOWN, "the agent's list has something left", report, denial
         )
@@ -663,7 +663,7 @@ def _questions(end: End, ended: SessionOutcome) -> Iterator[OpenEnd]:
 
 def _failing(end: End) -> Iterator[OpenEnd]:
     """Yield checks whose last run failed, and failed commands without a later success."""
-    for turn, call in [*failing(end.turns), *unmended(end.turns[end.begin :])]:
+    for turn, call in [*failing(end.turns), *find_unmended(end.turns[end.begin :])]:
         yield OpenEnd(
             Loose.FAILING, f"{describe_call(call)} → {_result(call)}", Speaker.AGENT, turn.id
         )
@@ -686,8 +686,8 @@ def _next_steps(end: End) -> Iterator[OpenEnd]:
         return
     at = next(number for number, turn in enumerate(end.turns) if turn is report)
     since = [_done_words(turn) for turn in end.turns[at + 1 :]]
-    boxes = unticked(report.text)
-    for text in [*boxes, *_left(report.text)]:
+    boxes = find_unticked(report.text)
+    for text in [*boxes, *_iter_left(report.text)]:
         words = content_words(text, language_of(text))
         if words and not any(len(words & done) >= _DONE_OVERLAP * len(words) for done in since):
             yield OpenEnd(
@@ -703,7 +703,7 @@ def _done_words(turn: Turn) -> frozenset[str]:
     return content_words(text, language_of(turn.text))
 
 
-def _left(text: str) -> Iterator[str]:
+def _iter_left(text: str) -> Iterator[str]:
     for passage in passages(text):
         is_ahead = bool(passage.heading) and bool(
             language_of(passage.heading).summary.ahead.match(passage.heading)

@@ -983,7 +983,7 @@ def _sent(after: Settings, changed: Mapping[str, Any]) -> list[str]:
     if "embedding.model" not in changed:
         return []
     try:
-        notice = consent.told_of(after, after["embedding.model"])
+        notice = consent.notice_of(after, after["embedding.model"])
     except EmbedderUnavailableError as error:
         return [f"{error.message}; {error.hint}"]
     return [notice] if notice else []

@@ -339,7 +339,7 @@ class Stated:
         return self.kind not in (None, kind) or self.project not in projects
 
 
-def stated(text: str) -> Stated:
+def read_stated(text: str) -> Stated:
     """Return the kind and project given in front matter, regardless of the folder. Raises InvalidMemoryError."""
     front, _ = split(text)
     values = load(front) if front else {}

@@ -105,7 +105,7 @@ class Remote:
     def set_url(self, url: str) -> None:
         """Set the URL, as ``git remote add`` does."""
         git = self.repository.git
-        if self.synced():
+        if self.last_synced():
             git.attempt("update-ref", "-d", f"{SYNCED}/{self.name}")
         git.configure(f"remote.{self.name}.url", url)
         git.configure(f"remote.{self.name}.fetch", f"+refs/heads/*:refs/remotes/{self.name}/*")
@@ -116,7 +116,7 @@ class Remote:
 
         Raises RemoteRefusedError, RemoteUnreachableError.
         """
-        if merge := self.followed(local):
+        if merge := self.tracked_branch(local):
             return merge
         listing = self._call("ls-remote", "--symref", "--heads", self.name, "HEAD", "refs/heads/*")
         heads = re.findall(r"\trefs/heads/(\S+)$", listing, re.MULTILINE)
@@ -130,7 +130,7 @@ class Remote:
             )
         return branch or local
 
-    def followed(self, local: str) -> str:
+    def tracked_branch(self, local: str) -> str:
         """Return the remote branch configured for a local one, or ""."""
         git = self.repository.git
         merge = (
@@ -160,7 +160,7 @@ class Remote:
                 f"+refs/heads/{branch}:{FETCHED}",
             )
         except GitFailedError as error:
-            if "couldn't find remote ref" in error.said:
+            if "couldn't find remote ref" in error.output:
                 return None
             raise
         return self.repository.commit_at(FETCHED)
@@ -189,7 +189,7 @@ class Remote:
         if moved:
             self.repository.git.run("update-ref", "--stdin", stdin="".join(moved).encode())
 
-    def synced(self) -> str | None:
+    def last_synced(self) -> str | None:
         """Return the last commit known to exist on both sides."""
         return self.repository.commit_at(f"{SYNCED}/{self.name}")
 
@@ -239,7 +239,7 @@ def check_url(text: str, folder: Path) -> str:
 
 def _meaning(error: GitFailedError) -> NacreError:
     """Convert git's message to an error with a remedy, or return the error if the message is unknown."""
-    output = error.said
+    output = error.output
     if (
         "couldn't find remote ref" in output
         or "[rejected]" in output
@@ -253,7 +253,7 @@ def _meaning(error: GitFailedError) -> NacreError:
 
 
 def _push_refusal(error: GitFailedError) -> NacreError:
-    output = error.said
+    output = error.output
     if re.search(
         r"\(fetch first\)|\(non-fast-forward\)|\(stale info\)|cannot lock ref|failed to update ref",
         output,

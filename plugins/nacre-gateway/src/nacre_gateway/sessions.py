@@ -23,8 +23,8 @@ from nacre.base import files
 from nacre.base.ids import Clock
 from nacre.base.locks import FileLock
 from nacre.base.text import CHARACTERS_PER_TOKEN, count_tokens, harmless, one_line, shorten
-from nacre.context.build import asked_by, build
-from nacre.context.categories import frame_tokens, framed, line_of, quoted, says_otherwise
+from nacre.context.build import build, query_of
+from nacre.context.categories import frame, frame_tokens, line_of, quote, says_otherwise
 from nacre.errors import (
     BudgetSpentError,
     ChannelRefusedError,
@@ -527,7 +527,7 @@ def memories_for(home: Home, question: str, budget_tokens: int) -> str:
     )
     always = build(home, start)
     left = budget_tokens - always.tokens - frame_tokens()
-    fitting = framed(
+    fitting = frame(
         [
             (
                 Part.RELEVANT,
@@ -541,7 +541,7 @@ def memories_for(home: Home, question: str, budget_tokens: int) -> str:
 def _relevant_lines(
     home: Home, question: str, budget_tokens: int, shown: Collection[str | None]
 ) -> list[str]:
-    query = asked_by(question).query
+    query = query_of(question).query
     if not query:
         return []
     trusted = Filter(trusted=True, settled=True)
@@ -571,15 +571,15 @@ def prompt(turn: Turn, memories: str, passages: Sequence[str]) -> str:
         memories,
         _section(
             "Passages of earlier conversations",
-            [line for message in passages for line in quoted(message)],
+            [line for message in passages for line in quote(message)],
         ),
-        _section("This conversation until then, summed up", quoted(turn.recent.summary)),
+        _section("This conversation until then, summed up", quote(turn.recent.summary)),
         _section(
             "This conversation so far", [_prompt_line(message) for message in turn.recent.messages]
         ),
         _section(_HEARD, [_quote_message(message) for message in turn.heard]),
         *[
-            _section(f"The file {shown_name(name)}", quoted(text))
+            _section(f"The file {shown_name(name)}", quote(text))
             for name, text in texts(turn.files)
         ],
         _section(
@@ -600,7 +600,7 @@ def _prompt_line(message: ChatMessage) -> str:
     line = format_message(message.name, text, is_owner=message.is_owner, when=when)
     if message.role == "assistant":
         line = format_line("You", text, when)
-    return "\n".join(quoted(line))
+    return "\n".join(quote(line))
 
 
 def _quote_message(received: Received) -> str:
@@ -615,7 +615,7 @@ def _quote_message(received: Received) -> str:
     )
     if message.chat.kind is ChatType.DIRECT and received.is_owner:
         return line
-    return "\n".join(quoted(line))
+    return "\n".join(quote(line))
 
 
 def tokens_of(texts: Sequence[str]) -> int:
