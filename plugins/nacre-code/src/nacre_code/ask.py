@@ -640,7 +640,7 @@ def impact(home: home.Home, request: ImpactRequest) -> CodeAnswer:
     if len(symbols) > 1:
         return _ambiguous(name, symbols)
     start = (
-        code.CodeGraph(home.database).beside(symbols[0])
+        code.CodeGraph(home.database).siblings(symbols[0])
         if symbols[0].kind == code.FILE
         else _with_members(home, symbols[0])
     )
@@ -675,9 +675,9 @@ def _ambiguous(name: str, symbols: Sequence[code.Symbol]) -> CodeAnswer:
 
 def _with_members(home: home.Home, symbol: code.Symbol) -> list[code.Symbol]:
     return (
-        [symbol, *code.CodeGraph(home.database).beside(symbol)]
+        [symbol, *code.CodeGraph(home.database).siblings(symbol)]
         if symbol.kind != code.FILE
-        else code.CodeGraph(home.database).beside(symbol)
+        else code.CodeGraph(home.database).siblings(symbol)
     )
 
 

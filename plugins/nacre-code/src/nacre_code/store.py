@@ -207,7 +207,7 @@ class CodeGraph:
             for symbol in _symbols(self._db.all("list_code_nodes", rows=json.dumps(list(rows))))
         }
 
-    def beside(self, symbol: Symbol) -> list[Symbol]:
+    def siblings(self, symbol: Symbol) -> list[Symbol]:
         """Return all symbols of a file, or the symbols defined within a symbol."""
         return _symbols(self._db.all("list_code_nodes_of", row=symbol.row, below=symbol.qualified))
 

@@ -128,8 +128,8 @@ def pair(run: Run, who: str | None, me: bool, remove: bool) -> None:
     there counts as your own words, and your answers draw on your memories.
     """
     if who is None:
-        found = ask(run, list[values_gateway.Pairing], "gateway-pairings")
-        run.answer({"pairings": found}, lambda paper: _show_pairings(paper, found))
+        pairings = ask(run, list[values_gateway.Pairing], "gateway-pairings")
+        run.answer({"pairings": pairings}, lambda paper: _show_pairings(paper, pairings))
         return
     if remove:
         removed = perform(run, engine.unpair, who=who)
@@ -137,10 +137,10 @@ def pair(run: Run, who: str | None, me: bool, remove: bool) -> None:
         return
     paired = perform(run, engine.pair, who=who, me=me)
     pairing = paired.pairing
-    told = f"{pairing.name or pairing.sender} may write in {pairing.channel}" + (
+    message = f"{pairing.name or pairing.sender} may write in {pairing.channel}" + (
         ", as you." if paired.identity else "."
     )
-    run.answer(paired, lambda paper: paper.line(told))
+    run.answer(paired, lambda paper: paper.line(message))
 
 
 @gateway.command(
@@ -153,7 +153,7 @@ def pair(run: Run, who: str | None, me: bool, remove: bool) -> None:
 @click.pass_obj
 def sessions(run: Run, channel: str | None, closed: bool, limit: int) -> None:
     """List conversations, most recently used first."""
-    found = ask(
+    chats = ask(
         run,
         list[values_gateway.ChatSession],
         "gateway-sessions",
@@ -161,7 +161,7 @@ def sessions(run: Run, channel: str | None, closed: bool, limit: int) -> None:
         closed=closed,
         limit=limit,
     )
-    run.answer({"sessions": found}, lambda paper: _show_sessions(paper, found))
+    run.answer({"sessions": chats}, lambda paper: _show_sessions(paper, chats))
 
 
 @gateway.command(
@@ -179,8 +179,8 @@ def show(run: Run, reference: str, limit: int, end: bool) -> None:
         ended = perform(run, engine.end_chat, reference=reference)
         run.answer(ended, lambda paper: paper.line(f"The conversation with {ended.name} ended."))
         return
-    found = ask(run, engine.Chat, "gateway-session", reference=reference, limit=limit)
-    run.answer(found, lambda paper: _show_chat(paper, found))
+    chat = ask(run, engine.Chat, "gateway-session", reference=reference, limit=limit)
+    run.answer(chat, lambda paper: _show_chat(paper, chat))
 
 
 def _show_state(paper: Paper, state: GatewayState) -> None:
@@ -210,18 +210,18 @@ def _show_state(paper: Paper, state: GatewayState) -> None:
 
 def _channel_row(state: ChannelState) -> tuple[str, str, str]:
     traffic = state.traffic
-    told = state.problem or (
+    status = state.problem or (
         "off" if not state.enabled else f"{count(traffic.waiting, 'message')} waiting"
     )
     sent = [f"{traffic.sent:,} sent"] if traffic.sent else []
     sent += [f"{traffic.sending:,} being sent"] if traffic.sending else []
     sent += [f"{traffic.failed:,} failed"] if traffic.failed else []
     sent += [f"{traffic.doubled:,} perhaps twice"] if traffic.doubled else []
-    return state.name, told, ", ".join(sent)
+    return state.name, status, ", ".join(sent)
 
 
-def _show_pairings(paper: Paper, found: list[Pairing]) -> None:
-    if not found:
+def _show_pairings(paper: Paper, pairings: list[Pairing]) -> None:
+    if not pairings:
         paper.line(
             dim(
                 "Nobody asks, and nobody was let in. Who writes to the agent is given a code for you."
@@ -234,13 +234,13 @@ def _show_pairings(paper: Paper, found: list[Pairing]) -> None:
                 pairing.name,
                 f"since {when(pairing.approved)}" if pairing.approved else pairing.code,
             )
-            for pairing in found
+            for pairing in pairings
         ]
     )
 
 
-def _show_sessions(paper: Paper, found: list[ChatSession]) -> None:
-    if not found:
+def _show_sessions(paper: Paper, chats: list[ChatSession]) -> None:
+    if not chats:
         paper.line(dim("No conversations yet."))
     paper.table(
         [
@@ -252,22 +252,22 @@ def _show_sessions(paper: Paper, found: list[ChatSession]) -> None:
                 when(session.updated),
                 f"${session.cost:.2f}" if session.cost else "",
             )
-            for session in found
+            for session in chats
         ]
     )
 
 
-def _show_chat(paper: Paper, found: Chat) -> None:
-    paper.line(bold(found.session.name), dim(f"  {found.session.key}"))
-    if found.summary:
-        paper.line(dim(f"before: {cut(one_line(found.summary), _CELLS * 3)}"), hang=8)
-    for message in found.messages:
-        who = {"assistant": "agent", "failure": "no answer"}.get(message.role, message.name)
-        paper.line(bold(who), dim(f"  {message.at[:16].replace('T', ' ')}"))
+def _show_chat(paper: Paper, chat: Chat) -> None:
+    paper.line(bold(chat.session.name), dim(f"  {chat.session.key}"))
+    if chat.summary:
+        paper.line(dim(f"before: {cut(one_line(chat.summary), _CELLS * 3)}"), hang=8)
+    for message in chat.messages:
+        speaker = {"assistant": "agent", "failure": "no answer"}.get(message.role, message.name)
+        paper.line(bold(speaker), dim(f"  {message.at[:16].replace('T', ' ')}"))
         paper.body(message.text, indent=2)
-    if found.waiting:
-        paper.line(dim(f"{count(len(found.waiting), 'message')} waiting"))
-    if found.is_answering:
+    if chat.waiting:
+        paper.line(dim(f"{count(len(chat.waiting), 'message')} waiting"))
+    if chat.is_answering:
         paper.line(dim("An answer is being made."))
 
 
@@ -389,9 +389,9 @@ def _show(talk: TerminalChat, text: str, piped: str = "") -> None:
 
 
 def _greet(paper: Paper, talk: TerminalChat) -> None:
-    said = talk.said(_SHOWN)
+    messages = talk.last_messages(_SHOWN)
     paper.line(bold("Talk to an agent that remembers."), dim("  /new begins anew, /exit ends"))
-    for role, text in said:
+    for role, text in messages:
         paper.line(dim(f"{'it ' if role == 'assistant' else 'you'}  {text[:200]}"), hang=5)
 
 

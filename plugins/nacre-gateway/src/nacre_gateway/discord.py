@@ -276,7 +276,7 @@ class Gateway:
         records: Records,
         take: Callable[[Mapping[str, Any], int], Awaitable[None]],
         catch_up: Callable[[], Awaitable[None]],
-        tell: Callable[[str], None],
+        log: Callable[[str], None],
         skipped: SkippedItems,
         timing: Timing,
     ) -> None:
@@ -284,7 +284,7 @@ class Gateway:
         self._records = records
         self._take = take
         self._catch_up = catch_up
-        self._tell = tell
+        self._tell = log
         self._skipped = skipped
         self._timing = timing
         self._random = Random()  # noqa: S311 - spreads load, guards nothing
@@ -446,14 +446,14 @@ class Discord:
         """Raises InvalidSettingsError."""
         self.name = setup.name
         self._token = setup.secrets["token"]
-        self.tell = setup.tell
+        self.tell = setup.log
         self._timing = timing or Timing()
         agent = f"DiscordBot (nacre, {__version__})"
         headers = {"authorization": f"Bot {self._token}", "user-agent": agent}
         if not (self._token.isascii() and self._token.isprintable()):
             raise InvalidSettingsError("the token of the Discord bot has invalid characters")
         self._api = WebApi("Discord", str(setup.options["base_url"]), headers)
-        self.skipped = SkippedItems(setup.tell)
+        self.skipped = SkippedItems(setup.log)
         self._own: dict[str, str] = {}
 
     async def run(self, inbox: Inbox) -> None:

@@ -131,8 +131,8 @@ class Transcripts:
             torn = len(tail) - (tail.rfind(b"\n") + 1)
             if torn:
                 file.truncate(file.seek(0, os.SEEK_END) - torn)
-            known = {_line_id(line) for line in tail.splitlines()[: None if not torn else -1]}
-            fresh = [line.text.encode() + b"\n" for line in lines if line.id not in known]
+            present_ids = {_line_id(line) for line in tail.splitlines()[: None if not torn else -1]}
+            fresh = [line.text.encode() + b"\n" for line in lines if line.id not in present_ids]
             file.seek(0, os.SEEK_END)
             file.write(b"".join(fresh))
             file.flush()
@@ -189,10 +189,10 @@ def format_message(name: str, text: str, *, is_owner: bool, when: str = "") -> s
     )
 
 
-def format_line(who: str, text: str, when: str = "") -> str:
+def format_line(speaker: str, text: str, when: str = "") -> str:
     """Format words with their speaker and time."""
     words = "\n  ".join(harmless(text).splitlines())
-    return f"{who}{f', {when}' * bool(when)}: {words}"
+    return f"{speaker}{f', {when}' * bool(when)}: {words}"
 
 
 def shown_name(name: str) -> str:
@@ -877,7 +877,7 @@ _GREETING = "I am listening. /new begins a new conversation."
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class Batch:
     """Messages being answered, and their session."""
 
     session: ChatSession
@@ -909,20 +909,20 @@ class Turns:
         self.ended: list[ChatSession] = []
         """Sessions ended by a command and not yet indexed."""
 
-    async def take(self, key: str, opened: Open) -> Taken | None:
+    async def take(self, key: str, opened: Open) -> Batch | None:
         """Take a conversation's pending messages. Return ``None`` for a command, which is answered at once."""
         messages = self._store.open_messages(key)
-        asked = [message for message in messages if message.state != "heard"]
-        if not asked:
+        to_answer = [message for message in messages if message.state != "heard"]
+        if not to_answer:
             return None
-        if command := command_in(asked[0].received.message.text):
-            self._run_command(key, command, asked[0])
+        if command := command_in(to_answer[0].received.message.text):
+            self._run_command(key, command, to_answer[0])
             return None
         commands = (
-            at for at, message in enumerate(asked) if command_in(message.received.message.text)
+            at for at, message in enumerate(to_answer) if command_in(message.received.message.text)
         )
-        asked = asked[: next(commands, len(asked))]
-        last = asked[-1].received
+        to_answer = to_answer[: next(commands, len(to_answer))]
+        last = to_answer[-1].received
         heard = [
             message
             for message in messages
@@ -933,13 +933,15 @@ class Turns:
         name = sender.name or sender.id if is_direct else f"group {chat.id}"
         session = self.sessions.current(key, chat, name, opened.options.hours)
         lines = await self._write(
-            session, sorted((*heard, *asked), key=lambda message: message.received.seq), opened
+            session, sorted((*heard, *to_answer), key=lambda message: message.received.seq), opened
         )
         recent = self.sessions.transcripts.recent(
-            session.id, _HISTORY_MESSAGES + len(heard) + len(asked)
+            session.id, _HISTORY_MESSAGES + len(heard) + len(to_answer)
         )
         earlier = [message for message in recent.messages if message.id not in lines]
-        taken = self._build_taken(session, asked, heard, Recent(earlier, recent.summary), opened)
+        batch = self._build_batch(
+            session, to_answer, heard, Recent(earlier, recent.summary), opened
+        )
         folder = self.sessions.transcripts.home / FOLDER
         files = [
             (name, folder / place)
@@ -947,11 +949,11 @@ class Turns:
             if entry.id in lines
             for name, place in entry.files
         ]
-        return replace(taken, turn=replace(taken.turn, files=files))
+        return replace(batch, turn=replace(batch.turn, files=files))
 
     def finish(
         self,
-        taken: Taken,
+        batch: Batch,
         answer: Answer,
         limits: Limits,
         *,
@@ -962,25 +964,25 @@ class Turns:
         now, line_id = self.sessions.clock(), self.sessions.new_id()
         texts = [] if is_silent else split(answer.text, limits)
         parts = [
-            Outgoing(f"{line_id}:{number}", taken.chat, text, "" if number else taken.reply_to)
+            Outgoing(f"{line_id}:{number}", batch.chat, text, "" if number else batch.reply_to)
             for number, text in enumerate(texts)
         ]
         line = (
             failure_line(line_id, problem, now)
             if problem
-            else answer_line(line_id, taken.chat.channel, answer, now)
+            else answer_line(line_id, batch.chat.channel, answer, now)
         )
         self._store.finish(
-            taken.session,
-            taken.numbers,
+            batch.session,
+            batch.numbers,
             answer,
             parts,
             [line],
             now,
-            tokens=taken.tokens + (0 if problem else tokens_of([answer.text])),
-            messages=taken.messages + (0 if problem else 1),
+            tokens=batch.tokens + (0 if problem else tokens_of([answer.text])),
+            messages=batch.messages + (0 if problem else 1),
         )
-        self.sessions.transcripts.write_pending(self._store, taken.session.id)
+        self.sessions.transcripts.write_pending(self._store, batch.session.id)
 
     def _run_command(self, key: str, command: str, kept: Kept) -> None:
         """Run ``/new``, which begins a session, or ``/start``, which sends a greeting."""
@@ -1059,33 +1061,33 @@ class Turns:
                 self._max_file_bytes,
             )
 
-    def _build_taken(
+    def _build_batch(
         self,
         session: ChatSession,
-        asked: Sequence[Kept],
+        to_answer: Sequence[Kept],
         heard: Sequence[Kept],
         recent: Recent,
         opened: Open,
-    ) -> Taken:
-        last = asked[-1].received
-        speakers = [message.received.is_owner for message in asked]
-        texts = [message.received.message.text for message in (*heard, *asked)]
+    ) -> Batch:
+        last = to_answer[-1].received
+        speakers = [message.received.is_owner for message in to_answer]
+        texts = [message.received.message.text for message in (*heard, *to_answer)]
         turn = Turn(
-            [message.received for message in asked],
+            [message.received for message in to_answer],
             [message.received for message in heard],
             recent,
             opened.options.sees_memories(last.message.chat, speakers),
         )
         replies = last.message.chat.kind is ChatType.GROUP or opened.channel.limits.always_replies
-        return Taken(
+        return Batch(
             session,
             turn,
-            tuple(message.received.seq for message in asked),
+            tuple(message.received.seq for message in to_answer),
             last.message.id if replies else "",
             tokens_of(texts),
             len(texts),
             all(speakers) and last.message.chat.kind is ChatType.DIRECT,
-            max(message.attempts for message in asked) >= _MAX_ATTEMPTS,
+            max(message.attempts for message in to_answer) >= _MAX_ATTEMPTS,
         )
 
 
@@ -1113,14 +1115,14 @@ class Keeping:
         self,
         sessions: Sessions,
         answering: Answering,
-        tell: Callable[[str], None],
+        log: Callable[[str], None],
         *,
         index_every: int,
     ) -> None:
         self._sessions = sessions
         self._store = sessions.store
         self._answering = answering
-        self._tell = tell
+        self._tell = log
         self._index_every = index_every
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="keeping")
         self._tasks: set[asyncio.Task[None]] = set()

@@ -343,7 +343,7 @@ class Slack:
     def __init__(self, setup: ChannelSetup, timing: Timing | None = None) -> None:
         """Raises InvalidSettingsError."""
         self._channel = setup.name
-        self._skipped = SkippedItems(setup.tell)
+        self._skipped = SkippedItems(setup.log)
         self._timing = timing or Timing()
         self._bot = ""
         self._names: dict[str, str] = {}

@@ -80,9 +80,9 @@ class Listeners:
         await asyncio.gather(*(listener.show(chat, event) for listener in self._of(chat)))
 
     @contextmanager
-    def waiting(self, chat: Chat, *, wanted: bool) -> Iterator[Waiter | None]:
+    def waiting(self, chat: Chat, *, should_wait: bool) -> Iterator[Waiter | None]:
         """Yield a request that waits for an answer in a chat, or ``None`` if not wanted or too many wait."""
-        if not wanted or self._waiting >= _MAX_WAITING:
+        if not should_wait or self._waiting >= _MAX_WAITING:
             yield None
             return
         waiter = Waiter()
@@ -680,10 +680,10 @@ class Webhook:
         return body, self._signatures.is_first(stamp)
 
     async def _accept(self, request: Request, message: Incoming, wait: int) -> Response:
-        with self._listeners.waiting(message.chat, wanted=wait > 0) as waiter:
+        with self._listeners.waiting(message.chat, should_wait=wait > 0) as waiter:
             is_new = await self._keep(message)
             if waiter and await _await_answer(request, waiter, wait):
-                return _Answered(waiter)
+                return _Answer(waiter)
         return JSONResponse({"accepted": True} | ({} if is_new else {"duplicate": True}), 202)
 
     async def _keep(self, message: Incoming) -> bool:
@@ -703,13 +703,13 @@ class Webhook:
         if refusal.status not in self._logged_statuses:
             self._logged_statuses.add(refusal.status)
             phrase = HTTPStatus(refusal.status).phrase
-            self._setup.tell(f"the first request was refused with {refusal.status} {phrase}")
+            self._setup.log(f"the first request was refused with {refusal.status} {phrase}")
         return Response(
             refusal.body, refusal.status, {k.decode(): v.decode() for k, v in refusal.headers}
         )
 
 
-class _Answered(JSONResponse):
+class _Answer(JSONResponse):
     """An answer that counts as received once it is written."""
 
     def __init__(self, waiter: Waiter) -> None:
@@ -728,15 +728,15 @@ class _Answered(JSONResponse):
 
 async def _await_answer(request: Request, waiter: Waiter, seconds: int) -> bool:
     """Return True if an answer came in time while the client was connected. Raises ClientDisconnect."""
-    gone: asyncio.Future[Any] = asyncio.ensure_future(request.receive())
+    disconnect: asyncio.Future[Any] = asyncio.ensure_future(request.receive())
     try:
         await asyncio.wait(
-            {gone, waiter.answer}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+            {disconnect, waiter.answer}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
         )
-        if not gone.done():
+        if not disconnect.done():
             return waiter.answer.done()
     finally:
-        gone.cancel()
+        disconnect.cancel()
     if waiter.answer.done():
         waiter.settle(was_taken=False)
     raise ClientDisconnect
