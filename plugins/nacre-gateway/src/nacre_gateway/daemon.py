@@ -45,7 +45,7 @@ class Chatting:
             self._tell(line)
 
 
-def make_thread(
+def chatting(
     settings: Settings, lend: Lend, log: Callable[[str], None]
 ) -> Callable[[threading.Event], None] | None:
     """Return the thread's work if ``gateway.enabled`` is set."""
