@@ -139,7 +139,7 @@ def _open_handoffs(recipient: Recipient) -> Added:
         if is_late and not is_due:
             continue
         if not delivery.claim(home, handoff, request.session):
-            left.append(LeftOut(Part.HANDOFF, handoff.id, "another session is given it"))
+            left.append(LeftOut(Part.HANDOFF, handoff.id, "another session gets it"))
             continue
         news = _news(handoff, lambda line: recipient.knows(line) or known_lines.has_all(line))
         if news:
@@ -446,7 +446,7 @@ def add_learned(draft: Draft) -> None:
             "likely to be outdated" if hit.memory.id in outdated else ""
         )
         if not (reason or part is Part.CORE or is_for_every_session(hit.memory)):
-            reason = "it concerns a part of the work alone"
+            reason = "it concerns only a part of the work"
         if not reason and draft.has_begun and not _is_new(hit.memory, draft.state.started):
             reason = "it was there when the session began"
         if reason:
@@ -891,7 +891,7 @@ def _slug(home: Home, name: str, project: str | None) -> str | None:
         raise InvalidInputError(f"there is no page {name!r}", hint=f"one of: {', '.join(PAGES)}")
     if (name == Part.PROJECT) != bool(project):
         raise InvalidInputError(
-            "the page of a project needs its name, the others have none", hint="nacre project list"
+            "give a project for its page, and none for the other pages", hint="nacre project list"
         )
     if not project:
         return None
@@ -958,11 +958,11 @@ def write_own_page_answers(home: Home, request: requests.WritePageRequest) -> Ow
     if len(words) > _MAX_PAGE_CHARACTERS:
         raise InvalidInputError(
             f"a page has {_MAX_PAGE_CHARACTERS:,} characters at most",
-            hint="store memories for the rest",
+            hint="store the rest as memories",
         )
     if slug and not words:
         raise InvalidInputError(
-            "the page of a project is not taken away", hint="nacre project merge makes two into one"
+            "a project's page cannot be deleted", hint="nacre project merge merges two projects"
         )
     with home.change("page", subject=slug or request.name) as change:
         path, data = _read(home, request.name, slug)

@@ -534,10 +534,8 @@ ABOVE = "told above"
 IS_REPEATED = "said already"
 SUPPRESSED = "suppressed here"
 IN_DOUBT = "it may be out of date"
-LOADED = "its host tells it by itself: a file of instructions says the same"
-ELSEWHERE = (
-    "what belongs to projects: this folder belongs to none that is known, and the prompt names none"
-)
+LOADED = "the host's instruction file already says it"
+ELSEWHERE = "project memories: this folder and the prompt belong to no known project"
 
 _SUPPRESSED_AT = {Moment.START: "session-start", Moment.PROMPT: "prompt"}
 
@@ -738,6 +736,6 @@ def write_snapshot(path: Path, block: ContextBlock, keep_out: named_files.Territ
             file.write(data)
     except OSError as error:
         raise UnusableStoreError(
-            f"cannot write {path}: {error.strerror}", hint="name a file that can be written"
+            f"cannot write {path}: {error.strerror}", hint="choose a writable file"
         ) from error
     return True

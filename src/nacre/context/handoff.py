@@ -487,8 +487,8 @@ def _time_of(turn: Turn | None, now: datetime) -> datetime:
 
 
 NOTHING = (
-    "that session leaves nothing to hand over: nothing was asked to be done, changed, decided or left open; "
-    'words of your own always count: nacre context --handoff --store "…"'
+    "that session leaves nothing to hand over: no request, change, decision or open work. "
+    'To write a handoff yourself: nacre context --handoff --store "…"'
 )
 
 
@@ -510,8 +510,8 @@ def _store(home: Home, request: requests.HandoffRequest) -> HandoffView:
     words = (request.words or "").strip() or None
     if words and home.actor.is_agent and _is_from_outside(home, session, words):
         raise InvalidInputError(
-            "these are words of a page, a mail or a file that the session read, which tells other sessions nothing",
-            hint="say in words of your own what is left to do",
+            "these words come from a page, mail or file that the session read, and cannot be handed over",
+            hint="describe the remaining work in your own words",
         )
     new_handoff = hand_over(home, session, words)
     note = None
@@ -553,11 +553,11 @@ def _session(home: Home, request: requests.HandoffRequest) -> StoredSession:
         session = ingest.read_session(home, request.session)
         if session is None:
             raise NotFoundError(
-                f"no session is called {request.session!r}", hint="nacre sessions lists them"
+                f"there is no session {request.session!r}", hint="nacre sessions lists them"
             )
         if own and home.actor.is_agent and session.session.id != own:
             raise InvalidInputError(
-                "an agent hands over its own session", hint="leave --session out"
+                "an agent can only hand over its own session", hint="leave --session out"
             )
         return session
     ingest.read_recent(home)
@@ -569,7 +569,6 @@ def _session(home: Home, request: requests.HandoffRequest) -> StoredSession:
     )
     if not newest:
         raise NotFoundError(
-            "no session of this project was read yet",
-            hint="nacre ingest reads them; --session names one",
+            "no session of this project was read", hint="run nacre ingest, or give --session"
         )
     return ingest.find_session(home, newest[0].session.id) or newest[0]

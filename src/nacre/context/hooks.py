@@ -319,7 +319,7 @@ def note_share(settings: Settings, now_ms: int) -> None:
         files.write_file(settings.home / _FILE, json.dumps(record))
     except OSError as error:
         raise UnusableStoreError(
-            f"cannot note the hold-out: {error.strerror}", hint="is the disk full?"
+            f"cannot record the holdout: {error.strerror}", hint="is the disk full?"
         ) from error
 
 

@@ -304,7 +304,7 @@ def change(
             _apply_outside_transaction(home)
         except (UnavailableError, UnusableStoreError) as error:
             if _is_durable(home, operation):
-                hint = "free some space; look whether it is there before you repeat it"
+                hint = "free some space, and check whether it was stored before you repeat it"
                 raise MayBeStoredError(
                     f"it may have been stored, although {error.message}", hint=hint
                 ) from error
@@ -461,9 +461,7 @@ def _read_changed(
             continue
         try:
             if not slug.isprintable():
-                raise InvalidMemoryError(
-                    "the folder's name holds characters that cannot be shown; rename it"
-                )
+                raise InvalidMemoryError("the folder's name has unprintable characters; rename it")
             mtime_ns = home.vault.stat(page_path(slug)).mtime_ns
             values = location.clean_values(
                 home.redactor, _parse(home.vault.read(page_path(slug))).values
@@ -605,7 +603,7 @@ def tie_folder(home: home.Home, slug: str, folder: Path) -> None:
         or home.settings.user_home.is_relative_to(place.root)
     ):
         raise InvalidInputError(
-            f"{folder} holds more than one project", hint="tie the project's own folder"
+            f"{folder} holds more than one project", hint="use the project's own folder"
         )
     read_pages(home)
     read_page(home, slug)
@@ -616,7 +614,7 @@ def tie_folder(home: home.Home, slug: str, folder: Path) -> None:
         elif owner != slug:
             raise ConflictError(
                 f"{place.root} belongs to the project {owner}",
-                hint=f"take it out of {page_path(owner)} in the vault first: of its remotes or its roots",
+                hint=f"first remove it from the remotes or roots in {page_path(owner)} in the vault",
             )
 
 
@@ -957,16 +955,14 @@ def write_json(file: Path, value: object) -> None:
 class PlaceRequest(Request, frozen=True, kw_only=True):
     """The project that a name means, or, without one or with ``.``, a folder."""
 
-    name: Annotated[str | None, Meta(description="A name, a slug or an alias of a project.")] = None
+    name: Annotated[str | None, Meta(description="The name, slug or alias of a project.")] = None
     folder: Annotated[str | None, Meta(description="A folder of the project.")] = None
 
 
 class TieRequest(Request, frozen=True, kw_only=True):
     """Make a folder, and the remote of its repository, a project's."""
 
-    project: Annotated[
-        str, Meta(description="A name, a slug or an alias of a project that is known.")
-    ]
+    project: Annotated[str, Meta(description="The name, slug or alias of a known project.")]
     folder: Annotated[str, Meta(description="The folder.")]
 
 
@@ -1007,7 +1003,7 @@ def tie(home: home.Home, request: TieRequest) -> views.Place:
     slug = project_called(home, request.project, slugs)
     if slug not in slugs:
         raise NotFoundError(
-            f"no project is called {request.project!r}",
+            f"there is no project {request.project!r}",
             hint=f"known: {', '.join(slugs) or 'none yet'}; a project is created by its first memory or session",
         )
     tie_folder(home, slug, Path(request.folder))
@@ -1035,8 +1031,8 @@ def page(home: home.Home, request: PageRequest) -> str:
     if request.project is not None:
         if request.project not in location.projects(home):
             raise NotFoundError(
-                f"no project is called {request.project!r}",
-                hint="memory_admin with overview names them",
+                f"there is no project {request.project!r}",
+                hint="memory_admin with overview lists them",
             )
         return home.redactor.clean(page_text(home, request.project)).strip()
     try:

@@ -21,13 +21,7 @@ from nacre.errors import (
     NacreError,
 )
 from nacre.home.home import Home
-from nacre.home.spending import (
-    HomeBooks,
-    OwnConnection,
-    budgets,
-    over_budget,
-    unpriced,
-)
+from nacre.home.spending import HomeBooks, OwnConnection, budgets, over_budget, unpriced
 from nacre.known_settings import VECTORS
 from nacre.llm import embeddings
 from nacre.protocols import CountedEmbedder, Embedder
@@ -77,8 +71,8 @@ def wants_yes(settings: Settings, setting: str) -> EmbedderHeldError | None:
     if place.is_local or place.host in settings[SENDS_TO]:
         return None
     return EmbedderHeldError(
-        f"no text goes to {place.host} for {setting} before you say yes",
-        hint="nacre writer embedding --resume tells what would go and what that costs, and asks",
+        f"{setting} sends no text to {place.host} without your consent",
+        hint="nacre writer embedding --resume shows the texts and the cost, and asks",
         reason="no yes",
     )
 
@@ -91,8 +85,8 @@ def notice_of(settings: Settings, setting: str) -> str | None:
     if place.is_local:
         return None
     return (
-        f"texts go to {place.host} for {setting}, within the budget: nacre writer embedding --resume --estimate "
-        "shows how many, nacre writer embedding --resume makes all vectors at once"
+        f"{setting} sends texts to {place.host} within the budget: "
+        "nacre writer embedding --resume --estimate shows how many, without --estimate sends all now"
     )
 
 
@@ -106,7 +100,8 @@ def say_yes(home: Home, setting: str) -> Home:
     origin = home.settings.values[SENDS_TO].origin
     if origin.startswith("$"):
         raise InvalidSettingsError(
-            f"{origin} goes before a yes", hint=f"add the host there, or unset {origin[1:]}"
+            f"{origin} takes precedence over consent",
+            hint=f"add the host there, or unset {origin[1:]}",
         )
     hosts = [*home.settings[SENDS_TO], place_of(home.settings, setting).host]
     write_setting(home.settings.config, SENDS_TO, hosts)
@@ -265,7 +260,7 @@ class _Ledger:
             raise
         except NacreError as error:
             raise EmbedderUnavailableError(
-                f"no call of {self._setting} can be noted: {error.message}", hint=error.hint
+                f"calls of {self._setting} cannot be recorded: {error.message}", hint=error.hint
             ) from error
 
 

@@ -98,8 +98,7 @@ class Stores:
     )
     """The git history of the vault."""
     redactor: Lazy[Redactor] = Lazy(
-        "nacre.redact.redactor:Redactor",
-        lambda kind, home: kind(*home.settings.redaction),
+        "nacre.redact.redactor:Redactor", lambda kind, home: kind(*home.settings.redaction)
     )
     """Removes secrets from everything stored."""
     handoffs: Lazy[Handoffs] = Lazy(
@@ -182,8 +181,7 @@ class Home(Stores):
         kind = load("nacre.store.sqlite:FileDatabase")
         if not isinstance(self.database, kind):
             raise UnavailableError(
-                "this memory is on a server, which keeps its database itself",
-                hint="see to it there",
+                "this memory is on a server, which manages its own database", hint="manage it there"
             )
         return cast("FileDatabase", self.database)
 
@@ -440,11 +438,11 @@ def open_to_read(settings: Settings, *, patience_ms: int, clock: Clock = utc_now
     current schema, it cannot be read in time, or another user could have modified it.
     """
     if settings.server:
-        raise UnusableStoreError("this memory is on a server, and is opened as a whole")
+        raise UnusableStoreError("this memory is on a server, which cannot be opened read-only")
     if not settings.database.is_file():
         raise UnusableStoreError(f"there is no database at {settings.database}")
     files.refuse_unsafe(settings.home)
-    unwritable = UnusableStoreError("this home was opened to be read")
+    unwritable = UnusableStoreError("this home was opened read-only")
     database_class = load("nacre.store.sqlite:FileDatabase")
     return Home(
         settings,
@@ -535,7 +533,7 @@ def standing(home: Home) -> Standing:
     row = home.database.one("read_standing", account=account)
     if row is None:
         raise NotAllowedError(
-            f"{account} does not belong to the space {space}", hint="an owner lets you in"
+            f"{account} does not belong to the space {space}", hint="ask an owner to add you"
         )
     role, kind, raising = row
     return Standing(account, space, Role(role).at_most(home.actor.most), kind, raising)
@@ -545,8 +543,8 @@ def require_server(home: Home) -> None:
     """Raise UnavailableError if the memory is in a file."""
     if not home.database.is_server:
         raise UnavailableError(
-            "this memory is in a file, and one person's",
-            hint="spaces, roles and keys are for a memory on a server: docs/server.md",
+            "this memory is a file of one person",
+            hint="spaces, roles and keys need a server: docs/server.md",
         )
 
 
@@ -561,7 +559,7 @@ def _refusal(
     caller: Standing, operation: str, *, writes: bool, owners: bool
 ) -> NotAllowedError | None:
     command = f"nacre server spaces members {caller.space} --add {caller.account} --role …"
-    hint = f"an owner of {caller.space} gives roles: {command}"
+    hint = f"an owner of {caller.space} can change your role: {command}"
     if caller.role is Role.READER and (writes or owners):
         return NotAllowedError(
             f"{operation} writes, and {caller.account} may only read {caller.space}", hint=hint
@@ -597,6 +595,6 @@ def require_room(home: Home) -> None:
     limit = home.settings.whole("storage.most_turns")
     if 0 < limit < sum(turns for _, _, turns, *_ in home.sessions.counts()):
         raise SpaceFullError(
-            f"this memory may hold {limit:,} turn{'s' * (limit != 1)}, and there is no room for more",
-            hint="forget old sessions (nacre forget), or have storage.most_turns raised",
+            f"this memory is full: its limit is {limit:,} turn{'s' * (limit != 1)}",
+            hint="forget old sessions (nacre forget), or raise storage.most_turns",
         )

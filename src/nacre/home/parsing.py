@@ -167,7 +167,7 @@ def roots_of(adapter: Adapter, places: Places) -> Sequence[Root] | Problem:
     try:
         return adapter.roots(places)
     except Exception as error:  # noqa: BLE001 - anybody's adapter costs its own files only
-        message = f"the adapter cannot say where its files are: {type(error).__name__}: {error}"
+        message = f"the adapter cannot find its files: {type(error).__name__}: {error}"
         return Problem(adapter.label, message, "report it with the tool's version")
 
 
@@ -293,7 +293,7 @@ def open_transcript(
             adapter = adapter_of(tool, path) if tool and cursor else find_adapter(read_head(path))
             if adapter is None and is_too_long(path):
                 raise ForeignFormatError(
-                    f"{path} has no line of less than {MAX_LINE_BYTES // 1_000_000} MB: none can be read"
+                    f"{path} has only lines of {MAX_LINE_BYTES // 1_000_000} MB or more, which cannot be read"
                 )
             continues = adapter is not None and adapter.tool == tool and not adapter.whole
             source = stack.enter_context(FileSource(path, cursor if continues else None))
@@ -306,10 +306,10 @@ def _database(path: Path) -> Iterator[ForeignDatabase]:
     with path.open("rb") as file:
         start = file.read(len(MAGIC))
     if not start:
-        raise EmptyError(f"{path} is empty: it has no sessions yet, or lost them")
+        raise EmptyError(f"{path} is empty: it has no sessions")
     if start != MAGIC:
         raise ForeignFormatError(
-            f"{path} is no SQLite database, or an encrypted one",
+            f"{path} is not a SQLite database, or is encrypted",
             hint="have its program export or decrypt it first",
         )
     with open_foreign(path) as database:

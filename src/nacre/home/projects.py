@@ -313,7 +313,7 @@ def open_space(home: Home, space: str, unwritable: NacreError | None = None) -> 
     try:
         if standing(other).kind is None:
             raise NotAllowedError(
-                f"{space} is nobody's space", hint="nacre server spaces shows yours"
+                f"there is no space {space}", hint="nacre server spaces shows yours"
             )
     except BaseException:
         other.database.close()
@@ -357,9 +357,7 @@ class FurtherSpaces:
             if name in self._open:
                 standing(self._open[name])  # the account may have been removed since
             else:
-                unwritable = UnavailableError(
-                    f"{name} is read beside another space, and not written"
-                )
+                unwritable = UnavailableError(f"{name} is only open for reading")
                 self._open[name] = open_space(self._home, name, unwritable)
         except NacreError as error:
             if name in self._open:

@@ -153,14 +153,14 @@ class Permission:
         """Return why a task may not run now, or ``None`` if it may."""
         settings = self.settings
         if task != Task.CHAT and not settings.flag("models.background"):
-            return "models do no work in the background any more"
+            return "background work of models is off"
         if task not in _WRITER_TASKS:
             return None
         if name_for(replace(self._home, settings=settings), Task(task)) != name_for(
             self._home, Task(task)
         ):
-            return "it is not the writer any more"
-        return "it is paused, or waits for the mains" if rests(settings) else None
+            return "it is no longer the writer"
+        return "it is paused, or waits for mains power" if rests(settings) else None
 
 
 def _config_version(settings: Settings) -> tuple[int, ...]:
@@ -327,13 +327,12 @@ def over_budget(
         key, period = _CAPS[limit.period], limit.period
         if limit.most <= 0:
             return BudgetSpentError(
-                f"{scope} may cost nothing in the background: {key} is 0",
-                hint=f"nacre config set {key} …",
+                f"{scope} has no background budget: {key} is 0", hint=f"nacre config set {key} …"
             )
         if limit.spent + cost > limit.most:
-            resumes = "it goes on tomorrow" if period == "day" else "it goes on next month"
+            resumes = "it continues tomorrow" if period == "day" else "it continues next month"
             when = (
-                f"a {period} that holds such a call"
+                f"a {period} with room for such a call"
                 if cost > limit.most
                 else f"{resumes}; for more"
             )
@@ -398,7 +397,7 @@ class HomeBooks:
         """
         problem = self._permission.obstacle(prompt.task) if self._background else None
         if problem:
-            raise BudgetSpentError(f"{model} is not asked now: {problem}", hint="nacre writer")
+            raise BudgetSpentError(f"{model} is not called now: {problem}", hint="nacre writer")
         is_free = is_by_subscription(self._home.settings, model)
         call = Call(
             self._home.ids(),
@@ -468,7 +467,7 @@ class HomeBooks:
                     spending.add(call)
         except NacreError as error:
             raise BudgetSpentError(
-                f"no call of {call.model} can be noted, so no budget can hold it: {error.message}",
+                f"calls of {call.model} cannot be recorded, so no budget can limit them: {error.message}",
                 hint=error.hint,
             ) from error
         if refused:
@@ -491,15 +490,17 @@ class HomeBooks:
         requested = call.tokens.input + call.tokens.output
         command = f"nacre config set {key} …"
         if limit <= 0:
-            writer = "nacre writer set says which writer may take how many tokens a day"
+            writer = "nacre writer set sets the daily tokens of each writer"
             return BudgetSpentError(
-                f"{call.model} may take no tokens by itself",
+                f"{call.model} has no tokens for background work",
                 hint=f"{key} is 0: {command}" if is_chat else writer,
             )
         if used + requested <= limit:
             return None
         when = (
-            "a day that holds such a call" if requested > limit else "it goes on tomorrow; for more"
+            "a day with room for such a call"
+            if requested > limit
+            else "it continues tomorrow; for more"
         )
         return BudgetSpentError(
             f"{call.model} may take {limit:,} tokens a day, {used:,} are taken, and a call may take {requested:,}",
@@ -578,8 +579,8 @@ def unpriced(model: str) -> BudgetSpentError:
     """Return the error for a background model with an unknown price."""
     price = f'{{"{model}" = {{price = {{input = …, output = …}}}}}}'
     return BudgetSpentError(
-        f"nobody knows what {model} costs, so no budget can hold it",
-        hint=f"say it in US dollars for a million tokens, 0 where it is free: "
+        f"the price of {model} is unknown, so no budget can limit it",
+        hint=f"give it in US dollars per million tokens, or 0: "
         f"nacre config set models.capabilities '{price}'",
     )
 

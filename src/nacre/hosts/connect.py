@@ -273,8 +273,10 @@ class _Books:
 # A plan contains each file before and after the change, so that the preview is exactly the result.
 
 
-_RUNS_TWICE_NOTE = "It is wired for all of yours as well: in this project its hooks run twice."
-_PATHS_NOTE = "What was written holds paths of this machine: others who share the project's repository need their own."
+_RUNS_TWICE_NOTE = "It is also wired for all your projects: its hooks run twice here."
+_PATHS_NOTE = (
+    "The written files contain paths of this machine: others in this repository need their own."
+)
 
 
 def plan(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan:
@@ -434,7 +436,7 @@ def run_hook(
     if result.returncode:
         error_text = " ".join(result.stderr.split())[-200:]
         return (
-            f"it ended with {result.returncode}{f' ({error_text})' if error_text else ''}: {line}"
+            f"it exited with {result.returncode}{f' ({error_text})' if error_text else ''}: {line}"
         )
     if says_json and result.stdout.strip():
         try:

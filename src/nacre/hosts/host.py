@@ -244,9 +244,7 @@ class TomlSetting:
         for after in self._ways(text, before, value):
             if _reads_as(after, expected):
                 return after
-        raise UnparsableFileError(
-            f"{'.'.join(self.path)} cannot be changed without a risk to the rest"
-        )
+        raise UnparsableFileError(f"{'.'.join(self.path)} cannot be changed safely")
 
     def _ways(self, text: str, before: Mapping[str, Any], value: Any) -> Iterator[str]:
         """Yield the text with another value, changed in different ways; the first correct one is used."""
@@ -318,9 +316,7 @@ class TomlServer:
         above[self.path[-1]] = dict(self.value)
         after = tomlkit.dumps(document)
         if not _reads_as(after, expected):
-            raise UnparsableFileError(
-                f"{'.'.join(self.path)} cannot be set without a risk to the rest"
-            )
+            raise UnparsableFileError(f"{'.'.join(self.path)} cannot be set safely")
         return after
 
     def drop(self, text: str) -> str:
@@ -334,9 +330,7 @@ class TomlServer:
         for after in self._drop_table_variants(text):
             if self._is_out(after, expected):
                 return after
-        raise UnparsableFileError(
-            f"{'.'.join(self.path)} cannot be taken out without a risk to the rest"
-        )
+        raise UnparsableFileError(f"{'.'.join(self.path)} cannot be removed safely")
 
     def _is_out(self, text: str, expected: dict[str, Any]) -> bool:
         """Return True if only the table is missing. An empty table above it may be the user's."""

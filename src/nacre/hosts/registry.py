@@ -199,8 +199,8 @@ def _json(value: Any) -> str:
 
 
 def _notes(way: Way) -> Sequence[str]:
-    note = "Sessions that run already know nothing of it: start a new one."
-    return (note, "It asks once whether the folder is to be trusted.") if way.project else (note,)
+    note = "It takes effect in new sessions."
+    return (note, "It asks once whether you trust the folder.") if way.project else (note,)
 
 
 HOST = Host(
@@ -279,11 +279,11 @@ def _targets_codex(way: Way) -> Sequence[Target]:
 
 
 def _notes_codex(way: Way) -> Sequence[str]:
-    note = "It runs no hook that it was not told to trust: open codex, type /hooks, and trust those of nacre"
+    note = "It only runs trusted hooks: open codex, type /hooks, and trust nacre's"
     if not way.project:
-        return (f"{note}; or nacre init --host codex --trust-hooks does it.",)
+        return (f"{note}; or run nacre init --host codex --trust-hooks",)
     command = f"nacre init --host codex --project {shlex.quote(str(way.project))} --trust-hooks"
-    return (f"{note}, once you said there that the folder may be trusted; or {command} does it.",)
+    return (f"{note}, after you trusted the folder there; or run {command}",)
 
 
 CODEX_HOST = Host(
@@ -311,7 +311,7 @@ _CURSOR_HOOK_SECONDS = {
     "sessionEnd": 5,
 }
 _RULE = "description: Long-term memory of earlier sessions\nalwaysApply: true"
-_RESTART = ("Restart it, or switch the server on in its MCP settings, if it runs.",)
+_RESTART = ("If it is running, restart it or turn on the server in its MCP settings.",)
 
 
 def _cursor(way: Way) -> Iterator[Target]:
@@ -445,7 +445,7 @@ HOSTS = (
         ("code", "code-insiders"),
         lambda places: (places.editor,),
         _vscode,
-        notes=lambda _: ("It asks once whether it is to start the server.",),
+        notes=lambda _: ("It asks once whether to start the server.",),
     ),
     Host(
         "cline",
@@ -465,13 +465,7 @@ HOSTS = (
         lambda places: (places.extension("rooveterinaryinc.roo-cline"), places.user / ".roo"),
         _roo,
     ),
-    Host(
-        "continue",
-        "Continue",
-        ("cn",),
-        lambda places: (places.user / ".continue",),
-        _continue,
-    ),
+    Host("continue", "Continue", ("cn",), lambda places: (places.user / ".continue",), _continue),
     Host(
         "generic",
         "any agent that reads AGENTS.md and .mcp.json",

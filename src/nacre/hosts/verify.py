@@ -66,15 +66,17 @@ def prove_hooks(settings: Settings, wish: WiringWish, written: HostParts) -> Ite
         yield Check(
             "hooks",
             FAILURE,
-            f"they run, and none left a line in {_log(settings)}: {written.hooks[0][1]}",
+            f"they run, but none wrote a line to {_log(settings)}: {written.hooks[0][1]}",
         )
     elif late:
-        finding = f"they run; {late} of {len(written.hooks)} had no answer in time, however often, and said nothing"
+        finding = (
+            f"they run; {late} of {len(written.hooks)} gave no answer in time, even when repeated"
+        )
         yield Check(
             "hooks",
             WARNING,
             finding,
-            "is this machine very busy? nacre admin doctor tells how the home is",
+            "is this machine very busy? nacre admin doctor checks the home",
         )
     elif written.hooks:
         yield Check(
@@ -125,7 +127,7 @@ def _prove_trust(settings: Settings, wish: WiringWish) -> Iterator[Check]:
         yield Check(
             "trust",
             WARNING,
-            "Codex cannot be asked whether it trusts the hooks",
+            "it is unknown whether Codex trusts the hooks",
             "open codex and type /hooks",
         )
     elif not trust.seen:
@@ -392,7 +394,7 @@ def prove_versions(settings: Settings, hosts: Iterable[str]) -> Iterator[Check]:
             and (_version_from_package(Path(path)) or _version_from_program(settings, Path(path)))
         )
         if proven and version:
-            finding = f"{version} is installed; driven for real: {', '.join(proven.versions)} ({proven.on})"
+            finding = f"{version} is installed; tested: {', '.join(proven.versions)} ({proven.on})"
             yield Check(f"{name} version", OK, finding)
 
 
@@ -508,7 +510,7 @@ def _is_warm(home: str) -> bool:
 
 
 _MAX_NAMED_FILES = 3
-_DIFFERS = {"create": "is missing", "change": "is not as it should be"}
+_DIFFERS = {"create": "is missing", "change": "differs from nacre's settings"}
 
 
 @operation("doctor-hosts", takes_long=True)
@@ -535,9 +537,7 @@ def prove_hosts(settings: Settings) -> list[Check]:
         hint = f"nacre init --host {','.join(idle)}"
         checks.append(Check("not wired", OK if wishes else WARNING, ", ".join(idle), hint))
     return checks or [
-        Check(
-            "hosts", OK, "no tool of an agent was found on this machine", "nacre init --host NAME"
-        )
+        Check("hosts", OK, "no agent tool was found on this machine", "nacre init --host NAME")
     ]
 
 
@@ -551,15 +551,15 @@ def hosts_in_a_line(settings: Settings) -> list[Check]:
     )
     if broken and (other := written_by_another(settings, wired)):
         finding = f"{', '.join(broken)}: {other}"
-        return [Check("hosts", WARNING, finding, "nacre init fits them to this one")]
+        return [Check("hosts", WARNING, finding, "nacre init updates them")]
     enabled_again = [wish.host for wish in wired.wishes if _is_on_again(settings, wish)]
     if broken or enabled_again:
-        finding = f"the own memory of {', '.join(enabled_again)} was turned on again"
+        finding = f"{', '.join(enabled_again)} turned its own memory on again"
         if broken:
             finding = f"the wiring of {', '.join(broken)} changed"
         return [Check("hosts", WARNING, finding, "nacre admin doctor hosts")]
     names = ", ".join(dict.fromkeys(wish.host for wish in wired.wishes))
-    return [Check("hosts", OK, f"{names}; nacre admin doctor hosts proves them")]
+    return [Check("hosts", OK, f"{names}; nacre admin doctor hosts tests them")]
 
 
 def _names(wishes: Sequence[WiringWish]) -> dict[tuple[str, str], str]:
@@ -575,7 +575,7 @@ def _names(wishes: Sequence[WiringWish]) -> dict[tuple[str, str], str]:
 
 def _check_wiring(settings: Settings, wired: Wired, wish: WiringWish, name: str) -> Iterator[Check]:
     if wish.project and not wish.project.is_dir():
-        finding = f"there is no folder {wish.project} any more"
+        finding = f"the folder {wish.project} no longer exists"
         yield Check(name, WARNING, finding, init_command(wish, "--uninstall"))
         return
     mend = init_command(wish)
@@ -604,7 +604,7 @@ def _findings(settings: Settings, wired: Wired, wish: WiringWish) -> Iterator[Ch
         plugins += _prove_program(settings, wish)
     yield from plugins
     if not (contents.hooks or contents.servers or plugins or files):
-        yield Check("", FAILURE, "nothing of nacre is in its files")
+        yield Check("", FAILURE, "its files contain nothing of nacre's")
 
 
 def _prove_files(expected: WiringPlan, other: str) -> Iterator[Check]:

@@ -208,7 +208,7 @@ def way_of(settings: Settings, wish: WiringWish) -> Way:
         )
     if wish.project is not None and not host.by_project:
         raise InvalidInputError(
-            f"{host.label} has no settings of a project", hint=f"nacre init --host {host.name}"
+            f"{host.label} has no project settings", hint=f"nacre init --host {host.name}"
         )
     return Way(
         places_of(settings, wish.project),
@@ -338,7 +338,7 @@ def commands_for(
         if installed:
             commands = (
                 ("uninstall the plugin", "uninstall", registry.PLUGIN),
-                ("forget where it is", "marketplace", "remove", SERVER),
+                ("remove the marketplace", "marketplace", "remove", SERVER),
             )
     elif installed is None:
         folder = str(registry.marketplace(way.places))
@@ -349,7 +349,7 @@ def commands_for(
     elif installed != registry.version_of(registry.plugin_files(way)):
         commands = (
             ("look at the plugin again", "marketplace", "update", SERVER),
-            ("take the new plugin", "update", registry.PLUGIN),
+            ("install the new plugin", "update", registry.PLUGIN),
         )
     touches = (registry.settings_folder(way.places) / "settings.json",)
     for purpose, *words in commands:
@@ -389,7 +389,7 @@ def run_command(settings: Settings, command: HostCommand) -> str | None:
     if result.returncode:
         return (
             " ".join((result.stderr or result.stdout).split())[:_ERROR_CHARACTERS]
-            or f"it ended with {result.returncode}"
+            or f"it exited with {result.returncode}"
         )
     return None
 
@@ -474,8 +474,8 @@ def _hooks_in(content: Any) -> Iterator[tuple[str, str]]:
 
 
 _FOREIGN_REASON = "the server nacre in it, which nacre init did not write, stays"
-_FOREIGN_HINT = "agents go on with it"
-_TWICE_HINT = "to have them once: claude mcp remove -s user nacre; or keep yours: nacre init --host claude-code --plain"
+_FOREIGN_HINT = "agents continue to use it"
+_TWICE_HINT = "to remove yours: claude mcp remove -s user nacre; to keep it: nacre init --host claude-code --plain"
 
 
 class Servers:
@@ -500,7 +500,7 @@ class Servers:
             server = piece.server(words)
             if server and not self._is_own(path, words, wish, piece, server):
                 if self._is_removal or (is_put and piece.put(words) != words):
-                    hint = f"agents use that one; to have nacre's, take it out and run {init_command(wish)}"
+                    hint = f"agents use that one; to use nacre's, remove it and run {init_command(wish)}"
                     self._keep(
                         path,
                         wish,
@@ -520,7 +520,7 @@ class Servers:
         for target in targets_of(self._settings, replace(wish, plain=True)):
             for piece in target.pieces:
                 if server := _server_in(words_at(target.path), piece):
-                    reason = f"{_FOREIGN_REASON}{_runs(server)}; with the plugin's, agents have nacre's tools twice"
+                    reason = f"{_FOREIGN_REASON}{_runs(server)}; with the plugin, agents have nacre's tools twice"
                     self._keep(target.path, wish, reason, _TWICE_HINT)
 
     def _is_own(
@@ -559,12 +559,10 @@ def _runs(server: Server) -> str:
 
 ISOLATED, RESTORED, CONFLICT = "isolated", "restored", "conflict"
 
-_ISOLATED = (
-    "the host neither loads nor writes it, and nacre imports what is written there all the same"
-)
-_RESTORED = "the host loads and writes it as before"
-_UNWRITTEN = "its settings could not be changed: the host loads and writes it as before"
-_ON_HINT = "nacre init --host {host} --own-memory keep leaves it so; --own-memory isolate after that turns it off again"
+_ISOLATED = "the host neither loads nor writes it; nacre imports anything written there"
+_RESTORED = "the host still loads and writes it"
+_UNWRITTEN = "its settings could not be changed: the host still loads and writes it"
+_ON_HINT = "nacre init --host {host} --own-memory keep keeps it on; --own-memory isolate then turns it off again"
 
 
 class OwnMemories:
@@ -607,7 +605,7 @@ class OwnMemories:
         for wish in wishes:
             before = self._before.get(wish.place)
             if wish.isolates and not is_removal and wish.host in self._conflicts:
-                finding = f"it was turned on again in {self._conflicts[wish.host]}, and stays so"
+                finding = f"it was turned on again in {self._conflicts[wish.host]}, and stays on"
                 yield OwnMemory(wish.host, CONFLICT, finding, _ON_HINT.format(host=wish.host))
             elif wish.isolates and not is_removal and wish.host in self._unwritten:
                 yield unwritten(wish.host)
@@ -775,11 +773,11 @@ class Drafts:
     def _report_unchanged(self, path: Path, wish: WiringWish, error: Exception) -> None:
         command = init_command(wish, *(["--uninstall"] if self._is_removal else []))
         if isinstance(error, UnparsableFileError):
-            hint = f"mend the file, then run {command}"
+            hint = f"correct the file, then run {command}"
         elif self._is_removal:
-            hint = "take out by hand what is nacre's in it"
+            hint = "remove nacre's part by hand"
         else:
-            hint = f"change it by hand, or make it a file of your own, then run {command}"
+            hint = f"edit it by hand, or take ownership of the file, then run {command}"
         skipped_file = LeftAlone(path, wish.host, str(error), hint)
         self.left_alone += [skipped_file] if skipped_file not in self.left_alone else []
 
@@ -836,7 +834,7 @@ def _may_hold(target: Target) -> bool:
 
 _CODEX_TIMEOUT_SECONDS = 20.0
 _TRUSTED = "trusted"
-UNSEEN = "it does not trust the folder; start codex there, and say that it may"
+UNSEEN = "it does not trust the folder; start codex there and trust it"
 """The reason why Codex sees no hook of a project."""
 
 
@@ -871,7 +869,7 @@ def trust_hooks(settings: Settings, wish: WiringWish) -> str | None:
                 for hook in server.own_hooks()
             }
             if not hooks:
-                return "it sees no hook of nacre's" + (f": {UNSEEN}" if wish.project else "")
+                return "it does not see nacre's hooks" + (f": {UNSEEN}" if wish.project else "")
             edit = {"keyPath": "hooks.state", "value": hooks, "mergeStrategy": "upsert"}
             with _keeping_mode(config_file(settings)):
                 server.ask("config/batchWrite", {"edits": [edit], "reloadUserConfig": True})
@@ -887,7 +885,7 @@ class _Server:
     def __init__(self, settings: Settings, wish: WiringWish) -> None:
         program = program_of(settings, "codex")
         if program is None:
-            raise _RefusalError("there is no codex on PATH")
+            raise _RefusalError("codex is not on PATH")
         self._folder = wish.project or settings.user_home
         self._file = registry.hooks_file(places_of(settings, wish.project))
         self._answers: SimpleQueue[dict[str, Any]] = SimpleQueue()

@@ -567,10 +567,7 @@ def _ends(text: str, memory: Memory) -> bool:
     stated = replace(memory, subject="", content=text, canonical_key=None, claim=None)
     return memories_judge.judge(
         memory, stated, None, calibration.calibration_of(None)
-    ).relation in (
-        memories_judge.Relation.SUPERSEDES,
-        memories_judge.Relation.DOUBTS,
-    )
+    ).relation in (memories_judge.Relation.SUPERSEDES, memories_judge.Relation.DOUBTS)
 
 
 def _claim(memory: Memory, now: str, turns: tuple[str, ...]) -> Candidate:

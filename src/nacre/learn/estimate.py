@@ -178,7 +178,7 @@ def foresee(home: Home, *, older: bool = False) -> str | None:
         return None
     return (
         f"{count(forecast.waiting, 'session')} may take up to {forecast.demand}, and {forecast.limit} are left today: "
-        f"a model learns from at least {forecast.now:,} of them now, the rest {forecast.rest} (nacre writer cost)"
+        f"a model learns from at least {forecast.now:,} now, the rest {forecast.rest} (nacre writer cost)"
     )
 
 

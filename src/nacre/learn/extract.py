@@ -405,10 +405,10 @@ _MAX_CANDIDATES_TOTAL = 10
 CHOSEN = "you chose it"
 """Detail of an answer. Its words are the agent's, so a repetition does not confirm it."""
 
-SHOWN = "it stands where people paste what others wrote"
+SHOWN = "it is where people paste others' texts"
 """Detail of text that the owner may only have pasted, so a repetition does not confirm it either."""
 
-NODDED = "it is in the agent's words, after text from outside was read"
+NODDED = "it is in the agent's words, after it read text from outside"
 """Detail of the agent's words that the owner only confirmed."""
 
 _NOTES = frozenset({"markdown", "text"})

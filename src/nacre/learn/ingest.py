@@ -366,8 +366,7 @@ class IngestOptions(Request, frozen=True, kw_only=True):
     """
 
     paths: Annotated[
-        tuple[Path, ...],
-        Meta(description="Files and folders; by default, all that discovery finds."),
+        tuple[Path, ...], Meta(description="Files and folders; default: all that discovery finds.")
     ] = ()
     globs: Annotated[
         tuple[str, ...],
@@ -375,24 +374,20 @@ class IngestOptions(Request, frozen=True, kw_only=True):
             description="Only files whose path ends like this, e.g. '**/2026-*/*.jsonl' or '*.{md,txt}'."
         ),
     ] = ()
-    discover: Annotated[
-        bool, Meta(description="Also all that discovery finds, where paths are named.")
-    ] = False
-    remember_paths: Annotated[
-        bool, Meta(description="Note the paths, so that a rebuild finds them again.")
-    ] = True
+    discover: Annotated[bool, Meta(description="Run discovery in addition to the paths.")] = False
+    remember_paths: Annotated[bool, Meta(description="Record the paths for a rebuild.")] = True
     extract: Annotated[bool, Meta(description="Learn memories from the new turns.")] = True
-    vectors: Annotated[bool, Meta(description="Make vectors for new texts.")] = True
+    vectors: Annotated[bool, Meta(description="Compute vectors for new texts.")] = True
     force: Annotated[
         bool,
         Meta(
-            description="Read files again from the start; known turns and memories stay as they are."
+            description="Read files again from the start; known turns and memories do not change."
         ),
     ] = False
     older: Annotated[
         bool,
         Meta(
-            description="Also have the writer read sessions from before it was set, as far as it may take more."
+            description="Let the writer also read sessions from before it was set, within its budget."
         ),
     ] = False
     from_archive: Annotated[
@@ -405,7 +400,7 @@ class IngestOptions(Request, frozen=True, kw_only=True):
         float | None, Meta(description="Time limit for vectors in seconds; default: none.")
     ] = None
     puts_off: Annotated[
-        bool, Meta(description="Leave alone what watch.changed_since puts off.")
+        bool, Meta(description="Skip sessions that watch.changed_since postpones.")
     ] = False
 
 
@@ -440,19 +435,17 @@ def check_older(home: Home, options: IngestOptions) -> None:
     """Raise InvalidInputError if older sessions cannot be requested."""
     if not options.extract:
         raise InvalidInputError(
-            "the writer reads older sessions to write memories", hint="leave --no-extract out"
+            "the writer reads older sessions to learn memories", hint="leave --no-extract out"
         )
     if not home.settings.flag("extraction.enabled"):
         raise InvalidInputError(
             "extraction is off: no writer reads", hint="nacre config set extraction.enabled true"
         )
     if not is_set(home):
-        raise InvalidInputError(
-            "no writer is set that could read older sessions", hint="nacre writer set"
-        )
+        raise InvalidInputError("no writer is set to read older sessions", hint="nacre writer set")
     if rests(home.settings):
-        message = "the writer is paused, or waits for the mains: it reads no older sessions now"
-        raise InvalidInputError(message, hint="nacre writer tells which")
+        message = "the writer is paused, or waits for mains power, and reads no older sessions now"
+        raise InvalidInputError(message, hint="see nacre writer")
 
 
 class _Ingest:
@@ -576,7 +569,7 @@ class _Ingest:
             extraction=lessons.by_model,
             problems=(
                 *report.problems,
-                *(Problem("dedup", f"{note}; the rules decided") for note in lessons.notes),
+                *(Problem("dedup", f"{note}; rules decided") for note in lessons.notes),
             ),
         )
 

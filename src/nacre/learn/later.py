@@ -9,16 +9,8 @@ from datetime import UTC, date, datetime, timedelta
 from nacre.base.text import count_tokens, excerpt, words
 from nacre.home.home import Home
 from nacre.learn.extract import doubt, is_agreed, is_quiet, may_be_shown
-from nacre.learn.prompts import (
-    MOST_MEMORIES,
-    DatedMemory,
-    Doubt,
-    Saying,
-    room_for,
-)
-from nacre.learn.sentences import (
-    is_content,
-)
+from nacre.learn.prompts import MOST_MEMORIES, DatedMemory, Doubt, Saying, room_for
+from nacre.learn.sentences import is_content
 from nacre.learn.writer import find_touched
 from nacre.recall import recall as recall_recall
 from nacre.values.memory import Kind, Memory, SessionFilter

@@ -25,15 +25,7 @@ from nacre.home.change import Change, Run, part_of
 from nacre.home.home import Home
 from nacre.home.location import find_session, redact
 from nacre.home.parsing import batches, open_transcript
-from nacre.home.spending import (
-    NONE,
-    Permission,
-    fold_notes,
-    is_set,
-    model_for,
-    name_for,
-    rests,
-)
+from nacre.home.spending import NONE, Permission, fold_notes, is_set, model_for, name_for, rests
 from nacre.home.views import Extracted
 from nacre.learn import requests as learn_requests
 from nacre.learn.checks import Caller
@@ -196,7 +188,7 @@ class ModelExtractor:
         if extraction.is_useless:
             home = self._home
             problem = home.redactor.clean(
-                extraction.problem or "it does not answer in the shape asked for"
+                extraction.problem or "its answers do not match the schema"
             )
             fold_notes(home)  # first, because its answered calls would mark the model as healthy
             with home.database.transaction():
@@ -452,8 +444,8 @@ def _sessions_in_file(home: Home, path: Path, reference: str | None) -> list[_Co
         ):
             if adapter is None:
                 raise UnreadableTranscriptError(
-                    f"{path} is not a transcript nacre knows",
-                    hint="docs/agents.md lists what can be read",
+                    f"{path} is not a known transcript",
+                    hint="docs/agents.md lists the readable files",
                 )
             for batch in batches(path, adapter, source, home.redactor):
                 turns = (
@@ -472,7 +464,9 @@ def _sessions_in_file(home: Home, path: Path, reference: str | None) -> list[_Co
     ]
     if not chosen:
         raise NotFoundError(
-            f"{path} holds no session {reference!r}" if reference else f"{path} holds no session",
+            f"{path} contains no session {reference!r}"
+            if reference
+            else f"{path} contains no session",
             hint=f"it holds {', '.join(list(sessions)[:5])}" if sessions else None,
         )
     return chosen
@@ -494,7 +488,7 @@ def preview(home: Home, request: learn_requests.ExtractRequest) -> Extracted:
     Raises InvalidInputError, NotFoundError, ConflictError, UnreadableTranscriptError.
     """
     if bool(request.text.strip()) == bool(request.session):
-        raise InvalidInputError("give a text or a session", hint="one of them, not both")
+        raise InvalidInputError("give a text or a session", hint="give only one of them")
     model = None if request.by_model else "none"
     if request.session:
         proposals = propose(
@@ -560,7 +554,7 @@ BULK_FROM = 100
 """From this number of new memories on, no model compares them with known ones."""
 
 _MAX_SIMILAR = 12
-_BULK_NOTE = f"{BULK_FROM} new memories and more at once: no model was asked about them"
+_BULK_NOTE = f"{BULK_FROM} or more new memories at once: no model was asked about them"
 _AGENT_ECHO_SHARE = 0.5
 _QUOTE_CHARACTERS = 120
 _OWNER_ECHO_SHARE = 0.9

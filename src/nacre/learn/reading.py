@@ -398,10 +398,7 @@ def _passages(text: str) -> Iterator[Passage]:
             continue
         yield Passage(heading, _statements(lines))
         plain = (match["marked"] or match["bold"] or match["under"]).replace("**", "").strip(" :：")
-        heading, lines = (
-            _NUMBER.sub("", plain).replace(_MARK, '"'),
-            [],
-        )
+        heading, lines = (_NUMBER.sub("", plain).replace(_MARK, '"'), [])
     yield Passage(heading, _statements(lines))
 
 

@@ -63,7 +63,7 @@ def http_client(target: CallTarget, library: ModuleType) -> Any:
 def _refuse_late(request: Any) -> None:
     """Refuse requests after the deadline of the call: the library's own retries do not know it."""
     if time.monotonic() >= getattr(_call, "end", math.inf):
-        raise httpx2.ReadTimeout("the time of the call is over", request=request)
+        raise httpx2.ReadTimeout("the call ran out of time", request=request)
 
 
 def _forbid_late_retry(response: Any) -> None:
@@ -774,7 +774,7 @@ class SamplingModel:
         except Exception as error:  # the callback may raise anything
             message = f"{self._target.provider.label} gives no answer for {self.name}: {type(error).__name__}"
             raise ModelUnavailableError(
-                message, hint="allow sampling there, or set another model", retry=False
+                message, hint="allow sampling in the client, or set another model", retry=False
             ) from error
         sent = len(system) + len(text)
         return Completion(

@@ -230,10 +230,7 @@ class _Chat:
         """Return True if a line is forgotten, by its id or as an edit of a forgotten message."""
         if barred is None or record.get("type") != "message":
             return barred is None
-        session, ids = (
-            f"{_TOOL}{self.session}",
-            (record.get("id"), _message(record).get("edits")),
-        )
+        session, ids = (f"{_TOOL}{self.session}", (record.get("id"), _message(record).get("edits")))
         barred_by_id = any(
             barred.has_turn(session, str(turn_id), is_shared=shared)
             for turn_id in ids

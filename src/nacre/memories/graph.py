@@ -1246,10 +1246,5 @@ def _node_map(row: schema.Row, degree: int) -> MapNode:
 def _edge(link: schema.Row, places: Mapping[str, int]) -> MapEdge:
     edge = as_edge(link)
     return MapEdge(
-        places[edge.source],
-        places[edge.target],
-        edge.rel,
-        edge.strength,
-        edge.valid,
-        edge.origin,
+        places[edge.source], places[edge.target], edge.rel, edge.strength, edge.valid, edge.origin
     )

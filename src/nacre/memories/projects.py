@@ -78,8 +78,7 @@ def page_of(home: Home, slug: str) -> Page | None:
     page = read_page(home, slug)
     if page and without_secrets(home.redactor, page.text) is None:
         raise ConflictError(
-            f"{page_path(slug)} contains what looks like a secret",
-            hint="remove the secret first",
+            f"{page_path(slug)} contains what looks like a secret", hint="remove the secret first"
         )
     return page
 
@@ -285,7 +284,7 @@ def _worktrees(roots: tuple[str, ...], repositories: tuple[str, ...]) -> list[st
 # -- Requests ------------------------------------------------------------------
 
 
-_REASON = "The reason; it is kept in the ledger and the history."
+_REASON = "The reason, kept in the ledger and the history."
 
 
 class ProjectRequest(Request, frozen=True, kw_only=True):
@@ -552,9 +551,8 @@ def _refuse_privacy(home: Home, source: str, into: str) -> None:
         affected = barred.projects(scope, (source, into)) if scope else None
         if affected:
             raise ConflictError(
-                f"{affected[0]} has statements from before {shown_day(until)} that were forgotten, and the record "
-                "uses its name",
-                hint="a project with such forgotten statements keeps its name",
+                f"forgotten statements of {affected[0]} from before {shown_day(until)} are recorded by its name",
+                hint="such a project keeps its name",
             )
     for key in _EXCLUSION_SETTINGS:
         patterns = home.settings.texts(key)

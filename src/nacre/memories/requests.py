@@ -233,11 +233,7 @@ class _Deciding:
     """
 
     def __init__(
-        self,
-        home: home.Home,
-        model: LanguageModel,
-        seconds: float | None,
-        result: Decisions,
+        self, home: home.Home, model: LanguageModel, seconds: float | None, result: Decisions
     ) -> None:
         longest = home.settings.number("models.timeout_seconds")
         self._home = home

@@ -98,7 +98,7 @@ class _Choice:
         """Add the memories of a subject, pattern or id. Raises InvalidQueryError, NotFoundError, ConflictError."""
         if not text.strip(" *"):
             raise InvalidQueryError(
-                f"{text!r} would retire everything",
+                f"{text!r} matches all memories",
                 hint="name the words that the subjects have in common",
             )
         matches = [memory for memory in self._active if fits(memory.subject, text, match)]

@@ -97,9 +97,7 @@ def _quota_error(space: str, limit: int, now: datetime) -> QuotaSpentError:
     seconds = int((midnight - now).total_seconds()) + 1
     hint = "wait until midnight (UTC), or ask for more: nacre server cluster tenants NAME --calls"
     return QuotaSpentError(
-        f"{space} has used its {limit:,} requests for today",
-        seconds=seconds,
-        hint=hint,
+        f"{space} has used its {limit:,} requests for today", seconds=seconds, hint=hint
     )
 
 
@@ -200,7 +198,7 @@ Account = Annotated[
 ]
 Days = Annotated[int, Meta(description="Days until the key expires.", ge=1, le=3650)]
 Raise = Annotated[
-    Raising, Meta(description="The role that is needed to raise personal memories into the space.")
+    Raising, Meta(description="The role required to share personal memories into the space.")
 ]
 KeyId = Annotated[
     str, Meta(description="The key, by the eight characters after nacre_.", pattern="^[0-9a-f]{8}$")
@@ -272,8 +270,7 @@ class ShareRequest(Request, frozen=True, kw_only=True):
     reference: Reference
     space: SpaceName
     scope: Annotated[
-        Scope | None,
-        Meta(description="Who may see the copy. Required to share a private memory."),
+        Scope | None, Meta(description="Who may see the copy. Required to share a private memory.")
     ] = None
 
 
@@ -642,7 +639,7 @@ def share(home: Home, request: ShareRequest) -> Shared:
             if target.role not in roles:
                 names = " and ".join(f"{role}s" for role in roles)
                 raise NotAllowedError(
-                    f"{target.account} is a {target.role} of {target.space}; only {names} can raise memories",
+                    f"{target.account} is a {target.role} of {target.space}; only {names} can share memories",
                     hint=f"ask an owner of {target.space} to share it or to change your role",
                 )
             copy = _copy(home, memory, caller)

@@ -461,7 +461,7 @@ def new_memory(
     content = new.content.strip()
     if not content:
         raise InvalidMemoryError(
-            "the memory has no content", hint='give it, e.g. nacre store "We deploy on Fridays"'
+            "the memory has no content", hint='give a text, e.g. nacre store "We deploy on Fridays"'
         )
     if not 1 <= new.importance <= 10:
         raise InvalidMemoryError(f"importance must be 1 to 10, not {new.importance}")

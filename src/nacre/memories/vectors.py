@@ -187,13 +187,7 @@ class _Work:
     """Computes vectors and counts them."""
 
     def __init__(
-        self,
-        home: Home,
-        notify: OnProgress,
-        limit: int | None,
-        deadline: float,
-        *,
-        is_asked: bool,
+        self, home: Home, notify: OnProgress, limit: int | None, deadline: float, *, is_asked: bool
     ) -> None:
         self.done = 0
         self.note: str | None = None
@@ -605,8 +599,5 @@ class ModelRequest(Request, frozen=True, kw_only=True):
     """An embedding model."""
 
     name: Annotated[
-        str,
-        Meta(
-            description="minilm, onnx:FOLDER, or PROVIDER:MODEL; @N at the end sets N dimensions."
-        ),
+        str, Meta(description="minilm, onnx:FOLDER, or PROVIDER:MODEL, with @N for N dimensions.")
     ]

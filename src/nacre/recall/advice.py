@@ -198,7 +198,7 @@ def grade(
         if 1 <= grade.number <= len(positions)
     }
     if not grades:
-        adviser.distrust("the model graded none of the texts")
+        adviser.distrust("the model graded no text")
         return None
     return _in_order(ranked, positions, grades)
 

@@ -606,11 +606,7 @@ class MemoryRecall:
         for synonym in synonyms:
             if not corpus.frequencies[synonym.at]:
                 combined[synonym.at] += synonym.rows
-        corpus = replace(
-            corpus,
-            rows=corpus.rows + UNSEEN_ROWS,
-            frequencies=tuple(combined),
-        )
+        corpus = replace(corpus, rows=corpus.rows + UNSEEN_ROWS, frequencies=tuple(combined))
         terms, weights, coverage = choose(question, terms, corpus)
         matches = {match.row: match for match in self._search.match(terms, where, CANDIDATES)}
         for old in self._search.match(terms, FORMER, CANDIDATES) if former else ():
@@ -898,7 +894,7 @@ def _embed_question(home: Home, question: Question, topic: str) -> tuple[QueryVe
     model = vectors.model()
     if model is None:
         return None, Lane(
-            "vector", LaneState.PARTIAL, note="no vectors yet: nacre ingest makes them"
+            "vector", LaneState.PARTIAL, note="no vectors yet: nacre ingest computes them"
         )
     embedder = consent.embedder_in_use(home)
     if embedder.name != model:
@@ -909,13 +905,13 @@ def _embed_question(home: Home, question: Question, topic: str) -> tuple[QueryVe
         text = home.redactor.clean(text)  # it may leave this machine
     embedded = embedder.embed([text])[0]
     if vectors.dimensions() not in (0, len(embedded)):
-        problem = f"{model} gives vectors of {len(embedded)} numbers now, and the index has {vectors.dimensions()}"
+        problem = f"{model} gives vectors of {len(embedded)} numbers now, but the index has {vectors.dimensions()}"
         return None, Lane("vector", LaneState.UNAVAILABLE, note=problem)
     are_missing = vectors.are_missing()
     goes_on = (
-        "nacre writer embedding tells why"
+        "nacre writer embedding shows why"
         if isinstance(embedder, RemoteEmbedder)
-        else "nacre ingest goes on with them"
+        else "nacre ingest continues"
     )
     note = f"some texts have no vectors yet: {goes_on}" if are_missing else None
     state = LaneState.PARTIAL if are_missing else LaneState.RAN

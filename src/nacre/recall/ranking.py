@@ -31,14 +31,7 @@ from nacre.recall.scoring import BORDER, Scale, Signals, min_max, select_answeri
 from nacre.store import memories
 from nacre.values import models
 from nacre.values.memory import Memory, Scope
-from nacre.values.recall import (
-    Filter,
-    LaneState,
-    Mode,
-    RecallQuery,
-    RecallResult,
-    TurnHit,
-)
+from nacre.values.recall import Filter, LaneState, Mode, RecallQuery, RecallResult, TurnHit
 from nacre.values.review import Verdict
 from nacre.values.session import Action, Trust, Turn
 

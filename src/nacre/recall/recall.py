@@ -375,7 +375,7 @@ def check(query: RecallQuery) -> None:
     """Raise InvalidQueryError if the query is not valid."""
     if not query.text.strip() and query.mode is not Mode.BROWSE:
         raise InvalidQueryError(
-            "the question is empty", hint="ask something, or browse: nacre recall --browse"
+            "the question is empty", hint="enter a question, or browse: nacre recall --browse"
         )
     if len(query.text) > _MAX_QUERY_CHARACTERS:
         raise InvalidQueryError(
@@ -383,16 +383,14 @@ def check(query: RecallQuery) -> None:
         )
     criteria = query.filter
     if criteria.since and criteria.until and criteria.since >= criteria.until:
-        raise InvalidQueryError("--since lies after --until", hint="exchange them")
+        raise InvalidQueryError("--since is after --until", hint="exchange them")
     if not 0 < query.radius_days <= MOST_RADIUS_DAYS:
         raise InvalidQueryError(
             f"the radius must be above 0 and at most {MOST_RADIUS_DAYS:,} days",
-            hint="14 days reach a fortnight to either side",
+            hint="14 days include two weeks before and after",
         )
     if query.around is None and query.radius_days != DEFAULT_RADIUS_DAYS:
-        raise InvalidQueryError(
-            "a radius is around a day, and none is given", hint="add the day: --around 2026-11-20"
-        )
+        raise InvalidQueryError("a radius needs a day", hint="add the day: --around 2026-11-20")
     if query.limit < 1:
         raise InvalidQueryError("the limit must be at least 1", hint="10 is the usual limit")
 
@@ -646,8 +644,8 @@ def feedback(
     """
     if not references and not session:
         raise InvalidQueryError(
-            "nothing says which memories to judge",
-            hint="name them, or the session they were used in",
+            "there are no memories to judge",
+            hint="give memories, or the session in which they were used",
         )
     catch_up(home)
     fold_usage(home)

@@ -251,7 +251,7 @@ def _expiry(memory: Memory, used: Usage, now: datetime) -> str:
         return f"was valid until {memory.expires_on}"
     last = last_used(memory, used)
     if memory.expiry is Expiry.TEMPORARY and now - last >= TEMPORARY_FOR:
-        return f"was meant to be temporary; last stated or recalled on {shown_day(last)}"
+        return f"was temporary; last stated or recalled on {shown_day(last)}"
     return ""
 
 

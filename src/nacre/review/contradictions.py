@@ -32,14 +32,7 @@ from nacre.errors import (
 from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.home.location import redact
-from nacre.home.spending import (
-    Answer,
-    ask_all,
-    is_final,
-    may_judge,
-    model_for,
-    waits_for_models,
-)
+from nacre.home.spending import Answer, ask_all, is_final, may_judge, model_for, waits_for_models
 from nacre.home.views import Choice, Pair, PendingKind
 from nacre.learn import explicit, sentences
 from nacre.llm.failures import ask, schema_of
@@ -87,8 +80,7 @@ Item = Annotated[
     str,
     Meta(
         description=(
-            "An item: a candidate or memory by its id, or a conflict by both memories' ids joined by +, or by one "
-            "of the ids if it is in one conflict only."
+            "The id of a candidate or memory, or of a conflict: both memories' ids joined by +, or one if unambiguous."
         )
     ),
 ]
@@ -117,9 +109,9 @@ class ReviewKeepRequest(Request, frozen=True, kw_only=True):
     """Keep items: candidates become memories, memories in doubt stay, both memories of a conflict hold."""
 
     references: Annotated[tuple[Item, ...], Meta(description="Ids of the items.", min_length=1)]
-    content: Annotated[str | None, Meta(description="Keep the one item with this text.")] = None
+    content: Annotated[str | None, Meta(description="Keep the single item with this text.")] = None
     into: Annotated[
-        str | None, Meta(description="Merge the one item into this memory, by its id or subject.")
+        str | None, Meta(description="Merge the single item into this memory (id or subject).")
     ] = None
     expected: Expected = None
     anyway: Annotated[
@@ -132,7 +124,7 @@ class ReviewResolveRequest(Request, frozen=True, kw_only=True):
 
     reference: Item
     choice: Annotated[Choice, Meta(description="The memory that holds.")]
-    reason: Annotated[str | None, Meta(description="The reason; it is kept in the ledger.")] = None
+    reason: Annotated[str | None, Meta(description="The reason, kept in the ledger.")] = None
 
 
 class ReviewUndoRequest(Request, frozen=True, kw_only=True):
@@ -142,7 +134,7 @@ class ReviewUndoRequest(Request, frozen=True, kw_only=True):
 
 
 class JudgeWaitingRequest(Request, frozen=True, kw_only=True):
-    """Have a model judge the memories that wait."""
+    """Let a model judge the pending memories."""
 
     background: Annotated[
         bool,

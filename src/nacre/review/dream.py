@@ -308,13 +308,13 @@ def render_section(report: DreamReport, memories: Mapping[str, Memory], now: dat
     if plan.put_off:
         lines += [
             "",
-            f"{len(plan.put_off):,} more steps are left for another night: a dream ends at most {plan.most:,} "
+            f"{len(plan.put_off):,} more steps are postponed: a dream ends at most {plan.most:,} "
             "memories.",
         ]
     if plan.refused:
         lines += [
             "",
-            f"{len(plan.refused):,} proposals of the writer were not followed; see `nacre review`.",
+            f"{len(plan.refused):,} of the writer's proposals were rejected; see `nacre review`.",
         ]
     if plan.promotions:
         lines += ["", "### Projects with new sessions", "", *map(_promotion, plan.promotions)]

@@ -332,7 +332,7 @@ _PROPOSALS = {
 A_DAY = timedelta(hours=20)
 """Minimum time between automatic dreams."""
 
-_PAGE = "# Dreams of {day}\n\nChanges that nacre made to memories on its own. `nacre undo` reverts a dream.\n\n"
+_PAGE = "# Dreams of {day}\n\nAutomatic changes to memories. `nacre undo` reverts a dream.\n\n"
 
 
 @operation("dream-plan", takes_long=True)

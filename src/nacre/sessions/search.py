@@ -455,23 +455,21 @@ def resume(home: Home, request: ResumeRequest) -> Resumption:
     session, look = stored.session, f"nacre sessions show {stored.session.id} reads it"
     if session.kind is not SessionKind.MAIN:
         parent = (
-            f"; nacre resume {session.tool}:{session.parent} opens the one that sent it"
+            f"; nacre resume {session.tool}:{session.parent} opens its parent"
             if session.parent
             else ""
         )
         raise ConflictError(
-            f"{session.id} is no session that you talked in ({session.kind.value})",
+            f"{session.id} is not one of your own sessions ({session.kind.value})",
             hint=f"{look}{parent}",
         )
     if _is_own(home, stored):
-        raise ConflictError(
-            f"{session.id} is a question that nacre itself asked a model", hint=look
-        )
+        raise ConflictError(f"{session.id} is nacre's own call of a model", hint=look)
     command = _command(home, stored, look)
     if session.cwd and not Path(session.cwd).is_dir():
         raise NotFoundError(
             f"the folder of {session.id} is gone: {session.cwd}",
-            hint=f"{look}; make the folder to go on",
+            hint=f"{look}; create the folder to resume",
         )
     return Resumption(SessionLine(stored, opening_of(home, stored)), command, session.cwd)
 
@@ -485,8 +483,7 @@ def _find_resumable(home: Home, reference: str, folder: Path) -> StoredSession:
         newest = home.sessions.newest(SessionFilter(project=project), limit=1) if project else []
         if not newest:
             raise NotFoundError(
-                f"no session in {folder} is known",
-                hint="give an id; nacre sessions list shows them",
+                f"no session in {folder} is known", hint="give an id: nacre sessions list"
             )
         return newest[0]
     for candidate in dict.fromkeys((project, None)):
@@ -502,7 +499,7 @@ def _find_resumable(home: Home, reference: str, folder: Path) -> StoredSession:
     if session := _first(home, (home.sessions.find(session_id)[0] for session_id in ids)):
         return session
     raise NotFoundError(
-        f"no session is called {reference!r}, and none speaks of it",
+        f"no session is called {reference!r}, and no session contains it",
         hint="nacre sessions list shows them",
     )
 
@@ -528,11 +525,10 @@ def _command(home: Home, stored: StoredSession, look: str) -> tuple[str, ...]:
     keeper = next((reader for reader in _keepers(home, session.tool, file) if reader.resume), None)
     if keeper is None or not _ID.fullmatch(session.native_id):
         raise UnavailableError(
-            f"{label} cannot open {session.id}: its command line keeps none in {file.parent}",
-            hint=look,
+            f"{label} cannot open {session.id}: its command does not use {file.parent}", hint=look
         )
     if not file.is_file():
-        hint = f"nacre sessions restore {session.id} writes it again, where it was archived"
+        hint = f"nacre sessions restore {session.id} restores it if it was archived"
         raise NotFoundError(f"the transcript of {session.id} is gone: {file}", hint=hint)
     return tuple(word.replace("{id}", session.native_id) for word in keeper.resume)
 

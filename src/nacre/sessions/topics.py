@@ -306,7 +306,7 @@ CUT_OFF = (
 )
 """Reasons that other code compares."""
 
-_CHECK_FAILED = "a check failed, and was not seen to pass again"
+_CHECK_FAILED = "a check failed and did not pass again"
 _READING = frozenset({Action.READ, Action.SEARCH, Action.FETCH, Action.PLAN})
 _QUOTE_CHARACTERS = 240
 _NOISE = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
@@ -421,7 +421,7 @@ def outcome(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> SessionOutcom
     """Return how a session ended: done only with evidence and nothing against it, unknown without evidence."""
     end = End(turns, spoken)
     if spoken and not end.has_acted and all(map(end.is_empty, spoken)):
-        return SessionOutcome(Ending.UNKNOWN, "nothing was asked for in words")
+        return SessionOutcome(Ending.UNKNOWN, "there was no request in words")
     result = _by_owner(end) or _interrupted(end) or _in_the_middle(end) or _outcome_by_report(end)
     return result or SessionOutcome(Ending.UNKNOWN, "nothing tells")
 
@@ -563,7 +563,7 @@ def _outcome_by_text(end: End, report: Turn) -> SessionOutcome:
     if not end.has_acted and not end.asks_for_work:
         return _with_agent_words(Ending.DONE, "the agent answered", report, first_sentence(text))
     return _with_agent_words(
-        Ending.UNKNOWN, "nothing tells that it was done", report, first_sentence(text)
+        Ending.UNKNOWN, "there is no evidence that it was done", report, first_sentence(text)
     )
 
 
@@ -573,12 +573,10 @@ def _objection(end: End, report: Turn, denial: str) -> SessionOutcome | None:
         return _with_agent_words(Ending.UNKNOWN, _CHECK_FAILED, report, denial)
     if find_unmended(end.turns[end.begin :]):
         return _with_agent_words(
-            Ending.UNKNOWN, "a command failed, and was not seen to work after", report, denial
+            Ending.UNKNOWN, "a command failed and did not work later", report, denial
         )
     if open_todos(end.turns) or find_unticked(report.text):
-        return _with_agent_words(
-            Ending.UNKNOWN, "the agent's list has something left", report, denial
-        )
+        return _with_agent_words(Ending.UNKNOWN, "the agent's list has open items", report, denial)
     if denial:
         return _with_agent_words(
             Ending.UNKNOWN,

@@ -374,12 +374,12 @@ def fix(home: Home, query: FixQuery) -> FixResult:
     """Return what followed similar errors. Raises InvalidQueryError for an empty or too long error."""
     if not query.error.strip():
         raise InvalidQueryError(
-            "no error is named", hint='nacre fix "<the error>", or paste it: … | nacre fix -'
+            "there is no error to look for",
+            hint='nacre fix "<the error>", or paste it: … | nacre fix -',
         )
     if len(query.error) > _MAX_CHARACTERS:
         raise InvalidQueryError(
-            f"the error is longer than {_MAX_CHARACTERS:,} characters",
-            hint="its last lines will do",
+            f"the error is longer than {_MAX_CHARACTERS:,} characters", hint="give its last lines"
         )
     lines = conversation.telling(query.error).splitlines()
     failures = sorted(_failures(home, lines, query), key=lambda failure: -failure.likeness)

@@ -180,7 +180,7 @@ class GitFailedError(UnusableRepositoryError):
 
     def __init__(self, message: str, *, exit_code: int, output: str) -> None:
         super().__init__(
-            message, hint="nacre admin doctor looks at the repository; memories are safe without it"
+            message, hint="nacre admin doctor checks the repository; memories are safe without it"
         )
         self.exit_code = exit_code
         self.output = output
@@ -293,9 +293,8 @@ class GitProgram:
         entries = read_entries(os.fsdecode(done.stdout))
         if name := unusable(entries):
             raise UnusableRepositoryError(
-                f"{self.git_dir} says which program git is to start: {name}",
-                hint=f"git -C {self.work_tree} config --unset-all {name}; what you want said belongs in git's"
-                " global settings",
+                f"{self.git_dir} makes git run a program: {name}",
+                hint=f"git -C {self.work_tree} config --unset-all {name}; set it in git's global configuration",
             )
         is_whole = mark is not None and not any(
             entry.name.startswith("include") for entry in entries
@@ -307,7 +306,7 @@ class GitProgram:
         if self._program is None:
             raise GitUnavailableError(
                 "git is not installed",
-                hint="install git to keep the vault's history; all else works without",
+                hint="install git to keep the vault's history; everything else works without it",
             )
         return self._program
 
@@ -404,8 +403,8 @@ def _failure(command: str, code: int, output: str) -> UnusableRepositoryError | 
     if ".lock" in output and ("File exists" in output or "Unable to create" in output):
         path = re.search(r"'([^']+\.lock)'", output)
         return RepositoryBusyError(
-            f"another git holds {path.group(1) if path else 'a lock'}",
-            hint=f"wait for it; if none runs, a crash left the file: rm {path.group(1)}"
+            f"another git process holds {path.group(1) if path else 'a lock'}",
+            hint=f"wait for it. If none is running, a crash left the file: rm {path.group(1)}"
             if path
             else "try again",
         )

@@ -29,14 +29,7 @@ from nacre_code import ask as code_ask
 from nacre_code import ingest
 
 if TYPE_CHECKING:
-    from nacre_code.ask import (
-        CodeAnswer,
-        CodeLink,
-        CodeMemory,
-        CodeNode,
-        CodeReport,
-        Staleness,
-    )
+    from nacre_code.ask import CodeAnswer, CodeLink, CodeMemory, CodeNode, CodeReport, Staleness
 
 _WORDS = 160
 
@@ -46,9 +39,9 @@ def _narrowed(operation: str, *names: str) -> Decorator:
 
     def decorate(function: Function) -> Function:
         function = option(operation, "limit", "--limit", "-n")(function)
-        function = option(
-            operation, "project", help="Only this project; . is the one of this folder."
-        )(function)
+        function = option(operation, "project", help="Only this project; . is this folder's.")(
+            function
+        )
         return options(operation, *names)(function)
 
     return decorate
@@ -65,14 +58,14 @@ def _narrowed(operation: str, *names: str) -> Decorator:
 def ingest_code(run: Run, /, path: str, forget: bool, **options: Any) -> None:
     """Read a repository's symbols, calls, imports and base classes.
 
-    Reads the whole repository that contains PATH, except what git ignores; later only files that changed. It stores
+    Reads the whole repository that contains PATH, except files ignored by git; later only changed files. It stores
     names, paths and line numbers, but no contents, and runs none of the code. Languages: Python, JavaScript,
     TypeScript, Go, Rust, Java, C, C++.
     """
     if forget:
         name = find_project(run, options["project"] or ".")
         done = perform(run, ingest.forget_code, project=name)
-        message = "Forgot the code of" if done.was_there else "No code was known of"
+        message = "Forgot the code of" if done.was_there else "There was no code of"
         run.answer(done, lambda paper: paper.line(f"{message} {done.project}."))
         return
     with output.shown(run) as notify:
@@ -85,7 +78,7 @@ def ingest_code(run: Run, /, path: str, forget: bool, **options: Any) -> None:
         )
     if report.left_out:
         run.warnings.append(
-            f"{count(report.left_out, 'file')} left out: --max-files or --seconds reads more"
+            f"{count(report.left_out, 'file')} left out: raise --max-files or --seconds"
         )
     run.answer(report, lambda paper: _render_report(paper, report))
 
@@ -103,10 +96,10 @@ def ingest_code(run: Run, /, path: str, forget: bool, **options: Any) -> None:
 def callers(run: Run, /, name: str, **options: Any) -> None:
     """List the callers of a symbol.
 
-    NAME is as you write it: place, Order.pay, shop.orders.place, src/shop/orders.py#place. Where several symbols match,
-    they are listed instead. For a class, calls of its methods and its subclasses are listed, too.
+    NAME is place, Order.pay, shop.orders.place or src/shop/orders.py#place. If several symbols match, they are listed
+    instead. For a class, calls of its methods and its subclasses are also listed.
     """
-    _show(run, "graph-callers", "No code that was read calls it.", name=name, **options)
+    _show(run, "graph-callers", "No known code calls it.", name=name, **options)
 
 
 @command(
@@ -118,7 +111,7 @@ def callers(run: Run, /, name: str, **options: Any) -> None:
 @click.pass_obj
 def importers(run: Run, /, name: str, **options: Any) -> None:
     """List the files that import a file, a module or a library."""
-    _show(run, "graph-importers", "No code that was read imports it.", name=name, **options)
+    _show(run, "graph-importers", "No known code imports it.", name=name, **options)
 
 
 @command(
@@ -149,18 +142,18 @@ def impact(run: Run, /, name: str, **options: Any) -> None:
     Lists the symbols that call or inherit from those in FILE, the files that import it, their callers in turn, and the
     memories that mention any of them. With SYMBOL, only the callers of that symbol.
     """
-    _show(run, "graph-impact", "No code that was read depends on it.", name=name, **options)
+    _show(run, "graph-impact", "No known code depends on it.", name=name, **options)
 
 
 @command("stale", examples=["nacre graph stale", "nacre graph stale --project . --days 90 --json"])
 @_narrowed("graph-stale", "days")
 @click.pass_obj
 def stale(run: Run, /, project: str | None, **options: Any) -> None:
-    """List memories that may be out of date, since files they name changed.
+    """List memories that may be out of date because files they name changed.
 
-    Counts sessions that changed the files and began after a memory was last stated. Where the files still contain the
-    names of code in the memory, the probability is lower; they are looked up in the folder whose code was read, else
-    in this one.
+    Counts sessions that changed the files and began after a memory was last stated. The probability is lower if the
+    files still contain the memory's names of code. They are looked up in the folder whose code was read, else in this
+    one.
     """
     staleness = ask(
         run,
@@ -177,7 +170,7 @@ def _render_stale(paper: Paper, staleness: Staleness, days: int) -> None:
     if not staleness.memories:
         looked = count(staleness.looked_at, "memory names a file", "memories name files")
         paper.line(
-            f"Nothing seems out of date: {looked}, and in the last {count(days, 'day')} no session changed one of them."
+            f"No memory seems out of date: {looked}, none of them changed in the last {count(days, 'day')}."
         )
         return
     for memory in staleness.memories:

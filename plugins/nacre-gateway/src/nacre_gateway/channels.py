@@ -536,16 +536,16 @@ BUILTINS: dict[str, str] = {
 
 COMMON = (
     Option("kind", "kind of channel: telegram, discord, …; by default its name"),
-    Option("enabled", "false: the channel is not opened", default=True),
+    Option("enabled", "false: do not open the channel", default=True),
     Option("allow", "ids of senders who need no pairing; * admits everyone", default=[]),
     Option(
         "groups",
-        "in groups, answer: mention (messages that mention it), all, or off",
+        "messages answered in groups: mention (those that mention it), all, or off",
         default="mention",
     ),
     Option(
         "hears",
-        "group messages it sees between answers: paired (of paired senders), or all",
+        "group messages seen between answers: paired (of paired senders), or all",
         default="paired",
     ),
     Option(
@@ -557,9 +557,7 @@ COMMON = (
     Option("tools", "tools that the agent may use here, by the agent's names", default=[]),
     Option("folder", "folder in which the agent uses tools", default=""),
     Option(
-        "instructions",
-        "instructions for the agent here; empty: gateway.instructions",
-        default="",
+        "instructions", "instructions for the agent here; empty: gateway.instructions", default=""
     ),
     Option(
         "session_hours",

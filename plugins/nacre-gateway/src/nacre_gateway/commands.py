@@ -17,17 +17,7 @@ from nacre.base.log import Log
 from nacre.base.text import one_line
 from nacre.base.times import shown
 from nacre.cli import output
-from nacre.cli.command import (
-    TEXT,
-    DefaultGroup,
-    Paper,
-    Run,
-    bold,
-    cut,
-    dim,
-    joined,
-    printable,
-)
+from nacre.cli.command import TEXT, DefaultGroup, Paper, Run, bold, cut, dim, joined, printable
 from nacre.cli.events import stopped_by_signals
 from nacre.cli.operations import ask, perform
 from nacre.cli.options import argument, count, option, short_session, when
@@ -62,8 +52,8 @@ _CELLS = 60
 def gateway(ctx: click.Context) -> None:
     """Answer in chats: Telegram, Discord, Slack, WhatsApp, webhooks.
 
-    Channels are set in config.toml, as [gateway.channels.telegram], and the model that answers as models.chat. Without
-    a command it shows the channels, the model and pending messages, and exits with 1 if no gateway runs.
+    Channels are configured in config.toml, as [gateway.channels.telegram], and the model as models.chat. Without a
+    command it shows the channels, the model and pending messages, and exits with 1 if no gateway is running.
     """
     if not ctx.invoked_subcommand:
         run: Run = ctx.obj
@@ -85,13 +75,12 @@ def homes_of(run: Run) -> Homes:
 
 
 @gateway.command("run", examples=["nacre gateway run", "nacre gateway run --log"])
-@click.option("--log", is_flag=True, help="Write into the home's logs/gateway.log instead of here.")
+@click.option("--log", is_flag=True, help="Write to the home's logs/gateway.log.")
 @click.pass_obj
 def run_gateway(run: Run, log: bool) -> None:
     """Serve the channels until Ctrl-C.
 
-    The daemon does it by itself where gateway.enabled is set. What is being answered as it ends is answered when it
-    runs again; nothing is lost.
+    With gateway.enabled the daemon does this. Messages being answered at the end are answered in the next run.
     """
     write = Log(run.settings.home, "gateway").write if log else click.echo
 
@@ -119,13 +108,13 @@ def run_gateway(run: Run, log: bool) -> None:
 )
 @click.argument("who", required=False, type=TEXT, metavar="[CODE|CHANNEL:ID]")
 @option("gateway-pair", "me", "--me")
-@click.option("--remove", is_flag=True, help="Withdraw the permission of CHANNEL:ID.")
+@click.option("--remove", is_flag=True, help="Revoke the permission of CHANNEL:ID.")
 @click.pass_obj
 def pair(run: Run, who: str | None, me: bool, remove: bool) -> None:
     """Allow a sender to write to the agent, by their pairing code.
 
-    Without an argument, it lists the senders that ask and those with permission. With --me it is you: what you say
-    there counts as your own words, and your answers draw on your memories.
+    Without an argument, it lists waiting and approved senders. With --me the sender is you: those messages count as
+    your own words, and answers use your memories.
     """
     if who is None:
         pairings = ask(run, list[values_gateway.Pairing], "gateway-pairings")
@@ -169,9 +158,7 @@ def sessions(run: Run, channel: str | None, closed: bool, limit: int) -> None:
 )
 @argument("gateway-session", "reference")
 @option("gateway-session", "limit", "--limit", "-n")
-@click.option(
-    "--end", is_flag=True, help="End it: the next message begins a new one, as /new does."
-)
+@click.option("--end", is_flag=True, help="End it: the next message begins a new one, like /new.")
 @click.pass_obj
 def show(run: Run, reference: str, limit: int, end: bool) -> None:
     """Show the end of a conversation, or end it."""
@@ -187,7 +174,7 @@ def _show_state(paper: Paper, state: GatewayState) -> None:
     hint = "" if state.running else "  nacre gateway run starts it"
     paper.line(bold("The gateway runs." if state.running else "No gateway runs."), dim(hint))
     answers = (
-        "nobody yet: nacre config set models.chat claude-cli:"
+        "not set: nacre config set models.chat claude-cli:"
         if state.model == "none"
         else state.model
     )
@@ -195,14 +182,14 @@ def _show_state(paper: Paper, state: GatewayState) -> None:
     if not state.channels:
         paper.line(
             dim(
-                "No channel is configured: docs/gateway.md tells how. nacre gateway chat works without one."
+                "No channel is configured (see docs/gateway.md). nacre gateway chat works without channels."
             ),
             indent=2,
         )
     paper.table([_channel_row(channel) for channel in state.channels], indent=2)
     for item in state.waiting:
-        asks = f"{item.channel}:{item.sender} asks: nacre gateway pair {item.code}"
-        paper.line(asks, dim(f"  they call themselves {item.name}" * bool(item.name)), indent=2)
+        asks = f"{item.channel}:{item.sender} is waiting: nacre gateway pair {item.code}"
+        paper.line(asks, dim(f"  named {item.name}" * bool(item.name)), indent=2)
     for lost in state.undelivered:
         verb = "was given up" if lost.state == "failed" else "waits"
         paper.line(f"An answer to {lost.key} {verb}: {lost.problem}", indent=2)
@@ -222,11 +209,7 @@ def _channel_row(state: ChannelState) -> tuple[str, str, str]:
 
 def _show_pairings(paper: Paper, pairings: list[Pairing]) -> None:
     if not pairings:
-        paper.line(
-            dim(
-                "Nobody asks, and nobody was let in. Who writes to the agent is given a code for you."
-            )
-        )
+        paper.line(dim("No sender is waiting or approved. A new sender gets a code for you."))
     paper.table(
         [
             (
@@ -268,7 +251,7 @@ def _show_chat(paper: Paper, chat: Chat) -> None:
     if chat.waiting:
         paper.line(dim(f"{count(len(chat.waiting), 'message')} waiting"))
     if chat.is_answering:
-        paper.line(dim("An answer is being made."))
+        paper.line(dim("An answer is in progress."))
 
 
 # ----------------------------------------------------------------------------
@@ -281,8 +264,8 @@ _BEGINS = ("/new", "/reset")
 _PROMPT = "> "
 _WAITS, _WIPED = "…", "\r \r"
 """Shown until the answer begins."""
-_OTHERS = "Another nacre gateway chat is open: this one is a conversation of its own."
-_KEPT = "What you said is kept, and goes with your next message."
+_OTHERS = "Another nacre gateway chat is open: this is a separate conversation."
+_KEPT = "Your message is kept and sent with the next one."
 
 
 @gateway.command(
@@ -295,20 +278,22 @@ _KEPT = "What you said is kept, and goes with your next message."
 )
 @click.argument("message", nargs=-1, type=TEXT)
 @click.option(
-    "--model", type=TEXT, default="", help="Who answers (provider:model); else models.chat."
+    "--model",
+    type=TEXT,
+    default="",
+    help="The model that answers (provider:model); default: models.chat.",
 )
 @click.option(
     "--new",
     is_flag=True,
-    help="Begin a new conversation; else the last one goes on for four hours.",
+    help="Begin a new conversation. Otherwise the last one continues for four hours.",
 )
 @click.pass_obj
 def chat(run: Run, message: tuple[str, ...], model: str, new: bool) -> None:
     """Talk to an agent that remembers.
 
-    What you say and what it answers is a session like any other: searchable, and a source of memories. With MESSAGE it
-    answers once; - reads standard input, too, as words that are not yours. In a conversation, /new begins another one
-    and /exit ends it.
+    The conversation is a session like any other: searchable, and a source of memories. With MESSAGE it answers once; -
+    also reads standard input, which does not count as your words. /new begins another conversation, /exit ends it.
     """
     text = " ".join(item for item in message if item != "-")
     piped = sys.stdin.read() if "-" in message else ""
@@ -390,7 +375,10 @@ def _show(talk: TerminalChat, text: str, piped: str = "") -> None:
 
 def _greet(paper: Paper, talk: TerminalChat) -> None:
     messages = talk.last_messages(_SHOWN)
-    paper.line(bold("Talk to an agent that remembers."), dim("  /new begins anew, /exit ends"))
+    paper.line(
+        bold("Talk to an agent that remembers."),
+        dim("  /new starts a new conversation, /exit ends"),
+    )
     for role, text in messages:
         paper.line(dim(f"{'it ' if role == 'assistant' else 'you'}  {text[:200]}"), hang=5)
 
@@ -410,9 +398,7 @@ def _greet(paper: Paper, talk: TerminalChat) -> None:
 @option("search-chats", "limit", "--limit", "-n")
 @option("search-chats", "channel")
 @option(
-    "search-chats",
-    "session",
-    help="Only this conversation (telegram:5054), or one session, by its id.",
+    "search-chats", "session", help="Only this conversation (telegram:5054) or session (its id)."
 )
 @option("search-chats", "since")
 @option("search-chats", "until")

@@ -297,7 +297,7 @@ ChannelName = Annotated[
 Reference = Annotated[
     str,
     Meta(
-        description="A conversation's id, the start of its id, or its key.",
+        description="A conversation: its id, the start of its id, or its key.",
         min_length=1,
         max_length=300,
     ),
@@ -495,7 +495,7 @@ class ModelResponder:
             completion = self._model.complete(prompt)
         except ModelUnavailableError as error:
             if "models.timeout_seconds" in (error.hint or ""):
-                error.hint = "ask for less at once"
+                error.hint = "send a shorter message"
             raise
         if not completion.text.strip():
             raise ModelUnavailableError(

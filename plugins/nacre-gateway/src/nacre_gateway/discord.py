@@ -236,10 +236,7 @@ _REFUSED = {
     ),
     4010: ("the shard is wrong", None),
     4011: ("the bot is in too many servers for one connection", "remove it from some servers"),
-    4012: (
-        "version 10 of the gateway is no longer supported",
-        "update nacre",
-    ),
+    4012: ("version 10 of the gateway is no longer supported", "update nacre"),
     4013: ("the intents are wrong", "update nacre"),
     4014: (
         "an intent is not allowed",

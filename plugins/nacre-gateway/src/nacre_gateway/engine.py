@@ -416,10 +416,7 @@ class Gateway:
         open_channels = {name: opened.channel for name, opened in parts.channels.items()}
         self._delivery = Delivery(parts.store, open_channels, parts.clock, parts.log)
         self._keeping = Keeping(
-            self._turns.sessions,
-            parts.answering,
-            parts.log,
-            index_every=_INDEX_EVERY,
+            self._turns.sessions, parts.answering, parts.log, index_every=_INDEX_EVERY
         )
         context = InboxContext(
             parts.store,

@@ -676,8 +676,7 @@ class Answering:
                 if stream:
                     stream.finish()
                 return replace(
-                    answer,
-                    text=home.redactor.clean(bounded(answer.text, _MAX_ANSWER_CHARACTERS)),
+                    answer, text=home.redactor.clean(bounded(answer.text, _MAX_ANSWER_CHARACTERS))
                 )
             finally:
                 self._forget(responder)
@@ -912,17 +911,17 @@ class Turns:
     async def take(self, key: str, opened: Open) -> Batch | None:
         """Take a conversation's pending messages. Return ``None`` for a command, which is answered at once."""
         messages = self._store.open_messages(key)
-        to_answer = [message for message in messages if message.state != "heard"]
-        if not to_answer:
+        due = [message for message in messages if message.state != "heard"]
+        if not due:
             return None
-        if command := command_in(to_answer[0].received.message.text):
-            self._run_command(key, command, to_answer[0])
+        if command := command_in(due[0].received.message.text):
+            self._run_command(key, command, due[0])
             return None
         commands = (
-            at for at, message in enumerate(to_answer) if command_in(message.received.message.text)
+            at for at, message in enumerate(due) if command_in(message.received.message.text)
         )
-        to_answer = to_answer[: next(commands, len(to_answer))]
-        last = to_answer[-1].received
+        due = due[: next(commands, len(due))]
+        last = due[-1].received
         heard = [
             message
             for message in messages
@@ -933,15 +932,13 @@ class Turns:
         name = sender.name or sender.id if is_direct else f"group {chat.id}"
         session = self.sessions.current(key, chat, name, opened.options.hours)
         lines = await self._write(
-            session, sorted((*heard, *to_answer), key=lambda message: message.received.seq), opened
+            session, sorted((*heard, *due), key=lambda message: message.received.seq), opened
         )
         recent = self.sessions.transcripts.recent(
-            session.id, _HISTORY_MESSAGES + len(heard) + len(to_answer)
+            session.id, _HISTORY_MESSAGES + len(heard) + len(due)
         )
         earlier = [message for message in recent.messages if message.id not in lines]
-        batch = self._build_batch(
-            session, to_answer, heard, Recent(earlier, recent.summary), opened
-        )
+        batch = self._build_batch(session, due, heard, Recent(earlier, recent.summary), opened)
         folder = self.sessions.transcripts.home / FOLDER
         files = [
             (name, folder / place)
@@ -1064,16 +1061,16 @@ class Turns:
     def _build_batch(
         self,
         session: ChatSession,
-        to_answer: Sequence[Kept],
+        due: Sequence[Kept],
         heard: Sequence[Kept],
         recent: Recent,
         opened: Open,
     ) -> Batch:
-        last = to_answer[-1].received
-        speakers = [message.received.is_owner for message in to_answer]
-        texts = [message.received.message.text for message in (*heard, *to_answer)]
+        last = due[-1].received
+        speakers = [message.received.is_owner for message in due]
+        texts = [message.received.message.text for message in (*heard, *due)]
         turn = Turn(
-            [message.received for message in to_answer],
+            [message.received for message in due],
             [message.received for message in heard],
             recent,
             opened.options.sees_memories(last.message.chat, speakers),
@@ -1082,12 +1079,12 @@ class Turns:
         return Batch(
             session,
             turn,
-            tuple(message.received.seq for message in to_answer),
+            tuple(message.received.seq for message in due),
             last.message.id if replies else "",
             tokens_of(texts),
             len(texts),
             all(speakers) and last.message.chat.kind is ChatType.DIRECT,
-            max(message.attempts for message in to_answer) >= _MAX_ATTEMPTS,
+            max(message.attempts for message in due) >= _MAX_ATTEMPTS,
         )
 
 

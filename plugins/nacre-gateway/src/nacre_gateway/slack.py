@@ -492,10 +492,7 @@ KIND = ChannelKind(
     Slack,
     options=(
         Option(
-            "token",
-            "bot token, xoxb-…: env:NAME or file:PATH",
-            is_secret=True,
-            is_required=True,
+            "token", "bot token, xoxb-…: env:NAME or file:PATH", is_secret=True, is_required=True
         ),
         Option("app_token", "app token for Socket Mode, xapp-…", is_secret=True, is_required=True),
         Option("base_url", "address of Slack's Web API", default=ADDRESS),

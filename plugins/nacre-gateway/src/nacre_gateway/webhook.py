@@ -527,9 +527,7 @@ class Delivery:
         if reply.status in _RETRIED or reply.status >= 500:
             problem = f"deliver_to returned status {reply.status}"
             raise ChannelUnavailableError(
-                problem,
-                hint="check that server; sending is retried",
-                retry_after=reply.retry_after,
+                problem, hint="check that server; sending is retried", retry_after=reply.retry_after
             )
         if not 200 <= reply.status < 300:
             raise ChannelRefusedError(
@@ -557,10 +555,7 @@ _MAX_WAIT_SECONDS = 120
 _WAIT = re.compile(r"(?:^|[,;\s])wait=([0-9]{1,6})(?=$|[,;\s])", re.IGNORECASE)
 
 UNSIGNED = Refusal.of(
-    401,
-    "unsigned",
-    "the signature is missing, wrong or expired",
-    f"sign with {HEADER}: t=…,v1=…",
+    401, "unsigned", "the signature is missing, wrong or expired", f"sign with {HEADER}: t=…,v1=…"
 )
 TOO_LARGE = Refusal.of(
     413,

@@ -420,10 +420,7 @@ KIND = ChannelKind(
     options=(
         Option("token", "access token of the app", is_secret=True, is_required=True),
         Option(
-            "app_secret",
-            "app secret, which signs deliveries",
-            is_secret=True,
-            is_required=True,
+            "app_secret", "app secret, which signs deliveries", is_secret=True, is_required=True
         ),
         Option(
             "verify_token",
