@@ -408,7 +408,6 @@ class Sentences:
         self._sentences: set[str] = set()
 
     def add(self, text: str) -> None:
-        """Add the sentences of a text."""
         self._sentences.update(_sentences(text))
 
     def has_all(self, text: str) -> bool:

@@ -17,7 +17,7 @@ PageName = Annotated[Literal["identity", "profile", "project"], Meta(description
 
 
 class HandoffRequest(Request, frozen=True, kw_only=True):
-    """The latest handoff of a folder's project; with ``store`` a session is handed over now."""
+    """The latest handoff of a folder's project; ``store`` makes a new one."""
 
     folder: Annotated[
         str | None, Meta(description="The agent's working folder, which determines the project.")
@@ -33,7 +33,7 @@ class HandoffRequest(Request, frozen=True, kw_only=True):
 
 
 class GivenRequest(Request, frozen=True, kw_only=True):
-    """What a host's session was given, once its agent has it."""
+    """The context delivered to a host's session."""
 
     session: Annotated[str, Meta(description="The host's session, as <tool>:<id>.")]
     state: Annotated[
@@ -42,14 +42,14 @@ class GivenRequest(Request, frozen=True, kw_only=True):
 
 
 class OwnPageRequest(Request, frozen=True, kw_only=True):
-    """A page of the owner's, or of a project."""
+    """A page of the owner or a project."""
 
     name: PageName
     project: Annotated[str | None, Meta(description="The project, for a project's page.")] = None
 
 
 class WritePageRequest(OwnPageRequest, frozen=True, kw_only=True):
-    """Write a page of the owner's, or of a project."""
+    """Write a page of the owner or a project."""
 
     text: Annotated[
         str,

@@ -124,7 +124,6 @@ class Change:
         self._operation.record(intents, applied=applied)
 
     def append(self, entries: Iterable[files.LedgerEntry]) -> None:
-        """Append entries to the ledger."""
         self.intend([Intent("append", files.LEDGER, entry.line()) for entry in entries])
 
     def put(self, memories: Sequence[Memory], entries: Sequence[files.LedgerEntry] = ()) -> None:
@@ -953,14 +952,14 @@ def write_json(file: Path, value: object) -> None:
 
 
 class PlaceRequest(Request, frozen=True, kw_only=True):
-    """The project that a name means, or, without one or with ``.``, a folder."""
+    """The project of a name or, without a name or with ``.``, of a folder."""
 
     name: Annotated[str | None, Meta(description="The name, slug or alias of a project.")] = None
     folder: Annotated[str | None, Meta(description="A folder of the project.")] = None
 
 
 class TieRequest(Request, frozen=True, kw_only=True):
-    """Make a folder, and the remote of its repository, a project's."""
+    """Assign a folder and its repository's remote to a project."""
 
     project: Annotated[str, Meta(description="The name, slug or alias of a known project.")]
     folder: Annotated[str, Meta(description="The folder.")]

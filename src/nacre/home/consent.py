@@ -197,7 +197,6 @@ class Guarded:
         return Guarded(self._home, self._setting, self._embedder, Use.ASKED)
 
     def close(self) -> None:
-        """Close connections."""
         self._embedder.close()
 
 
@@ -248,7 +247,6 @@ class _Ledger:
         self._books.end(ended)
 
     def close(self) -> None:
-        """Close the connection."""
         self._connection.close()
 
     @contextlib.contextmanager

@@ -76,7 +76,6 @@ class ArchivedSource:
         """Do nothing, because it was counted when the transcript was read."""
 
     def look(self, path: Path) -> Tables | None:  # noqa: ARG002 - databases are not archived as they are
-        """Return ``None``."""
         return None
 
 

@@ -456,7 +456,6 @@ class HomeBooks:
         note(self._home, trace)
 
     def close(self) -> None:
-        """Close the connection."""
         self._connection.close()
 
     def _reserve(self, call: Call) -> None:
@@ -692,7 +691,6 @@ class TurnTaking:
             return self._model.complete(prompt)
 
     def close(self) -> None:
-        """Close the model."""
         self._model.close()
 
 

@@ -93,11 +93,9 @@ class JsonKey:
     value: Any
 
     def put(self, text: str) -> str:
-        """See Piece."""
         return json_text.put(text, self.path, self.value)
 
     def drop(self, text: str) -> str:
-        """See Piece."""
         return json_text.drop(text, self.path)
 
 
@@ -106,7 +104,6 @@ class JsonServer(JsonKey):
     """An MCP server under nacre's name."""
 
     def server(self, text: str) -> Server | None:
-        """Return the server in a text."""
         return server_of(json_text.find(text, self.path))
 
 
@@ -122,12 +119,10 @@ class JsonDefault:
     is_own: bool = False
 
     def put(self, text: str) -> str:
-        """See Piece."""
         is_set = json_text.find(text, self.path) is not None
         return text if is_set else json_text.put(text, self.path, self.value)
 
     def drop(self, text: str) -> str:
-        """See Piece."""
         is_as_put = self.is_own and json_text.find(text, self.path) == self.value
         return json_text.drop(text, self.path) if is_as_put else text
 
@@ -144,11 +139,9 @@ class JsonItem:
     family: str = ""
 
     def put(self, text: str) -> str:
-        """See Piece."""
         return json_text.add(text, self.path, self.value)
 
     def drop(self, text: str) -> str:
-        """See Piece."""
         return json_text.filter_out(text, self.path, self._is_own)
 
     def _is_own(self, value: Any) -> bool:
@@ -165,7 +158,6 @@ class JsonHook:
     value: Mapping[str, Any]
 
     def put(self, text: str) -> str:
-        """See Piece."""
         present = json_text.find(text, self.path)
         if isinstance(present, list) and [hook for hook in present if _runs_own(hook)] == [
             self.value
@@ -202,11 +194,9 @@ class JsonSetting:
         return json_text.find(text, self.path)
 
     def put(self, text: str) -> str:
-        """See Piece."""
         return json_text.put(text, self.path, self.value)
 
     def drop(self, text: str) -> str:
-        """See Piece."""
         if self.read(text) != self.value:
             return text
         if self.before is None:
@@ -227,11 +217,9 @@ class TomlSetting:
         return json_text.at(_toml(text), self.path)
 
     def put(self, text: str) -> str:
-        """See Piece."""
         return text if self.read(text) == self.value else self._change(text, self.value)
 
     def drop(self, text: str) -> str:
-        """See Piece."""
         return text if self.read(text) != self.value else self._change(text, self.before)
 
     def _change(self, text: str, value: Any) -> str:
@@ -273,11 +261,9 @@ class Block:
     words: str
 
     def put(self, text: str) -> str:
-        """See Piece."""
         return json_text.put_block(text, self.words)
 
     def drop(self, text: str) -> str:
-        """See Piece."""
         return json_text.drop_blocks(text)
 
 
@@ -289,7 +275,6 @@ class TomlServer:
     value: Mapping[str, Any]
 
     def server(self, text: str) -> Server | None:
-        """Return the server in a text."""
         return server_of(json_text.at(_toml(text), self.path))
 
     def is_marked(self, text: str) -> bool:
@@ -299,7 +284,6 @@ class TomlServer:
         )
 
     def put(self, text: str) -> str:
-        """See Piece."""
         before = _toml(text)
         if json_text.at(before, self.path) == self.value and text.count(json_text.TOML[0]) == 1:
             return text
@@ -320,7 +304,6 @@ class TomlServer:
         return after
 
     def drop(self, text: str) -> str:
-        """See Piece."""
         before = _toml(text)
         if json_text.at(before, self.path) is None and not json_text.blocks_of(
             text, json_text.TOML
@@ -373,11 +356,9 @@ class TomlTables:
     begins: str
 
     def put(self, text: str) -> str:
-        """See Piece."""
         return text
 
     def drop(self, text: str) -> str:
-        """See Piece."""
         tables = json_text.at(_toml(text), self.path)
         own = (
             [key for key in tables if key.startswith(self.begins)]
@@ -401,11 +382,9 @@ class WholeFile:
     content: str
 
     def put(self, _: str) -> str:
-        """See Piece."""
         return self.content
 
     def drop(self, text: str) -> str:
-        """See Piece."""
         return "" if text == self.content or "nacre" in text else text
 
 
@@ -414,7 +393,6 @@ class ServerFile(WholeFile):
     """A file with nacre's MCP server and nothing else."""
 
     def server(self, text: str) -> Server | None:
-        """Return the server in a text."""
         return server_in_yaml(text)
 
 

@@ -79,7 +79,6 @@ class WrittenFile:
 
     @property
     def copies(self) -> tuple[Path, ...]:
-        """Return the paths of all copies."""
         return tuple(Path(path) for path in (*self.older, self.backup) if path)
 
 

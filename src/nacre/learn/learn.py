@@ -261,7 +261,6 @@ class ModelExtractor:
         return replace(report, model=model.name if model else "") if is_reported else None
 
     def close(self) -> None:
-        """Close the model."""
         model = self.__dict__.get("_model")
         if model:
             model.close()

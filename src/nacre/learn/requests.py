@@ -35,9 +35,8 @@ class ExtractRequest(Request, frozen=True, kw_only=True):
 
 
 class ProposalRequest(Request, frozen=True, kw_only=True):
-    """Which sessions, and how: those of a transcript, or the one of the home that ``session`` names.
-
-    With both it names one of the transcript.
+    """The sessions to extract from: those of a transcript, or ``session``, which is in the transcript if both are
+    given.
     """
 
     path: Annotated[Path | None, Meta(description="A transcript.")] = None

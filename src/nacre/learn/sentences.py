@@ -207,7 +207,6 @@ class Language:
         return bare.strip(" \t,;:—–-")
 
     def mark_named(self, name: str) -> Pattern:
-        """Return the pattern of a mark."""
         return next(mark.pattern for mark in self.mark if mark.name == name)
 
 

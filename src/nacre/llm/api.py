@@ -375,7 +375,6 @@ class AnthropicModel:
         return self._completion(message)
 
     def close(self) -> None:
-        """Cancel the running calls."""
         self._calls.close()
         self._client.close()
 
@@ -563,7 +562,6 @@ class OpenAIModel:
                 self.capabilities = less(able, error, _LESS_OPENAI_API)
 
     def close(self) -> None:
-        """Cancel the running calls."""
         self._calls.close()
         self._client.close()
 
@@ -782,5 +780,4 @@ class SamplingModel:
         )
 
     def close(self) -> None:
-        """Cancel the running calls."""
         self._calls.close()

@@ -604,7 +604,6 @@ class Calls:
         return call.answer
 
     def close(self) -> None:
-        """Cancel the running calls."""
         with self._lock:
             self.closed.set()
             for call in self._running:
@@ -664,7 +663,6 @@ class Cached:
         return completion
 
     def close(self) -> None:
-        """Close the model."""
         self._model.close()
 
 

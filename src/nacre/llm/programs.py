@@ -124,7 +124,6 @@ class CommandModel:
         return self._read(output, self._target)
 
     def close(self) -> None:
-        """Cancel the running calls."""
         self._calls.close()
         with self._lock:
             for process in self._running:
@@ -749,7 +748,7 @@ class _Own(msgspec.Struct):
 def gemini_model(
     target: CallTarget, capabilities: Capabilities, environ: Mapping[str, str]
 ) -> CommandModel:
-    """A model by ``gemini``. Raises ModelRefusedError where that is not installed."""
+    """Return a model by ``gemini``. Raises ModelRefusedError if it is not installed."""
 
     def invoke(prompt: Prompt, folder: Path) -> Invocation:
         theirs = Path(environ.get("GEMINI_CLI_HOME") or user_home(environ)) / ".gemini"

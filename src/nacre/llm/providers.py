@@ -517,7 +517,6 @@ class RecordingModel:
         return completion
 
     def close(self) -> None:
-        """Close the model."""
         self._model.close()
 
 

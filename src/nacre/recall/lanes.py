@@ -457,7 +457,6 @@ class _LaneResults:
     def signals(
         self, row: int, *, cosine: float | None, in_part: bool, is_leant_to: bool
     ) -> Signals:
-        """Return the signals of a row."""
         match = self.matches.get(row)
         signals = self.coverage.signals(match.held if match else {}, cosine=cosine, in_part=in_part)
         if not (self.empty or is_leant_to):

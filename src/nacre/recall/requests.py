@@ -41,7 +41,7 @@ class DeepQuery(Request, frozen=True, kw_only=True):
 
 
 class FeedbackRequest(Request, frozen=True, kw_only=True):
-    """Which memories an agent's reply used: those named, else those used in the session since the last feedback."""
+    """The memories to judge by an agent's reply; default: those used in the session since the last feedback."""
 
     reply: Annotated[str, Meta(description="The agent's reply, which is not kept.")]
     references: Annotated[

@@ -120,7 +120,7 @@ class ReviewKeepRequest(Request, frozen=True, kw_only=True):
 
 
 class ReviewResolveRequest(Request, frozen=True, kw_only=True):
-    """Say which of two memories in conflict holds."""
+    """Settle a conflict between two memories."""
 
     reference: Item
     choice: Annotated[Choice, Meta(description="The memory that holds.")]
@@ -128,7 +128,7 @@ class ReviewResolveRequest(Request, frozen=True, kw_only=True):
 
 
 class ReviewUndoRequest(Request, frozen=True, kw_only=True):
-    """Take back the last decision about an item: it waits again."""
+    """Undo the last decision about an item, which is then pending again."""
 
     reference: Item
 
@@ -250,7 +250,6 @@ class JudgedMemory:
 
     @property
     def claiming(self) -> Memory:
-        """The memory with its claim."""
         is_told = self.claim or self.is_claimless
         return replace(self.memory, claim=self.claim) if is_told else self.memory
 

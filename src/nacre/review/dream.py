@@ -71,7 +71,7 @@ class AlikeRequest(Request, frozen=True, kw_only=True):
 
 
 class DreamRequest(DreamPlanRequest, frozen=True, kw_only=True):
-    """Have a dream: plan, check, do it."""
+    """Plan, check and execute a dream."""
 
     steps: Annotated[
         tuple[str, ...] | None,

@@ -47,7 +47,7 @@ class SessionsRequest(Request, frozen=True, kw_only=True):
 
 
 class SessionRequest(Request, frozen=True, kw_only=True):
-    """One session: its turns from ``first`` on, those ``around`` one, or, with ``at_end``, its last ones."""
+    """A session with its turns from ``first`` on, ``around`` a turn, or (``at_end``) its last ones."""
 
     reference: Annotated[
         SessionId | None, Meta(description="Default: the folder's last session.")

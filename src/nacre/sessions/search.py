@@ -271,7 +271,6 @@ class _Span:
         return CHARACTERS - sum(map(len, self.lines.values()))
 
     def add(self, stored: StoredTurn, line: str) -> None:
-        """Add a turn."""
         self.turns[stored.seq], self.lines[stored.seq] = stored, line
 
     def touches(self, other: _Span) -> bool:
@@ -279,7 +278,6 @@ class _Span:
         return max(other.lines) + 1 == min(self.lines) or max(self.lines) + 1 == min(other.lines)
 
     def passage(self) -> Passage:
-        """Return the span as a passage."""
         is_trusted = all(stored.turn.trust is Trust.TRUSTED for stored in self.turns.values())
         key = self.session.label or ""
         return Passage(

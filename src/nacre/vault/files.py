@@ -315,7 +315,6 @@ class Vault:
             return folder.read(limit=None if whole or path == LEDGER else MAX_FILE_BYTES)
 
     def exists(self, path: str) -> bool:
-        """Return True if the path exists."""
         return os.path.lexists(self.root / path)
 
     def stat(self, path: str) -> FileStat:
@@ -802,7 +801,6 @@ class LedgerEntry:
         return replace(self, details=details)
 
     def line(self) -> str:
-        """Return the entry as a line of the ledger."""
         values = {"op": self.op, "at": codec.stamp(self.at), "action": self.action, **self.details}
         return json.dumps(values, ensure_ascii=False)
 

@@ -141,7 +141,6 @@ class _Reading:
             self._call(capture, node)
 
     def facts(self, language: str) -> Facts:
-        """Return the facts of the file."""
         return Facts(
             language,
             self._package,

@@ -71,7 +71,6 @@ class CodeGraph:
         self._db = database
 
     def find(self, project: str) -> CodeProject | None:
-        """Return the code of a project."""
         columns = self._db.one("find_code_project", project=project)
         if columns is None:
             return None
@@ -201,7 +200,6 @@ class CodeGraph:
         )
 
     def of_rows(self, rows: Iterable[int]) -> dict[int, Symbol]:
-        """Return symbols by row."""
         return {
             symbol.row: symbol
             for symbol in _symbols(self._db.all("list_code_nodes", rows=json.dumps(list(rows))))

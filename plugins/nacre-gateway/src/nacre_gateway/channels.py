@@ -413,7 +413,7 @@ class WebApi:
 
 
 def split_address(address: str) -> SplitResult:
-    """The parts of an address that a platform sent. Raises ChannelRefusedError where it is none."""
+    """Return the parts of an address from a platform. Raises ChannelRefusedError if it is malformed."""
     try:
         return urlsplit(address)
     except ValueError:

@@ -511,7 +511,6 @@ class Discord:
         await self._api.download(attachment.source, target, most_bytes, {})
 
     async def close(self) -> None:
-        """Close connections."""
         await self._api.close()
 
     async def _address(self, records: Records) -> str:

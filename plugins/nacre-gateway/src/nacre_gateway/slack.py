@@ -394,7 +394,6 @@ class Slack:
         await self._api.download(attachment.source, target, most_bytes, self._headers["token"])
 
     async def close(self) -> None:
-        """Close connections."""
         await self._api.close()
 
     async def _address(self) -> str:

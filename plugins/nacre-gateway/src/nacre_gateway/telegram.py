@@ -294,7 +294,6 @@ class Telegram:
         )
 
     async def close(self) -> None:
-        """Close connections."""
         await self._api.close()
 
     async def _introduce(self) -> None:

@@ -107,7 +107,6 @@ class Waiter:
         self._was_taken: asyncio.Future[bool] = loop.create_future()
 
     async def give(self, answer: Mapping[str, Any]) -> bool:
-        """See Listener."""
         if self.answer.done():
             return False
         self.answer.set_result(answer)
@@ -403,7 +402,6 @@ class _Connection:
                 receipt.set_result(False)
 
     async def give(self, answer: Mapping[str, Any]) -> bool:
-        """See Listener."""
         receipt: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._receipts[answer["key"]] = receipt
         try:
@@ -416,7 +414,6 @@ class _Connection:
             self._receipts.pop(answer["key"], None)
 
     async def show(self, chat: Chat, event: Mapping[str, Any]) -> None:
-        """See Listener."""
         with suppress(TimeoutError, WebSocketDisconnect):
             async with asyncio.timeout(_TYPING_SECONDS):
                 await self._send({**event, "chat": chat_of(chat)})
@@ -536,7 +533,6 @@ class Delivery:
             )
 
     async def close(self) -> None:
-        """Close connections."""
         await self._api.close()
 
 
@@ -601,7 +597,6 @@ class Webhook:
             self._inbox = None
 
     def routes(self) -> Sequence[BaseRoute]:
-        """See ServesHttp."""
         name = self._setup.name
         return [
             Route(f"/{name}", self._post, methods=["POST"]),
@@ -623,20 +618,16 @@ class Webhook:
         return outgoing.key
 
     async def show_typing(self, chat: Chat) -> None:
-        """See Channel."""
         await self._listeners.show(chat, {"type": "typing"})
 
     async def show_piece(self, chat: Chat, piece: str) -> None:
-        """See ShowsPieces."""
         await self._listeners.show(chat, {"type": "piece", "text": piece})
 
     async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
-        """See Channel."""
         may_be_private = bool(self._setup.options["fetch_private"])
         await fetch_public(attachment.source, target, most_bytes, may_be_private=may_be_private)
 
     async def close(self) -> None:
-        """See Channel."""
         if self._delivery:
             await self._delivery.close()
 

@@ -294,7 +294,6 @@ class WhatsApp:
         await self._api.download(url, target, most_bytes, self._bearer)
 
     async def close(self) -> None:
-        """Close connections."""
         await self._api.close()
 
     @property
