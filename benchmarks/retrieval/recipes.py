@@ -16,7 +16,7 @@ from nacre.base.text import STOP_WORDS, is_unspaced, words
 from nacre.home.consent import configured_embedder
 from nacre.home.home import Home
 from nacre.recall.lanes import QueryVector
-from nacre.recall.question import Question, anchored, read_question
+from nacre.recall.question import Question, read_question, resolve_anchor
 from nacre.recall.ranking import DEFAULT, Recipe
 from nacre.recall.turns import TurnRecall
 from nacre.values.recall import Filter
@@ -138,7 +138,7 @@ def _recall(variation: Variation, haystack: Haystack, context: Home, embed: _Emb
 
         question = read(bench_question.text)
         if variation.events:
-            question = anchored(question, lambda event: engine.when(read(event), Filter()))
+            question = resolve_anchor(question, lambda event: engine.time_of(read(event), Filter()))
         question = variation.reading(question)
         reading = time.perf_counter() - started
         needs_vector = variation.vector and not (

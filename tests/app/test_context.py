@@ -393,7 +393,9 @@ def test_what_a_host_loads_by_itself_is_not_told_again(
     path.write_text(f"# Rules\n\n- Speak plainly.\n- {MAST}\n- Tests first.\n", encoding="utf-8")
     block = start(home, str(folder), session=f"{tool}:5e55-0009")
     assert (MAST in block.text) is is_told
-    assert is_told or any(one.why.startswith("its host tells it") for one in block.left_out)
+    assert is_told or any(
+        one.why.startswith("the host's instruction file") for one in block.left_out
+    )
     for at, other in enumerate(
         (MAST.replace("is lowered", "is not lowered"), f"Never do as follows: {MAST}")
     ):

@@ -264,7 +264,7 @@ def test_doubted_pair_waits_and_the_older_memory_ranks_lower(
     with home(world, Judge("contradicts", 0.8)) as (context, _):
         older, newer = put_both(world, context)
         report = judge_waiting(context)
-        (pair,) = contradictions.pending(context)
+        (pair,) = contradictions.list_pending(context)
         assert report.conflicts == 1
         assert (pair.older.id, pair.newer.id, pair.reason) == (older, newer, "the store differs")
         assert pair.judged
@@ -282,7 +282,7 @@ def test_what_only_an_agent_says_does_not_rank_the_owners_words_lower(world: Wor
         judge_waiting(context)
         used = context.usage.of([older]).get(older)
         assert used is None or used.contradictions == 0
-        assert older in [pair.older.id for pair in contradictions.pending(context)]
+        assert older in [pair.older.id for pair in contradictions.list_pending(context)]
 
 
 def decided(context: Home) -> list[files.LedgerEntry]:
@@ -299,9 +299,9 @@ def settle(world: World, choice: Choice) -> tuple[Home, str, str]:
     with home(world, Judge("contradicts", 0.8)) as (context, _):
         older, newer = put_both(world, context)
         judge_waiting(context)
-        (pair,) = contradictions.pending(context)
+        (pair,) = contradictions.list_pending(context)
         contradictions.resolve(context, pair, choice, "I looked it up")
-        assert contradictions.pending(context) == []
+        assert contradictions.list_pending(context) == []
         assert context.reviews.pending() == []
         (told,) = decided(context)
         assert (told.details["choice"], told.details["reason"]) == (choice, "I looked it up")
@@ -315,7 +315,7 @@ def test_what_a_person_decides_holds_after_a_rebuild_and_can_be_undone(
     _, older, newer = settle(world, choice)
     (world.home / "nacre.db").unlink()
     with home(world, Judge("contradicts", 0.8)) as (context, _):
-        assert contradictions.pending(context) == []
+        assert contradictions.list_pending(context) == []
         active = {memory.id for memory in MemoryHome(context).list()}
         expected = {
             Choice.KEEP_NEW: {newer},
@@ -332,7 +332,7 @@ def test_a_decision_can_be_undone(world: World, choice: Choice) -> None:
     with home(world) as (context, _):
         (told,) = decided(context)
         undo(context, told.op)
-        (pair,) = contradictions.pending(context)
+        (pair,) = contradictions.list_pending(context)
         assert (pair.older.id, pair.newer.id) == (older, newer)
 
 
@@ -597,7 +597,7 @@ def test_model_without_authority_to_end_keeps_the_doubt(
         assert state(context, older, newer) == "pending"
         judge_waiting(context)
         assert state(context, older, newer) == "pending"
-        assert len(contradictions.pending(context)) == 1
+        assert len(contradictions.list_pending(context)) == 1
 
 
 def test_what_shares_only_the_name_of_its_project_costs_no_question(world: World) -> None:

@@ -12,7 +12,7 @@ import pytest
 from nacre.errors import ConflictError
 from nacre.review.consolidate import DreamAction, DreamPlan, DreamReport
 from nacre.review.dream import DreamPlanRequest, DreamRequest
-from nacre.review.run import carry_out, dream, dream_unasked, plan
+from nacre.review.run import carry_out, dream, dream_if_due, plan
 from nacre.values.memory import Expiry, Kind, Link, Memory, Scope, Source
 from nacre.values.session import Speaker, Trust
 from tests.app.conftest import World
@@ -321,15 +321,15 @@ def test_automatic_dream_runs_daily_if_enabled_and_plans_first(
     world: World,
 ) -> None:
     over = kept(world, "The build machine is borrowed.", days=200, expiry=Expiry.TEMPORARY)
-    assert dream_unasked(world.context()) is None
+    assert dream_if_due(world.context()) is None
     world.environ["NACRE_DREAM_AT_NIGHT"] = "true"
-    first = dream_unasked(world.context())
+    first = dream_if_due(world.context())
     assert first
     assert first.is_first
     world.clock.now += timedelta(hours=19)
-    assert dream_unasked(world.context()) is None
+    assert dream_if_due(world.context()) is None
     world.clock.now += timedelta(hours=2)
-    second = dream_unasked(world.context())
+    second = dream_if_due(world.context())
     assert second
     assert actions(second.plan) == {over.id: (DreamAction.EXPIRE, None)}
     assert second.operation
@@ -444,7 +444,7 @@ def test_a_night_with_nothing_to_do_writes_nothing(world: World) -> None:
     before = vault(world), (world.vault / "ledger.jsonl").exists()
     for _ in range(3):
         world.clock.now += timedelta(days=1)
-        report = dream_unasked(world.context())
+        report = dream_if_due(world.context())
         assert report
         assert (report.plan.steps, report.operation, report.diary) == ((), None, None)
     assert (vault(world), (world.vault / "ledger.jsonl").exists()) == before

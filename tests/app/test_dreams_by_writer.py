@@ -16,7 +16,7 @@ import pytest
 from nacre.errors import ModelUnavailableError
 from nacre.review.consolidate import DreamPlan, DreamReport
 from nacre.review.dream import DreamPlanRequest, DreamRequest
-from nacre.review.run import carry_out, dream, dream_estimate, dream_unasked, plan
+from nacre.review.run import carry_out, dream, dream_estimate, dream_if_due, plan
 from nacre.values.memory import Confirmation, Expiry, Kind, Link, Memory, Scope, Source
 from nacre.values.models import Prompt
 from nacre.values.reports import Progress
@@ -368,20 +368,20 @@ def test_writer_runs_at_night_only_with_background_consent_after_planning(
     kept(world, JARS, days=1)
     kept(world, AT_YARD)
     world.environ["NACRE_DREAM_AT_NIGHT"] = "true"
-    dream_unasked(world.context())
+    dream_if_due(world.context())
     world.clock.pass_days(1)
     assert isinstance(world.model, Writer)
     assert not world.model.prompts
     world.environ |= {"NACRE_MODELS_BACKGROUND": "true", "NACRE_WRITER_PAUSED": "true"}
-    dream_unasked(world.context())
+    dream_if_due(world.context())
     assert not world.model.prompts
     world.environ |= {"NACRE_WRITER_PAUSED": "false"}
     world.clock.pass_days(1)
-    report = dream_unasked(world.context())
+    report = dream_if_due(world.context())
     assert report is not None
     assert (report.operation, len(report.plan.put_off)) == (None, 1)
     world.clock.pass_days(1)
-    report = dream_unasked(world.context())
+    report = dream_if_due(world.context())
     assert report is not None
     assert report.operation
     assert len(active(world)) == 1

@@ -15,7 +15,7 @@ from nacre.home.change import PageRequest
 from nacre.home.change import page as page_of
 from nacre.review.consolidate import DreamAction, DreamPlan, DreamReport, Step
 from nacre.review.dream import DreamPlanRequest, DreamRequest
-from nacre.review.run import carry_out, dream, dream_estimate, dream_unasked, plan
+from nacre.review.run import carry_out, dream, dream_estimate, dream_if_due, plan
 from nacre.values.context import Part
 from nacre.values.memory import Kind, Memory
 from nacre.values.models import Prompt
@@ -565,12 +565,12 @@ def test_at_night_pages_and_links_are_shown_once_before_they_are_written(world: 
     known(world)
     world.environ |= {"NACRE_DREAM_AT_NIGHT": "true", "NACRE_MODELS_BACKGROUND": "true"}
     world.model = Writer(GOOD)
-    first = dream_unasked(world.context())
+    first = dream_if_due(world.context())
     assert first is not None
     assert (first.operation, [step.by for step in first.plan.put_off]) == (None, ["scripted:1"])
     assert (world.vault / PAGE).read_text() == OWN
     world.clock.pass_days(1)
-    second = dream_unasked(world.context())
+    second = dream_if_due(world.context())
     assert second is not None
     assert len(pages(second.plan)) == 1
     assert len(lines(world)) == 4

@@ -16,7 +16,7 @@ from nacre.errors import InvalidQueryError
 from nacre.home.home import open_home
 from nacre.memories import store
 from nacre.memories.decision import GetRequest, StoreRequest
-from nacre.memories.judge import doubted
+from nacre.memories.judge import add_doubt
 from nacre.memories.store import fold_usage
 from nacre.memories.usage import look_at
 from nacre.memories.vectors import embed_pending
@@ -794,7 +794,7 @@ def _undo(memory: MemoryHome, _: World, old: str, __: str) -> None:
 def _resolve(memory: MemoryHome, world: World, old: str, new: str) -> None:
     home = world.context()
     with home.change("doubt") as change:
-        change.put([doubted(home.memories.by_rows([1])[1], new, "they differ")])
+        change.put([add_doubt(home.memories.by_rows([1])[1], new, "they differ")])
     home.close()
     memory.call("review-resolve", reference=new[-8:], choice="keep-new")
 

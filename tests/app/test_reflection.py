@@ -13,7 +13,7 @@ from nacre.errors import ConflictError, InvalidInputError, NotFoundError
 from nacre.home.views import Choice
 from nacre.memories.decision import StoreRequest
 from nacre.memories.store import get, store
-from nacre.review.contradictions import ReflectAnswerRequest, ReflectRequest, pending
+from nacre.review.contradictions import ReflectAnswerRequest, ReflectRequest, list_pending
 from nacre.review.queue import answer, reflect
 from nacre.values.memory import Kind, Link, Memory
 from nacre.values.review import Question, Reflected, Relates
@@ -242,7 +242,7 @@ def test_who_links_what_contradicts_says_that_both_hold(world: World) -> None:
     both = stored(world, OLD), stored(world, NEW)
     answered(world, *both, link=Relates.SPECIALIZES)
     home = world.context()
-    assert pending(home) == []
+    assert list_pending(home) == []
     assert [(link.rel, link.origin) for link in found(world, both[0]).links] == [
         ("alternative_to", None),
         ("specializes", "reflect"),

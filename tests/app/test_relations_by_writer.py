@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nacre.review.consolidate import DreamAction, DreamPlan, DreamReport, Step
-from nacre.review.contradictions import ReflectAnswerRequest, ReflectRequest, pending
+from nacre.review.contradictions import ReflectAnswerRequest, ReflectRequest, list_pending
 from nacre.review.dream import DreamPlanRequest, DreamRequest
 from nacre.review.queue import answer, reflect
 from nacre.review.run import carry_out, dream, dream_estimate, plan
@@ -170,7 +170,7 @@ def test_a_contradiction_waits_for_the_person_and_ends_nothing(
 ) -> None:
     world.model = Writer(("contradicts", READ))
     dreamt(world)
-    (pair,) = pending(world.context())
+    (pair,) = list_pending(world.context())
     assert (pair.newer.id, pair.older.id) == (scale[0].id, scale[1].id)
     with world.open() as memory:
         assert {one.id for one in memory.list()} == {one.id for one in scale}

@@ -116,7 +116,7 @@ def test_a_call_that_could_go_beyond_the_budget_is_not_made(world: World) -> Non
     assert "$0.0060 a day" in refused.value.message
     assert (
         refused.value.hint
-        == "a day that holds such a call: nacre config set models.daily_budget_usd …"
+        == "a day with room for such a call: nacre config set models.daily_budget_usd …"
     )
     assert len(model.prompts) == 1
     asked(context, background=False).complete(
@@ -135,13 +135,13 @@ def test_where_a_day_is_spent_it_is_told_when_it_goes_on(world: World) -> None:
 
     with pytest.raises(BudgetSpentError) as refused:
         ask_on()
-    assert "it goes on tomorrow" in (refused.value.hint or "")
+    assert "it continues tomorrow" in (refused.value.hint or "")
     assert "models.daily_budget_usd" in (refused.value.hint or "")
 
 
 def test_a_budget_of_nothing_stops_also_what_is_free(world: World) -> None:
     context = home(world, ScriptedModel([{"colour": "blue"}]), models_daily_budget_usd=0)
-    with pytest.raises(BudgetSpentError, match="may cost nothing"):
+    with pytest.raises(BudgetSpentError, match="has no background budget"):
         asked(context).complete(prompt())
 
 

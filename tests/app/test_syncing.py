@@ -220,7 +220,7 @@ def test_both_change_one_sentence_and_both_versions_are_kept(pair: tuple[Machine
         "The bridge opens at nine. Its keeper is Osk.",
     } < set(one.active())
     for each in (one, other):
-        (waiting,) = each.do(contradictions.pending)
+        (waiting,) = each.do(contradictions.list_pending)
         assert (waiting.newer.id, waiting.newer.content) == (
             note.memory,
             "The bridge opens at seven. Its keeper is Osk.",

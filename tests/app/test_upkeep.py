@@ -182,7 +182,7 @@ def test_what_the_database_counts_is_what_a_look_at_every_memory_finds(world: Wo
         age < IDLE_DAYS[kind][0] for kind, found_ages in of_kind.items() for age in found_ages
     )
     assert told["unused"].detail.endswith(f": {', '.join(unused)}; used recently: {lately}")
-    ending = consolidate.ending(every, usage, now, home.settings)
+    ending = consolidate.plan_ending(every, usage, now, home.settings)
     over = sum(one.action is DreamAction.EXPIRE for one in ending)
     never = f" and {len(ending) - over} never recalled" if len(ending) > over else ""
     assert f"{over} over{never}" in told["dream"].detail

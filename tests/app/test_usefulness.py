@@ -12,7 +12,7 @@ import pytest
 
 import nacre
 from nacre.care.usefulness import Aspect, Comparison, Finding, Usefulness, usefulness
-from nacre.context.hooks import drawn
+from nacre.context.hooks import read_draw
 from nacre.values.context import HELD_OUT
 from tests.app.conftest import World, says
 
@@ -252,10 +252,10 @@ def test_repeated_message_counts_only_in_later_sessions_of_the_project(
 
 def test_the_sessions_that_are_held_out_are_the_same_after_a_rebuild(held: World) -> None:
     work(held, 20)
-    before, draw = asked(held).found, drawn(held.home)
+    before, draw = asked(held).found, read_draw(held.home)
     held.rebuild()
     assert asked(held).found == before
-    assert drawn(held.home) == draw
+    assert read_draw(held.home) == draw
 
 
 def test_another_home_draws_other_sessions(held: World, tmp_path: Any) -> None:
@@ -265,7 +265,7 @@ def test_another_home_draws_other_sessions(held: World, tmp_path: Any) -> None:
     names = [f"claude-code:5e55-{number:04d}" for number in range(200)]
     at = int(held.clock().timestamp() * 1000) + 1
     mine, theirs = (
-        {name for name in names if drawn(one.home).takes(name, at)} for one in (held, other)
+        {name for name in names if read_draw(one.home).takes(name, at)} for one in (held, other)
     )
     assert 60 < len(mine) < 140
     assert 60 < len(theirs) < 140
@@ -276,8 +276,8 @@ def test_what_is_handed_over_goes_to_the_next_session_that_is_told(held: World) 
     work(held, 1)
     at = int(held.clock().timestamp() * 1000)
     names = [f"claude-code:5e55-{number:04d}" for number in range(500, 520)]
-    untold = next(name for name in names if drawn(held.home).takes(name, at))
-    others = [name for name in names if not drawn(held.home).takes(name, at)]
+    untold = next(name for name in names if read_draw(held.home).takes(name, at))
+    others = [name for name in names if not read_draw(held.home).takes(name, at)]
     with held.open() as memory:
         memory.hand_over(
             "The lens is polished; the drain is next.", session="claude-code:5e55-0000"

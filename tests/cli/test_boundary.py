@@ -84,7 +84,7 @@ def test_with_json_an_error_is_one_object_on_standard_output(process: Nacre) -> 
         (("recall", "x", "--since", "99999999y"), "'99999999y' is not a date"),
         (
             ("recall", "x", "--since", "2026-02-01", "--until", "2026-01-01"),
-            "--since lies after --until",
+            "--since is after --until",
         ),
         (("recall", "x", "--around-radius", "0"), "0.0 is not in the range 0<x<=36500"),
         (("recall", "x" * 30_000), "the question is longer than"),

@@ -55,14 +55,14 @@ def test_naming_a_provider_sends_nothing_before_somebody_says_yes(
     assert "no text goes to 127.0.0.1" in told
     assert "nacre writer embedding --resume" in told
     nacre("store", "The lighthouse keeper has a new lamp.")
-    assert "before you say yes" in nacre("ingest", "--json").json["vectors_note"]
+    assert "without your consent" in nacre("ingest", "--json").json["vectors_note"]
     lanes = nacre("recall", "when is the ferry office open?", "--json").json["lanes"]
     assert {"name": "vector", "state": "ran", "note": None} in lanes
     standing = nacre("writer", "embedding", "--json").json
     assert (standing["held_by"], standing["in_use"]["setting"]) == ("no yes", "minilm")
     assert standing["in_use"]["memories"] == 3
     assert any(
-        "before you say yes" in check["detail"]
+        "without your consent" in check["detail"]
         for check in nacre("admin", "doctor", "--json").json["checks"]
     )
     nacre("admin", "doctor", code=None)
@@ -72,7 +72,7 @@ def test_naming_a_provider_sends_nothing_before_somebody_says_yes(
 def test_a_new_home_goes_by_the_bundled_model_until_somebody_says_yes(
     nacre: Nacre, provider: FakeProvider
 ) -> None:
-    assert "before you say yes" in nacre("writer", "setup", "--embedding", MODEL).err
+    assert "without your consent" in nacre("writer", "setup", "--embedding", MODEL).err
     nacre("store", "The harbour cranes are painted every second spring.")
     nacre("ingest")
     standing = nacre("writer", "embedding", "--json").json
@@ -100,7 +100,7 @@ def test_a_yes_is_for_a_host_and_can_be_taken_back(nacre: Nacre, filled: FakePro
     nacre("store", "The lighthouse keeper has a new lamp.")
     nacre("ingest")
     lane = nacre("recall", "ferry office noon", "--json").json["lanes"][1]
-    assert (lane["state"], "before you say yes" in lane["note"]) == ("unavailable", True)
+    assert (lane["state"], "without your consent" in lane["note"]) == ("unavailable", True)
     assert len(filled.requests) == sent
     nacre("writer", "embedding", "--resume", code=2)
     nacre("writer", "embedding", "minilm")
@@ -183,7 +183,7 @@ def test_a_model_of_unknown_price_makes_vectors_only_where_somebody_asks(
     nacre("writer", "embedding", "boats:oar", "--yes")
     sent = len(filled.requests)
     nacre("store", "The lighthouse keeper has a new lamp.")
-    assert "nobody knows what boats:oar costs" in nacre("ingest", "--json").json["vectors_note"]
+    assert "the price of boats:oar is unknown" in nacre("ingest", "--json").json["vectors_note"]
     assert len(filled.requests) == sent
     nacre("config", "set", "models.capabilities", '{"boats:oar" = {price = {input = 0.01}}}')
     nacre("ingest")

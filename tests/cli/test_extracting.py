@@ -75,8 +75,8 @@ def test_the_answer_as_json_can_be_imported(nacre: Nacre, transcript: Path, tmp_
         ((), 2, "nothing to extract from"),
         (("{file}", "--whole", "--chunk"), 2, "--whole and --chunk exclude each other"),
         (("{file}", "--model", "nobody:model-1"), 1, "nobody"),
-        (("{file}", "--session", "elsewhere"), 3, "holds no session 'elsewhere'"),
-        (("--session", "elsewhere"), 3, "no session is called 'elsewhere'"),
+        (("{file}", "--session", "elsewhere"), 3, "contains no session 'elsewhere'"),
+        (("--session", "elsewhere"), 3, "there is no session 'elsewhere'"),
     ],
 )
 def test_what_cannot_be_extracted_is_told(

@@ -138,7 +138,7 @@ def test_agents_go_before_servers_before_keys_and_the_others_are_named(
     assert "Let Claude Code, haiku write memories, up to 100,000 tokens a day?" in told
     assert (
         "Also available: ollama:qwen3:8b, openai:gpt-6-luna, "
-        "gemini-cli:flash (Nobody seems to be signed in to Gemini CLI); choose with nacre writer set NAME."
+        "gemini-cli:flash (You do not seem to be signed in to Gemini CLI); choose with nacre writer set NAME."
     ) in told
 
 
@@ -169,7 +169,7 @@ def test_quickstart_tells_where_nobody_is_signed_in(nacre: Nacre, install: Insta
     install("codex")
     told = words(nacre("quickstart"))
     assert "Codex, gpt-6-luna can write the rest after each session" in told
-    assert "nacre writer set. Nobody seems to be signed in to Codex." in told
+    assert "nacre writer set. You do not seem to be signed in to Codex." in told
 
 
 def test_a_login_that_is_over_and_is_not_renewed_is_none(
@@ -178,7 +178,7 @@ def test_a_login_that_is_over_and_is_not_renewed_is_none(
     install("claude")
     over = (datetime.now(UTC) - timedelta(days=2)).timestamp() * 1000
     signed_in(user_home, expiresAt=over)
-    assert "Nobody seems to be signed in to Claude Code." in proposed(dialog)
+    assert "You do not seem to be signed in to Claude Code." in proposed(dialog)
     install("codex")
     (user_home / ".codex").mkdir()
     (user_home / ".codex" / "auth.json").write_text(
@@ -386,7 +386,7 @@ def test_setup_by_options_wants_the_tokens_of_an_agent_in_the_background(
     nacre(*asked, "--tokens-per-day", "10000")
     status = nacre("writer", "--json").json
     assert (status["state"], status["limit"]) == ("ready", 10000)
-    assert status["problem"] == "Nobody seems to be signed in to Claude Code."
+    assert status["problem"] == "You do not seem to be signed in to Claude Code."
 
 
 @pytest.mark.parametrize(

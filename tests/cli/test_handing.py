@@ -77,7 +77,7 @@ def test_an_agent_hands_over_no_session_but_its_own(
     refused = nacre(
         "context", "--handoff", "--store", "Run this first.", "--session", SESSION, code=2
     )
-    assert "an agent hands over its own session" in refused.err
+    assert "an agent can only hand over its own session" in refused.err
 
 
 def test_an_agent_hands_over_nothing_in_the_words_of_a_page(
@@ -109,7 +109,7 @@ def test_an_agent_hands_over_nothing_in_the_words_of_a_page(
         file.writelines(json.dumps(call) + "\n" for call in calls)
     within_an_agent(monkeypatch, "5e55-0001")
     refused = nacre("context", "--handoff", "--store", page, code=2)
-    assert "tells other sessions nothing" in refused.err
+    assert "cannot be handed over" in refused.err
     nacre("context", "--handoff", "--store", "The queue of the worker is half moved.")
     assert (
         page

@@ -248,7 +248,8 @@ def test_an_adapter_that_cannot_be_loaded_is_named(
 def test_a_path_that_does_not_exist_is_not_found(nacre: Nacre, tmp_path: Path) -> None:
     answer = nacre("ingest", str(tmp_path / "nowhere"), code=3)
     assert (
-        answer.err == f"error: there is nothing at {tmp_path / 'nowhere'}\nhint: check the path\n"
+        answer.err
+        == f"error: there is no file or folder {tmp_path / 'nowhere'}\nhint: check the path\n"
     )
 
 
@@ -455,7 +456,7 @@ def test_a_memory_holds_no_more_turns_than_it_may(
     monkeypatch.setenv("NACRE_STORAGE_MOST_TURNS", "1")
     assert nacre("ingest", str(tmp_path / "talks/0.jsonl"), "--json").json["turns"] == 1
     refused = nacre("ingest", str(tmp_path / "talks"), code=1)
-    assert "may hold 1 turn, and there is no room for more" in refused.err
+    assert "its limit is 1 turn" in refused.err
     assert "storage.most_turns" in refused.err
     assert len(nacre("sessions", "list", "--json").json["lines"]) == 1
     nacre("ingest", str(tmp_path / "talks/0.jsonl"), "--force")

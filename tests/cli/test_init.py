@@ -717,7 +717,7 @@ def test_doctor_runs_what_is_written_and_tells_what_is_broken(
         for one in process("admin", "doctor", "hosts", "--json", code=1).json["checks"]
     }
     found = broken["codex in code files"]
-    assert f"{hooks} is not as it should be" in found["detail"]
+    assert f"{hooks} differs from nacre's settings" in found["detail"]
     assert found["hint"] == f"nacre init --host codex --project {project}"
 
 
@@ -754,7 +754,7 @@ def test_what_another_nacre_wired_is_told_and_is_not_broken_for_that(
     assert found["detail"].startswith("nacre 0.0.9 wrote it, this is ")
     assert found["hint"] == "nacre init --host roo"
     line = {one["name"]: one for one in nacre("admin", "doctor", "--json").json["checks"]}["hosts"]
-    assert line["hint"] == "nacre init fits them to this one"
+    assert line["hint"] == "nacre init updates them"
     nacre("init", "--host", "roo", "--yes")
     assert json.loads(record.read_text())["nacre"] == held["nacre"]
 
@@ -785,7 +785,7 @@ def test_doctor_says_which_versions_were_driven_beside_those_that_are_installed(
         told = checks[f"{name} version"]
         assert told["state"] == "ok"
         assert told["detail"].startswith(
-            f"{version} is installed; driven for real: {driven[name]['pinned']}"
+            f"{version} is installed; tested: {driven[name]['pinned']}"
         )
         assert driven[name]["newest"] in told["detail"]
         assert str(driven[name]["on"]) in told["detail"]

@@ -76,7 +76,7 @@ def test_model_without_price_does_not_run_in_the_background(nacre: Nacre, user_h
         configure(user_home, provider.config(more="background = true\n") + 'free = "no"\n')
         assert "but not fake:m" in nacre("writer", "models").out
         assert (
-            "nobody knows what fake:m costs" in nacre("writer", "setup", "--daily-budget", "2").err
+            "the price of fake:m is unknown" in nacre("writer", "setup", "--daily-budget", "2").err
         )
         nacre("writer", "models", "--test")
         assert "price unknown" in nacre("writer", "traces").out

@@ -141,7 +141,7 @@ def test_without_words_it_is_the_last_session_of_this_folder(
     refused = nacre("resume", "--json", code=3).error
     assert (refused["code"], refused["hint"]) == (
         "not_found",
-        "give an id; nacre sessions list shows them",
+        "give an id: nacre sessions list",
     )
 
 
@@ -198,7 +198,7 @@ def test_what_is_gone_is_told_with_what_can_be_done(
 @pytest.mark.usefixtures("sessions")
 def test_what_nobody_spoke_of_is_not_found(nacre: Nacre) -> None:
     refused = nacre("resume", "zebra", "crossing", "--json", code=3).error
-    assert refused["message"] == "no session is called 'zebra crossing', and none speaks of it"
+    assert refused["message"] == "no session is called 'zebra crossing', and no session contains it"
 
 
 def test_a_sub_agents_session_leads_to_the_one_that_sent_it(
@@ -267,7 +267,7 @@ def test_a_transcript_from_elsewhere_is_nothing_that_its_tool_finds(
     )
     nacre("ingest", str(copy), "--no-vectors")
     refused = nacre("resume", SESSION, "--json", code=5).error
-    assert refused["message"].endswith(f"its command line keeps none in {copy.parent}")
+    assert refused["message"].endswith(f"its command does not use {copy.parent}")
 
 
 @pytest.mark.parametrize("name", ["--dangerously-skip-permissions", "-p", "$(touch x)", "../../x"])

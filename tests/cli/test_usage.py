@@ -62,7 +62,7 @@ def test_a_session_is_judged_by_its_id(nacre: Nacre, falcon: str, kettle: str) -
 @pytest.mark.parametrize(
     ("arguments", "code", "complaint"),
     [
-        ((), 2, "nothing says which memories"),
+        ((), 2, "there are no memories to judge"),
         (("nope-nope",), 3, "there is no memory"),
         (("--good",), 2, "require memories"),
         (("x", "--good", "--session", "s"), 2, "no other options"),

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from nacre.context.hooks import drawn
+from nacre.context.hooks import read_draw
 from tests.app.conftest import World
 from tests.app.test_usefulness import worse_without_memory, write
 from tests.cli.conftest import Nacre
@@ -28,7 +28,7 @@ def compared(nacre: Nacre, user_home: Path, monkeypatch: pytest.MonkeyPatch) -> 
     (world.home / "hold-out.json").write_text(json.dumps(noted))
     for number in range(160):
         name, at = f"5e55-{number:04d}", began + timedelta(hours=1 + 4 * number)
-        is_held = drawn(world.home).takes(f"claude-code:{name}", int(at.timestamp() * 1000))
+        is_held = read_draw(world.home).takes(f"claude-code:{name}", int(at.timestamp() * 1000))
         write(world, name, worse_without_memory(not is_held, random), at)
     nacre("ingest")
     return world.home

@@ -613,7 +613,7 @@ def test_init_shows_the_writers_limit_and_scope_before_consent(
         "Claude Code, haiku could write the rest after each session: it stops at 100,000 tokens a day "
         "(the last answer may exceed this slightly)" in before
     )
-    assert "Nobody seems to be signed in to Claude Code." in before
+    assert "You do not seem to be signed in to Claude Code." in before
     assert "all tools and projects that nacre reads (claude-code; acme-billing)" in before
     assert "y(es), w(ith writer), n(o), d(iff), ?" in after
     assert "Sessions with a model that may run on your own machine" in before

@@ -38,8 +38,8 @@ from nacre.errors import (
     InvalidSettingsError,
     UnreadableTranscriptError,
 )
-from nacre.home.location import redacted
-from nacre.home.parsing import opened
+from nacre.home.location import redact
+from nacre.home.parsing import open_transcript
 from nacre.learn.extract import extract
 from nacre.llm.calibration import calibration_of
 from nacre.memories.judge import judge
@@ -156,7 +156,7 @@ def databases(data: bytes) -> None:
             file, write = STORES[name]
             path = Path(folder, name, file)
             write(path, data)
-            with opened(path) as (adapter, source):
+            with open_transcript(path) as (adapter, source):
                 assert adapter is adapters()[name]
                 _check(adapter.parse(source))
                 msgspec.json.encode(source.carry)
@@ -164,7 +164,7 @@ def databases(data: bytes) -> None:
         torn.write_bytes(
             Path(folder, "cursor-state", "state.vscdb").read_bytes()[: len(data) * 40] + data
         )
-        with contextlib.suppress(InvalidInputError), opened(torn) as (adapter, source):
+        with contextlib.suppress(InvalidInputError), open_transcript(torn) as (adapter, source):
             _check(adapter.parse(source) if adapter else iter(()))
 
 
@@ -331,7 +331,7 @@ def _check_memory(memory: Memory) -> None:
     assert UUID(memory.id).version == 7
     assert memory.created.tzinfo is not None
     with contextlib.suppress(InvalidMemoryError):
-        memory = redacted(_REDACTOR, memory)
+        memory = redact(_REDACTOR, memory)
         memory = replace(memory, project=slugify(memory.project or "") or None, confirmed=())
         path = path_for(memory, lambda taken: False)
         place_of(path)

@@ -99,7 +99,7 @@ class _Proofs:
     def test_the_doctor_tells_its_version(self, story: Story) -> None:
         assert story.doctor is not None
         (version,) = set(CHOSEN.installed(story.driver.name).values())
-        assert f"{version} is installed; driven for real: " in story.doctor.out
+        assert f"{version} is installed; tested: " in story.doctor.out
 
 
 class TestOpenClaw(_Proofs):

@@ -211,7 +211,7 @@ LIMITED = Reply(status=429, message="You have hit your usage limit.", code="usag
 def test_a_limit_that_is_reached_is_told(writer: Writer, tmp_path_factory: Folders) -> None:
     with (
         answering(writer, lambda _: LIMITED, tmp_path_factory) as (_, responder),
-        pytest.raises(ModelUnavailableError, match="answers no more for now"),
+        pytest.raises(ModelUnavailableError, match="has reached a limit"),
     ):
         responder.answer(replace(ASKED, seconds=25.0))
 

@@ -208,7 +208,7 @@ def _ingested(stage: Stage) -> str:
 
 
 TROUBLES = {
-    "limit": (LIMITED, 25, "answers no more for now", "try again later"),
+    "limit": (LIMITED, 25, "has reached a limit", "try again later"),
     "sign-in": (Reply(status=401, message="no such key"), 60, "is not signed in", "sign in with"),
     "hang": (Reply(fault="hang"), 8, "did not answer within 8 seconds", "check the network"),
     "garbage": ("Once upon a time {", 60, "is no JSON", "choose another model"),
@@ -264,7 +264,7 @@ def test_a_limit_of_a_claude_subscription_is_told_in_its_words(
         session_over(stage)
         said = _ingested(stage)
         assert re.search(
-            r"answers no more for now \(claude-cli:haiku\): You've hit your (session|5-hour) limit",
+            r"has reached a limit \(claude-cli:haiku\): You've hit your (session|5-hour) limit",
             said,
         )
         assert len(stage.asked(0)) == 1
@@ -277,7 +277,7 @@ def test_codex_that_is_still_trying_when_its_time_is_over_says_why(
     with stage_of(CODEX, writing(limit), tmp_path_factory) as stage:
         let_write(CODEX, stage, 8)
         session_over(stage)
-        assert "Codex answers no more for now" in _ingested(stage)
+        assert "Codex has reached a limit" in _ingested(stage)
 
 
 def test_a_sign_in_that_codex_renews_meanwhile_is_renewed_where_it_lies(

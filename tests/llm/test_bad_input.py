@@ -104,7 +104,7 @@ def failure(
                 message="max_tokens: 64000 > 32000, the maximum allowed number of output tokens",
             ),
             ModelRefusedError,
-            "so long an answer",
+            "such a long answer",
             "output = ",
         ),
         (
@@ -148,7 +148,7 @@ def test_an_answer_of_another_shape_says_what_answered_there() -> None:
             "no credit left for fake:m",
         ),
         (b'{"error": {"message": "upstream is away"}}', ModelUnavailableError, "upstream is away"),
-        (b'{"status": "ok"}', UnexpectedServiceError, "another form than Fake does"),
+        (b'{"status": "ok"}', UnexpectedServiceError, "not answer in Fake's format"),
         (b'{"choices": [{"mess', ModelUnavailableError, "broke off"),
     ]:
         with pytest.raises(kind, match=told):
@@ -189,7 +189,7 @@ def test_model_ignoring_the_schema_is_retried_once_then_rejected(
 def test_a_server_that_speaks_no_tls_is_told_apart(opened: Open) -> None:
     with FakeProvider([]) as provider:
         encrypted = provider.config().replace("http://", "https://")
-        with pytest.raises(ModelUnavailableError, match=r"does not speak TLS.*fake:m") as raised:
+        with pytest.raises(ModelUnavailableError, match=r"does not support TLS.*fake:m") as raised:
             one_try(opened("fake:m", encrypted)).complete(QUICK)
     assert not raised.value.retry
 

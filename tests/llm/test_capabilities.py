@@ -9,7 +9,7 @@ import pytest
 
 from nacre.errors import ModelRefusedError
 from nacre.llm.credentials import Provider, provider_of
-from nacre.llm.providers import aliases, describe, full_name, proposed
+from nacre.llm.providers import aliases, describe, full_name, list_proposed
 from nacre.settings import load_settings
 from nacre.values.models import Capabilities, Price
 
@@ -36,7 +36,9 @@ def test_an_alias_is_a_model_whose_window_and_price_are_known(tmp_path: Path, al
 def test_proposed_models_match_the_aliases_of_their_families() -> None:
     settings = load_settings(Path("/nowhere"), {"HOME": "/nowhere"})
     for provider in aliases():
-        assert set(proposed(provider_of(settings, provider))) <= set(aliases()[provider].values())
+        assert set(list_proposed(provider_of(settings, provider))) <= set(
+            aliases()[provider].values()
+        )
 
 
 @pytest.mark.parametrize(
@@ -75,7 +77,7 @@ def test_every_model_that_setup_proposes_has_a_price(tmp_path: Path) -> None:
     names = [
         f"{name}:{model}"
         for name in ("anthropic", "openai", "openrouter")
-        for model in proposed(known(name))
+        for model in list_proposed(known(name))
     ]
     assert len(names) >= 6
     assert [name for name in names if able(tmp_path, name).price is None] == []

@@ -208,7 +208,7 @@ def test_claude_may_use_what_is_allowed_in_the_folder_alone(
 def test_what_is_no_tool_of_claudes_is_refused(
     installed: Installed, tmp_path: Path, tool: str
 ) -> None:
-    with pytest.raises(ModelRefusedError, match="has no tools called"):
+    with pytest.raises(ModelRefusedError, match="does not have the tools"):
         installed("claude", STREAMING).complete(replace(ASKED, tools=(tool,), folder=tmp_path))
     assert not (tmp_path / "notes").exists()
 
@@ -230,7 +230,7 @@ def test_codex_runs_commands_in_a_sandbox_in_the_folder(
 
 
 def test_what_is_no_tool_of_codex_is_refused(installed: Installed, tmp_path: Path) -> None:
-    with pytest.raises(ModelRefusedError, match="no tools called danger"):
+    with pytest.raises(ModelRefusedError, match="does not have the tools danger"):
         installed("codex", CODEX).complete(replace(ASKED, tools=("danger",), folder=tmp_path))
 
 

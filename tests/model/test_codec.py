@@ -11,7 +11,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
-from nacre.home.location import redacted
+from nacre.home.location import redact
 from nacre.redact.redactor import Redactor
 from nacre.store.memories import Memories
 from nacre.store.sqlite import open_database
@@ -75,4 +75,4 @@ def test_a_file_keeps_every_field(name: str) -> None:
 def test_every_text_is_redacted_but_for_names_of_things() -> None:
     secret: Memory = with_texts(filled(Memory), lambda text: f"{text} {SECRET}", NAMES)
     assert sum(SECRET in text for text in texts_of(secret, NAMES)) >= 12
-    assert [text for text in texts_of(redacted(Redactor(), secret), ()) if SECRET in text] == []
+    assert [text for text in texts_of(redact(Redactor(), secret), ()) if SECRET in text] == []

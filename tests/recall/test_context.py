@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nacre.context.build import HEARD, HEARD_CHARACTERS, after_hearing, asked_by
-from nacre.context.categories import SHARES, Candidate, choose, fitting, part_of, shares
+from nacre.context.build import PROMPT_CHARACTERS, RECENT_PROMPTS, add_prompt, query_of
+from nacre.context.categories import SHARES, Candidate, choose, cut_to_fit, part_of, shares
 from nacre.recall.question import parts_of
 from nacre.values.context import Part
 from nacre.values.memory import Expiry, Kind, Memory
@@ -35,7 +35,7 @@ NOW = datetime(2026, 11, 20, 9, tzinfo=UTC)
     ],
 )
 def test_some_prompts_ask_for_nothing(prompt: str, why: str) -> None:
-    asked = asked_by(prompt)
+    asked = query_of(prompt)
     assert (asked.query, asked.why) == ("", why)
 
 
@@ -50,22 +50,22 @@ def test_some_prompts_ask_for_nothing(prompt: str, why: str) -> None:
     ],
 )
 def test_others_ask_for_what_they_say(prompt: str) -> None:
-    assert asked_by(prompt).query == prompt
+    assert query_of(prompt).query == prompt
 
 
 def test_what_was_pasted_is_left_out_of_what_is_asked() -> None:
     prompt = 'the import fails:\n```\nTraceback\n```\n  File "ledger.py", line 3\nwhat did we do about it last time?'
-    assert asked_by(prompt).query == "the import fails:\nwhat did we do about it last time?"
+    assert query_of(prompt).query == "the import fails:\nwhat did we do about it last time?"
 
 
 def test_a_prompt_that_points_back_brings_the_one_before_along() -> None:
-    heard = after_hearing((), "which database does billing use?")
-    assert asked_by("and for the archive?", heard=heard).query.endswith(
+    heard = add_prompt((), "which database does billing use?")
+    assert query_of("and for the archive?", prompts=heard).query.endswith(
         "which database does billing use?"
     )
-    assert asked_by("why?", before=heard[0], heard=heard).why == "asked just now"
+    assert query_of("why?", before=heard[0], prompts=heard).why == "asked just now"
     assert (
-        asked_by("rename the column of the archive to ledger_id", heard=heard).query.count("\n")
+        query_of("rename the column of the archive to ledger_id", prompts=heard).query.count("\n")
         == 0
     )
 
@@ -73,11 +73,11 @@ def test_a_prompt_that_points_back_brings_the_one_before_along() -> None:
 def test_the_last_prompts_are_kept_short_and_without_nods() -> None:
     heard: tuple[str, ...] = ()
     for number in range(9):
-        heard = after_hearing(heard, f"prompt {number} " + 500 * "x")
-        heard = after_hearing(heard, "ok, go on")
-    assert len(heard) == HEARD
+        heard = add_prompt(heard, f"prompt {number} " + 500 * "x")
+        heard = add_prompt(heard, "ok, go on")
+    assert len(heard) == RECENT_PROMPTS
     assert heard[-1].startswith("prompt 8")
-    assert all(len(said) <= HEARD_CHARACTERS for said in heard)
+    assert all(len(said) <= PROMPT_CHARACTERS for said in heard)
 
 
 def test_long_prompt_is_split_and_keeps_its_ends() -> None:
@@ -93,7 +93,7 @@ def test_long_prompt_is_split_and_keeps_its_ends() -> None:
 @settings(max_examples=80, deadline=None)
 @given(st.text(max_size=400), st.lists(st.text(max_size=60), max_size=3))
 def test_any_prompt_is_answered(prompt: str, heard: list[str]) -> None:
-    asked = asked_by(prompt, before=heard[0] if heard else "", heard=heard)
+    asked = query_of(prompt, before=heard[0] if heard else "", prompts=heard)
     assert bool(asked.query) != bool(asked.why)
     assert all(part.strip() for part in parts_of(asked.query))
 
@@ -118,7 +118,7 @@ def test_what_is_chosen_fits_and_the_rest_is_accounted_for(
             candidates.append(Candidate(memory, part, tokens, score))
     chosen = choose(candidates, budget)
     assert sum(item.tokens for item in chosen.kept) <= budget
-    told = [item.memory.id for item in (*chosen.kept, *chosen.left)]
+    told = [item.memory.id for item in (*chosen.kept, *chosen.rest)]
     assert sorted(told) == sorted(item.memory.id for item in candidates)
     assert sum(item.tokens for item in chosen.kept if item.part is Part.KNOWN) <= 0.15 * budget
     order = list(Part)
@@ -150,6 +150,6 @@ def test_the_sections_leave_a_third_for_what_was_learned() -> None:
 
 def test_page_is_cut_at_a_line_or_left_out() -> None:
     lines = [f"> line {number}" for number in range(10)]
-    assert fitting(lines, 1000) == lines
-    assert fitting(lines, 9) == ["> line 0", "> line 1", "> …"]
-    assert fitting(lines, 2) == []
+    assert cut_to_fit(lines, 1000) == lines
+    assert cut_to_fit(lines, 9) == ["> line 0", "> line 1", "> …"]
+    assert cut_to_fit(lines, 2) == []

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from nacre.recall.question import Question, anchored, find_anchor, only_asks, read_question
+from nacre.recall.question import Question, find_anchor, only_asks, read_question, resolve_anchor
 
 NOW = datetime(2026, 11, 20, 10, tzinfo=UTC)
 
@@ -77,14 +77,14 @@ def test_an_event_stands_for_a_time(text: str, side: str) -> None:
     anchor = find_anchor(read(text))
     assert anchor
     assert anchor.side == side
-    window = anchored(read(text), lambda _: datetime(2026, 3, 16, tzinfo=UTC)).window
+    window = resolve_anchor(read(text), lambda _: datetime(2026, 3, 16, tzinfo=UTC)).window
     assert window
     assert (window.since is None) == (side in ("before", "之前"))
 
 
 def test_an_event_nobody_spoke_of_leaves_the_question_as_it_is() -> None:
     question = read("which port did we use before the migration?")
-    assert anchored(question, lambda _: None) is question
+    assert resolve_anchor(question, lambda _: None) is question
     assert find_anchor(read("what did we do before march?")) is None
 
 

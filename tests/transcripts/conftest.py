@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from nacre.home.parsing import opened
+from nacre.home.parsing import open_transcript
 from nacre.readers.adapter import Adapter, FileSource
 from nacre.values.session import Cursor, Session, Turn
 
@@ -64,7 +64,7 @@ def look() -> Callable[..., Looked]:
     """``look(path, cursor=None)`` reads a transcript as ingest does, databases included."""
 
     def look_into(path: Path, cursor: Cursor | None = None, tool: str | None = None) -> Looked:
-        with opened(path, tool, cursor) as (adapter, source):
+        with open_transcript(path, tool, cursor) as (adapter, source):
             assert adapter
             found = Looked(adapter.tool, {}, {}, {}, 0, Cursor())
             for item in adapter.parse(source):

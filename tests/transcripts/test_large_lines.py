@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nacre.home.parsing import opened
+from nacre.home.parsing import open_transcript
 from nacre.readers.adapter import FileSource, read_head
 from nacre.readers.registry import find_adapter
 from nacre.testing.conformance import Agent, Owner
@@ -29,10 +29,10 @@ def with_large_record(path: Path, shape: str, size: int) -> Path:
 @pytest.mark.parametrize("shape", LINES)
 def test_a_large_first_record_hides_no_transcript(tmp_path: Path, shape: str, size: int) -> None:
     whole = shapes.write(tmp_path / "small", shape, TALK)
-    with opened(whole) as (adapter, source):
+    with open_transcript(whole) as (adapter, source):
         assert adapter
         expected = [item.text for item in adapter.parse(source) if isinstance(item, Turn)]
-    with opened(with_large_record(tmp_path / "large", shape, size)) as (found, source):
+    with open_transcript(with_large_record(tmp_path / "large", shape, size)) as (found, source):
         assert found is adapter
         assert [item.text for item in found.parse(source) if isinstance(item, Turn)] == expected
 

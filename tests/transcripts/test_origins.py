@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from nacre.home.parsing import opened
+from nacre.home.parsing import open_transcript
 from nacre.readers.registry import adapters
 from nacre.testing.conformance import Agent, Owner
 from nacre.values.session import Speaker, Trust, Turn
@@ -79,7 +79,7 @@ def _mark_database(path: Path, mark: Mark, others: tuple[str, ...]) -> None:
 
 
 def turns_in(path: Path, identities: tuple[str, ...] = ()) -> list[Turn]:
-    with opened(path, identities=identities) as (adapter, source):
+    with open_transcript(path, identities=identities) as (adapter, source):
         assert adapter
         return [item for item in adapter.parse(source) if isinstance(item, Turn)]
 

@@ -394,7 +394,7 @@ def dependencies_of(place: Place) -> int:
 
 def settle_conflicts(context: Home) -> None:
     """Let the newer one of each pair hold."""
-    for pair in contradictions.pending(context):
+    for pair in contradictions.list_pending(context):
         contradictions.resolve(
             context, pair, contradictions.Choice.KEEP_NEW, "the newer sign is right"
         )
@@ -474,7 +474,7 @@ def give_handoff(context: Home) -> None:
         write_state(home.settings.home, session, block.state)
         if block.state:  # it had not begun before
             break
-    if delivery.due(home, "harbour", None) and not any(delivery.delivered(home)):
+    if delivery.due(home, "harbour", None) and not any(delivery.iter_delivered(home)):
         raise UnavailableError(
             "what the session was given cannot be kept", hint="the next one is given it, too"
         )

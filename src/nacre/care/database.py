@@ -30,7 +30,7 @@ from nacre.errors import (
 )
 from nacre.home.home import Home
 from nacre.home.operations import apply_intents
-from nacre.learn.ingest import IngestOptions, ingest, named_before
+from nacre.learn.ingest import IngestOptions, ingest, list_named_paths
 from nacre.memories.erasure import apply_tombstones
 from nacre.memories.store import fold_usage
 from nacre.operations import operation
@@ -168,7 +168,9 @@ def _build(
     home: Home, known_paths: list[Path], on_progress: OnProgress | None, *, vectors: bool
 ) -> IngestReport:
     try:
-        paths = tuple(path for path in sorted({*known_paths, *named_before(home)}) if path.exists())
+        paths = tuple(
+            path for path in sorted({*known_paths, *list_named_paths(home)}) if path.exists()
+        )
         options = IngestOptions(
             paths=paths,
             discover=True,
@@ -508,7 +510,9 @@ def upkeep(home: Home) -> Iterator[Check]:
     yield from _report_unused(idle)
     near = home.memories.in_any_state(home.usage.may_end(now, consolidate.bounds(home.settings)))
     if near:
-        ending = consolidate.ending(may_end(home, near), usage_of(home, near), now, home.settings)
+        ending = consolidate.plan_ending(
+            may_end(home, near), usage_of(home, near), now, home.settings
+        )
         yield from _dream(home, ending, sum(group.count for group in idle))
 
 

@@ -20,13 +20,13 @@ from nacre.home import archive
 from nacre.home.change import page_keys, read_pages
 from nacre.home.consent import embedder_in_use
 from nacre.home.home import Home
-from nacre.home.location import redacted
-from nacre.home.parsing import opened, parsed
+from nacre.home.location import redact
+from nacre.home.parsing import iter_parsed, open_transcript
 from nacre.learn.discovery import footprint
 from nacre.learn.ingest import IngestOptions, ingest
 from nacre.memories.edit import catch_up, scan
 from nacre.memories.graph import CODE
-from nacre.memories.judge import superseded
+from nacre.memories.judge import superseded_ids
 from nacre.readers.registry import get_adapter
 from nacre.store import maintenance
 from nacre.store.schema import UNREADABLE, turn_identity
@@ -291,8 +291,8 @@ def _count_missing(
     row: int | None = None
     session: Session | None = None
     identities = tuple(home.settings.texts("owner.identities"))
-    with opened(path, tool, identities=identities) as (adapter, source):
-        for item in parsed(adapter or get_adapter(tool), source):
+    with open_transcript(path, tool, identities=identities) as (adapter, source):
+        for item in iter_parsed(adapter or get_adapter(tool), source):
             if isinstance(item, Session):
                 session = item
                 row = next((stored.row for stored in home.sessions.find(item.id)), None)
@@ -380,7 +380,7 @@ def _compare_file(home: Home, stat: FileStat, seen_file: SeenMemoryFile) -> Iter
     modified = row.created if row else home.now()
     try:
         data = home.vault.read(stat.path)
-        written = redacted(
+        written = redact(
             home.redactor,
             parse(
                 data.decode("utf-8"), stat.path, new_id=lambda: seen_file.memory, modified=modified
@@ -437,10 +437,10 @@ def prove_links(home: Home) -> Proof:
         if newer and newer not in memories:
             sentence = f"{_label(memory)}: dangling link superseded_by {newer}"
             findings.append(Finding(WARNING, sentence, f"nacre retire --restore {memory.id[-8:]}"))
-        elif newer and not memory.retired and memory.id not in superseded(memories[newer]):
+        elif newer and not memory.retired and memory.id not in superseded_ids(memories[newer]):
             sentence = f"{_label(memory)} names {_label(memories[newer])} as its successor, which does not confirm it"
             findings.append(Finding(WARNING, sentence, compare))
-        for old in superseded(memory):
+        for old in superseded_ids(memory):
             successor = memories.get(old)
             if successor and successor.is_active and not memory.retired:
                 sentence = (

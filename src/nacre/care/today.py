@@ -22,7 +22,7 @@ from nacre.memories.edit import catch_up
 from nacre.memories.store import fold_usage
 from nacre.operations import operation
 from nacre.review.contradictions import ReviewRequest
-from nacre.review.queue import listed
+from nacre.review.queue import list_items
 from nacre.sessions.find import SessionsRequest
 from nacre.sessions.search import list_sessions_answers
 from nacre.store.schema import Row
@@ -323,7 +323,7 @@ def today(home: Home, request: TodayRequest) -> Today:
     fold_notes(home)
     period = period_of(home, request, timedelta())
     # Also reads edits by hand.
-    waiting = listed(home, ReviewRequest(project=period.project, limit=1))
+    waiting = list_items(home, ReviewRequest(project=period.project, limit=1))
     learned, total = _learned_memories(home, period, request.limit)
     sessions_request = SessionsRequest(
         filter=SessionFilter(project=period.project, since=period.since, until=period.until),

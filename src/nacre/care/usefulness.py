@@ -24,13 +24,13 @@ from nacre.base.ids import from_ms, to_ms
 from nacre.base.request import Request
 from nacre.base.text import words
 from nacre.context.build import prose
-from nacre.context.hooks import SHARE, Draw, drawn, note_share
+from nacre.context.hooks import SHARE, Draw, note_share, read_draw
 from nacre.errors import ConflictError, InvalidQueryError, NotFoundError
 from nacre.home.change import baseline_file, write_json
 from nacre.home.home import Home
 from nacre.hosts import ways
 from nacre.hosts.registry import ALL_HOSTS
-from nacre.learn.reading import objects
+from nacre.learn.reading import is_objection
 from nacre.learn.sentences import Utterance, language_of, utterances
 from nacre.memories.store import get, list_active
 from nacre.operations import operation
@@ -246,7 +246,7 @@ def _counts(turns: Sequence[Turn], messages: Sequence[Utterance]) -> dict[Aspect
     observed_calls = [call for call in calls if call.action in _OBSERVED_ACTIONS]
     after = messages[1:]
     corrections = sum(
-        message.correcting or objects(message, language_of(message.text)) for message in after
+        message.correcting or is_objection(message, language_of(message.text)) for message in after
     )
     return {
         Aspect.MESSAGES: (len(messages), 1),
@@ -324,7 +324,7 @@ def usefulness(home: Home) -> Usefulness:
     now = to_ms(home.clock()) or 0
     if not home.database.unwritable:
         note_share(home.settings, now)
-    draw, share = drawn(home.settings.home), home.settings.number(SHARE)
+    draw, share = read_draw(home.settings.home), home.settings.number(SHARE)
     used = [(since, past_share) for since, past_share in draw.shares if past_share > 0]
     if not used:
         return Usefulness(share)

@@ -126,7 +126,7 @@ def set_value(run: Run, key: str, value: str) -> None:
     warning = None
     if key == "embedding.model":
         with suppress(NacreError):  # nacre writer embedding reports it
-            warning = consent.told_of(nacre_settings.load_settings(), written)
+            warning = consent.notice_of(nacre_settings.load_settings(), written)
     elif key == "writer.tokens_per_day" and written:
         warning = writers.too_few(settings, writers.named(settings), written)
     elif key == "writer.exclude_projects" and (settings.server or settings.database.is_file()):

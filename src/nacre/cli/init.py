@@ -652,7 +652,7 @@ def _wishes(
     wishes = [
         choice
         if isinstance(choice, reports.WiringWish)
-        else ways.settled(run.settings, replace(template, host=choice))
+        else ways.drop_unsupported(run.settings, replace(template, host=choice))
         for choice in chosen
     ]
     return [_with_own_memory(run, wish, own_memory) for wish in wishes]
@@ -843,7 +843,7 @@ def _trust(run: Run, plan: WiringPlan, *, trusts: bool, asks: bool) -> str | Non
         return "before"
     if not (trusts or (asks and _may_trust())):
         return None
-    with connect.rewriting(run.settings, ways.config_file(run.settings)):
+    with connect.attribute_write(run.settings, ways.config_file(run.settings)):
         problem = ways.trust_hooks(run.settings, wish)
     if problem:
         way_out = "" if ways.UNSEEN in problem else "; open codex and type /hooks"

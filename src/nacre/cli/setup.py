@@ -151,7 +151,9 @@ def _model(
     if asks:
         return asks.model(settings, provider, options.base_url), []
     names = (
-        [] if options.base_url else providers.proposed(credentials.provider_of(settings, provider))
+        []
+        if options.base_url
+        else providers.list_proposed(credentials.provider_of(settings, provider))
     )
     if options.takes_proposals and names:
         return names[0], []
@@ -293,7 +295,7 @@ class Dialog:
         """Ask for a model: a proposed one by its number, or any other name."""
         wish = models.Wish(f"{provider}:", base_url=base_url)
         target = credentials.provider_of(models.wished(settings, wish), provider)
-        names = providers.proposed(target)
+        names = providers.list_proposed(target)
         current = settings.text("models.default")
         if current.partition(":")[0] == provider:
             names = list(dict.fromkeys([current.partition(":")[2], *names]))

@@ -20,24 +20,24 @@ from nacre.context import delivery, hooks, requests
 from nacre.context.categories import (
     ABOVE,
     ELSEWHERE,
+    IS_REPEATED,
     KNOWN_SHARE,
     OVER_BUDGET,
-    SAID,
     SHARES,
     TURN_CHARACTERS,
     Candidate,
     Draft,
-    Told,
+    Sentences,
     choose,
+    frame,
     frame_tokens,
-    framed,
     is_for_every_session,
     line_of,
     part_of,
-    quoted,
-    said,
+    quote,
+    quote_turn,
+    text_of,
     title_tokens,
-    told_of,
     weight_of,
     worthiest,
 )
@@ -127,7 +127,7 @@ def _open_handoffs(recipient: Recipient) -> Added:
     # A prompt counts as the start if the start was missed.
     if not is_late and request.occasion is not Occasion.RESUME:
         state = replace(state, started=_now_ms(recipient), handed=False)
-    items, left, known_lines = [], [], Told()
+    items, left, known_lines = [], [], Sentences()
     for handoff in delivery.due(
         home, recipient.project, request.session, own=request.occasion in _FORGOT
     ):
@@ -139,13 +139,13 @@ def _open_handoffs(recipient: Recipient) -> Added:
         if is_late and not is_due:
             continue
         if not delivery.claim(home, handoff, request.session):
-            left.append(LeftOut(Part.HANDOFF, handoff.id, "another session is given it"))
+            left.append(LeftOut(Part.HANDOFF, handoff.id, "another session gets it"))
             continue
-        news = _news(handoff, lambda line: recipient.knows(line) or known_lines.says(line))
+        news = _news(handoff, lambda line: recipient.knows(line) or known_lines.has_all(line))
         if news:
             origin = f"{shorten(harmless(handoff.session), _SESSION_CHARACTERS)}, {shown_minute(handoff.written)}"
             by = ", in an agent's own words" if handoff.by == Speaker.AGENT.value else ""
-            text = "\n".join([f"From {origin}{by}:", *quoted("\n".join(news))])
+            text = "\n".join([f"From {origin}{by}:", *quote("\n".join(news))])
             why = f"handed over by {origin}"
             items.append(
                 ContextItem(
@@ -154,7 +154,7 @@ def _open_handoffs(recipient: Recipient) -> Added:
             )
             known_lines.add("\n".join(news))
         else:
-            left.append(LeftOut(Part.HANDOFF, handoff.id, SAID))
+            left.append(LeftOut(Part.HANDOFF, handoff.id, IS_REPEATED))
     return Added(
         tuple(items),
         tuple(left),
@@ -178,12 +178,12 @@ def _new_signals(recipient: Recipient) -> Added:
         return Added()
     state = _with_session_details(recipient, request.session)
     if request.moment is Moment.START:
-        return Added(state=hooks.begun(home, state))
+        return Added(state=hooks.start_signals(home, state))
     limits = hooks.limits_of(request.signals)
     due = hooks.due(home, state, recipient.project, limits)
     memories = [memory for _, memory in due.memories if not recipient.reason_against(memory)]
-    after = hooks.begun(
-        home, due.given(state, len(due.memories), len(memories), _now_ms(recipient))
+    after = hooks.start_signals(
+        home, due.after_delivery(state, len(due.memories), len(memories), _now_ms(recipient))
     )
     texts = [(memory, line_of(memory)) for memory in memories]
     why = "stored by another session just now"
@@ -207,7 +207,7 @@ def _with_session_details(recipient: Recipient, session: str) -> SessionState:
 
 def _store_reminder(recipient: Recipient) -> Added:
     """Return a reminder to store memories."""
-    state = hooks.counted(
+    state = hooks.count_prompt(
         recipient.home, recipient.state, recipient.request.session, recipient.project
     )
     if not hooks.is_due(state):
@@ -237,7 +237,7 @@ _PROMPT_CHARACTERS = 20_000
 SEED_CHARACTERS = 400
 """Characters of the previous session's last turns, which predict the new one's topic (seed facts 1.8)."""
 
-HEARD, HEARD_CHARACTERS = 5, 200
+RECENT_PROMPTS, PROMPT_CHARACTERS = 5, 200
 """Number of a session's last prompts kept, and characters of each (seed facts 1.8)."""
 
 _SAME_PROMPT_OVERLAP = 0.85
@@ -279,8 +279,8 @@ class PromptQuery:
     why: str = ""
 
 
-def asked_by(prompt: str, before: str = "", heard: Sequence[str] = ()) -> PromptQuery:
-    """Return the query of a prompt, given the session's last query ``before`` and last prompts ``heard``.
+def query_of(prompt: str, before: str = "", prompts: Sequence[str] = ()) -> PromptQuery:
+    """Return the query of a prompt, given the session's last query ``before`` and last prompts ``prompts``.
 
     Host commands have no query, and pasted text (fences, traces, diffs) is ignored. A short prompt that
     refers back is combined with the previous one.
@@ -292,8 +292,8 @@ def asked_by(prompt: str, before: str = "", heard: Sequence[str] = ()) -> Prompt
         return PromptQuery(why="nothing but pasted text" if prompt.strip() else "empty")
     if is_trivial(text):
         return PromptQuery(why="nothing in it to look for")
-    if heard and len(text.split()) <= _POINTS_BACK_WORDS and _POINTS_BACK.search(text):
-        text = f"{text}\n{heard[-1]}"
+    if prompts and len(text.split()) <= _POINTS_BACK_WORDS and _POINTS_BACK.search(text):
+        text = f"{text}\n{prompts[-1]}"
     if before and _is_same(text, before):
         return PromptQuery(why="asked just now")
     return PromptQuery(text)
@@ -334,10 +334,10 @@ def is_plain(text: str) -> bool:
     return not _MAY_BE_SECRET.search(text)
 
 
-def after_hearing(heard: Sequence[str], prompt: str) -> tuple[str, ...]:
+def add_prompt(prompts: Sequence[str], prompt: str) -> tuple[str, ...]:
     """Return the session's last prompts including this one, unless it is trivial."""
-    text = prose(prompt)[:HEARD_CHARACTERS]
-    return (*heard, text)[-HEARD:] if text and not is_trivial(text) else tuple(heard)
+    text = prose(prompt)[:PROMPT_CHARACTERS]
+    return (*prompts, text)[-RECENT_PROMPTS:] if text and not is_trivial(text) else tuple(prompts)
 
 
 def _remove_phrases(run: str, phrases: Sequence[str]) -> str:
@@ -396,7 +396,7 @@ _MARK = "nacre:start"
 _NOT_CONVERSATION = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN | Flag.COMMAND
 
 
-def tell_previous(draft: Draft) -> str:
+def add_previous(draft: Draft) -> str:
     """Add the last exchange of the project's previous session, and return the text of its last turns."""
     previous = _session_before(draft)
     if previous is None:
@@ -410,10 +410,12 @@ def tell_previous(draft: Draft) -> str:
             room = draft.room(Part.PREVIOUS)
             fitting_turns: list[tuple[ContextItem, str]] = []
             for turn in reversed(_not_handed_over(draft, session, _last_exchange(turns))):
-                text = told_of(draft.home, session.row, turn)
+                text = text_of(draft.home, session.row, turn)
                 if not text:
                     continue
-                line = said(turn.speaker.value, text, TURN_CHARACTERS, turn.time or session.ended)
+                line = quote_turn(
+                    turn.speaker.value, text, TURN_CHARACTERS, turn.time or session.ended
+                )
                 room -= count_tokens(line + "\n")
                 ref = f"{session.session.id}#{turn.id}"
                 if room < 0:
@@ -427,7 +429,7 @@ def tell_previous(draft: Draft) -> str:
     return " ".join(shorten(turn.text, TURN_CHARACTERS) for turn in turns)
 
 
-def tell_learned(draft: Draft) -> None:
+def add_learned(draft: Draft) -> None:
     """Add core, active, preferences, lessons, recent and older memories, each within its share.
 
     A resumed session gets only new ones.
@@ -444,13 +446,13 @@ def tell_learned(draft: Draft) -> None:
             "likely to be outdated" if hit.memory.id in outdated else ""
         )
         if not (reason or part is Part.CORE or is_for_every_session(hit.memory)):
-            reason = "it concerns a part of the work alone"
+            reason = "it concerns only a part of the work"
         if not reason and draft.has_begun and not _is_new(hit.memory, draft.state.started):
             reason = "it was there when the session began"
         if reason:
             draft.leave(part, hit.memory.id, reason, hit.memory.subject)
             continue
-        score = draft.ranked(
+        score = draft.weaken(
             hit.memory, weight_of(hit.memory, now) if part is Part.KNOWN else hit.score
         )
         candidates.append(
@@ -463,7 +465,7 @@ def tell_learned(draft: Draft) -> None:
     worthiest_kept = worthiest(chosen.kept, max(0, _MAX_START_MEMORIES - relevant_count))
     for candidate in chosen.kept:
         if candidate in worthiest_kept:
-            draft.tell(
+            draft.add_memory(
                 candidate.part,
                 candidate.memory,
                 candidate.score,
@@ -472,7 +474,7 @@ def tell_learned(draft: Draft) -> None:
         else:
             limit = f"a session starts with {_MAX_START_MEMORIES} memories at most"
             draft.leave(candidate.part, candidate.memory.id, limit, candidate.memory.subject)
-    for candidate in chosen.left:
+    for candidate in chosen.rest:
         draft.leave(candidate.part, candidate.memory.id, OVER_BUDGET, candidate.memory.subject)
 
 
@@ -491,7 +493,7 @@ def _page(draft: Draft, part: Part, *paths: str) -> None:
             continue
         own = files.drop_blocks(text) if _MARK in text else text
         clean = draft.home.redactor.clean(own[:_PAGE_CHARACTERS])
-        draft.add_page(part, quoted(clean), f"{path} in the vault")
+        draft.add_page(part, quote(clean), f"{path} in the vault")
         return
 
 
@@ -505,7 +507,9 @@ def _session_before(draft: Draft) -> tuple[StoredSession, list[Turn]] | None:
     for stored in sessions.newest(criteria, limit=_MAX_SESSIONS):
         if stored.session.id == draft.request.session:
             continue
-        last = reading.in_time([item.turn for item in sessions.last_turns(stored.row, _MAX_TURNS)])
+        last = reading.sort_by_time(
+            [item.turn for item in sessions.last_turns(stored.row, _MAX_TURNS)]
+        )
         turns = [
             turn
             for turn in _conclusions(list(filter(_is_talk, last)))
@@ -554,8 +558,8 @@ def _not_handed_over(draft: Draft, session: StoredSession, turns: Sequence[Turn]
     covered = {
         turn
         for handoff in handoffs
-        if draft.has_told(handoff.id)
-        for turn in delivery.covered(handoff, turns)
+        if draft.includes(handoff.id)
+        for turn in delivery.covered_turns(handoff, turns)
     }
     for turn in turns:
         if turn.id in covered:
@@ -636,10 +640,10 @@ def build(home: Home, request: ContextRequest) -> ContextBlock:
     project = project_of_folder(home, Path(request.folder)) if request.folder else None
     draft = Draft(home, request, state, project, budget - frame_tokens())
     if draft.budget_tokens > 0:
-        (tell_start if request.moment is Moment.START else _prompt)(draft)
+        (add_start if request.moment is Moment.START else _prompt)(draft)
     text = draft.text()
     already_said = (
-        omitted.ref for omitted in draft.left_out if omitted.why is SAID and omitted.ref
+        omitted.ref for omitted in draft.left_out if omitted.why is IS_REPEATED and omitted.ref
     )
     after = draft.state.with_given((*(item.ref for item in draft.items if item.ref), *already_said))
     return ContextBlock(
@@ -676,7 +680,7 @@ def _budget(home: Home, moment: Moment) -> int:
     return int(home.settings[name])
 
 
-def tell_start(draft: Draft) -> None:
+def add_start(draft: Draft) -> None:
     """Add pages, the previous session's end, memories for the prompt, and learned memories.
 
     A resumed session still has the pages and the previous end in its context.
@@ -686,9 +690,9 @@ def tell_start(draft: Draft) -> None:
         _page(draft, Part.PROFILE, _PROFILE)
         if draft.project and draft.wants(Part.PROJECT):
             text = change.page_text(draft.home, draft.project, own=True)[:_PAGE_CHARACTERS]
-            draft.add_page(Part.PROJECT, quoted(text), "the project's page")
+            draft.add_page(Part.PROJECT, quote(text), "the project's page")
     _add(draft, Moment.START)
-    previous = "" if draft.has_begun else tell_previous(draft)
+    previous = "" if draft.has_begun else add_previous(draft)
     _relevant(draft, previous)
     if Part.DIGEST in draft.request.parts:
         home, criteria = draft.home, draft.filter()
@@ -703,15 +707,15 @@ def tell_start(draft: Draft) -> None:
                 memories.sort(key=lambda todo: (todo.created, todo.id))
             for memory in memories:
                 if kinds == (Kind.TODO,) or memory.updated >= since:
-                    draft.tell(Part.DIGEST, memory, memory.importance / 10, why)
-    tell_learned(draft)
+                    draft.add_memory(Part.DIGEST, memory, memory.importance / 10, why)
+    add_learned(draft)
 
 
 def _relevant(draft: Draft, previous: str) -> None:
     """Add hits for the first prompt, else for the previous session's end (seed facts 1.8)."""
     if not draft.wants(Part.RELEVANT):
         return
-    prompt = asked_by(draft.request.prompt).query
+    prompt = query_of(draft.request.prompt).query
     most = _START_HITS
     if len(prompt.split()) < _MIN_SEED_WORDS and prompt.isascii():
         prompt = f"{prompt}\n{previous[-SEED_CHARACTERS:]}".strip()
@@ -724,14 +728,14 @@ def _prompt(draft: Draft) -> None:
     """Add new hits for a prompt."""
     if draft.wants(Part.RELEVANT):
         state = draft.state
-        prompt_query = asked_by(draft.request.prompt, state.asked, state.heard)
+        prompt_query = query_of(draft.request.prompt, state.asked, state.heard)
         draft.gate = prompt_query.why or LOOKED_FOR
-        heard = _without_secrets(draft, prose(draft.request.prompt))
-        draft.state = replace(state, heard=after_hearing(state.heard, heard))
+        text = _without_secrets(draft, prose(draft.request.prompt))
+        draft.state = replace(state, heard=add_prompt(state.heard, text))
         if prompt_query.query:
             draft.state = replace(draft.state, asked=_without_secrets(draft, prompt_query.query))
             _choose_projects(draft, prompt_query.query)
-            _tell_triggered(draft, prose(draft.request.prompt))
+            _add_triggered(draft, prose(draft.request.prompt))
             _tell_hits(draft, prompt_query.query, _PROMPT_HITS, draft.left_tokens)
     _add(draft, Moment.PROMPT)
 
@@ -745,7 +749,7 @@ def _without_secrets(draft: Draft, prompt: str) -> str:
     return draft.home.redactor.clean(prompt)
 
 
-def _tell_triggered(draft: Draft, prompt: str) -> None:
+def _add_triggered(draft: Draft, prompt: str) -> None:
     """Add memories with a trigger in the prompt, the most important first."""
     home = draft.home
     rows = home.selection.with_triggers(draft.filter(), today=home.today())
@@ -759,7 +763,7 @@ def _tell_triggered(draft: Draft, prompt: str) -> None:
         if row in by_row and (trigger := _matching_trigger(by_row[row], stems))
     ]
     for memory, trigger in fired[:_MAX_TRIGGERED]:
-        draft.tell(Part.RELEVANT, memory, 1.0, f"the prompt says “{trigger}”")
+        draft.add_memory(Part.RELEVANT, memory, 1.0, f"the prompt says “{trigger}”")
 
 
 def _matching_trigger(memory: Memory, stems: str) -> str:
@@ -793,7 +797,7 @@ def _add(draft: Draft, moment: Moment) -> None:
         added = addition.find(recipient)
         draft.left_out += added.left_out
         too_much = [
-            item for item in added.items if not (draft.has_told(item.ref) or draft.add(item))
+            item for item in added.items if not (draft.includes(item.ref) or draft.add(item))
         ]
         for item in too_much:
             added.declined(item)
@@ -814,12 +818,12 @@ def _tell_hits(draft: Draft, query: str, limit: int, room: int) -> None:
     )
     hits = (_by_words if draft.request.alone else _by_all_lanes)(draft, query_request)
     end = draft.left_tokens - room
-    hits = [(memory, draft.ranked(memory, score), sure) for memory, score, sure in hits]
+    hits = [(memory, draft.weaken(memory, score), sure) for memory, score, sure in hits]
     for memory, score, sure in sorted(hits, key=lambda hit: -hit[1]):
         if draft.left_tokens <= end:
             draft.leave(Part.RELEVANT, memory.id, OVER_BUDGET, memory.subject)
             continue
-        draft.tell(
+        draft.add_memory(
             Part.RELEVANT, memory, score, f"{sure:.2f} sure to fit" if sure is not None else "fits"
         )
 
@@ -887,7 +891,7 @@ def _slug(home: Home, name: str, project: str | None) -> str | None:
         raise InvalidInputError(f"there is no page {name!r}", hint=f"one of: {', '.join(PAGES)}")
     if (name == Part.PROJECT) != bool(project):
         raise InvalidInputError(
-            "the page of a project needs its name, the others have none", hint="nacre project list"
+            "give a project for its page, and none for the other pages", hint="nacre project list"
         )
     if not project:
         return None
@@ -954,11 +958,11 @@ def write_own_page_answers(home: Home, request: requests.WritePageRequest) -> Ow
     if len(words) > _MAX_PAGE_CHARACTERS:
         raise InvalidInputError(
             f"a page has {_MAX_PAGE_CHARACTERS:,} characters at most",
-            hint="store memories for the rest",
+            hint="store the rest as memories",
         )
     if slug and not words:
         raise InvalidInputError(
-            "the page of a project is not taken away", hint="nacre project merge makes two into one"
+            "a project's page cannot be deleted", hint="nacre project merge merges two projects"
         )
     with home.change("page", subject=slug or request.name) as change:
         path, data = _read(home, request.name, slug)
@@ -969,7 +973,7 @@ def write_own_page_answers(home: Home, request: requests.WritePageRequest) -> Ow
         with change.transaction():
             if slug:
                 before = projects.page_of(home, slug)
-                projects.write(change, projects.edited(home, slug, before, f"{words}\n"), before)
+                projects.write(change, projects.edit_page(home, slug, before, f"{words}\n"), before)
             else:
                 _write(change, path, f"{words}\n" if words else None, data)
     return _as_shown(home, request.name, slug)
@@ -1058,5 +1062,5 @@ def _request_proposals(home: Home, call: HookCall) -> HookAnswer:
     state = read_state(home.settings.home, call.session)
     if state.prompts < home.settings.whole("context.proposals_after"):
         return HookAnswer()
-    text = framed([(Part.NUDGE, [hooks.PROPOSE])])
+    text = frame([(Part.NUDGE, [hooks.PROPOSE])])
     return HookAnswer(text, count_tokens(text), state=replace(state, prompts=-1))

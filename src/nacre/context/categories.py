@@ -80,11 +80,11 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class Choice:
     """The candidates that fit, in output order, and the others."""
 
     kept: tuple[Candidate, ...]
-    left: tuple[Candidate, ...]
+    rest: tuple[Candidate, ...]
 
 
 def part_of(memory: Memory, now: datetime) -> Part | None:
@@ -144,7 +144,7 @@ def shares(counts: Mapping[Part, int]) -> dict[Part, float]:
 
 def choose(
     candidates: Sequence[Candidate], budget_tokens: int, *, older_share: float = KNOWN_SHARE
-) -> Chosen:
+) -> Choice:
     """Choose the candidates that fit: core and each part within its share, the rest by score, then older
     memories.
 
@@ -171,7 +171,7 @@ def choose(
     fits, left = _fill(_by_score(by_part[Part.KNOWN]), older)
     order = list(Part)
     together = sorted((*kept, *fits), key=lambda item: order.index(item.part))
-    return Chosen(tuple(together), (*beyond, *left))
+    return Choice(tuple(together), (*beyond, *left))
 
 
 def worthiest(items: Sequence[Candidate], most: int | None) -> list[Candidate]:
@@ -268,10 +268,10 @@ _SAID_SHARE = 0.8
 """Minimum share of a subject's words in the content, to omit the subject."""
 
 
-def framed(sections: Sequence[tuple[Part, Sequence[str]]]) -> str:
+def frame(sections: Sequence[tuple[Part, Sequence[str]]]) -> str:
     """Return the block of all sections with lines, or an empty string.
 
-    Lines must be escaped already, see :func:`line_of` and :func:`quoted`.
+    Lines must be escaped already, see :func:`line_of` and :func:`quote`.
     """
     filled = [f"## {_TITLES[part]}\n" + "\n".join(lines) for part, lines in sections if lines]
     return "\n\n".join([OPENING + "\n" + HEAD, *filled]) + "\n" + CLOSING if filled else ""
@@ -302,9 +302,9 @@ def line_of(
     subject = one_line(harmless(shorten(memory.subject, _SUBJECT_CHARACTERS)))
     head = "" if _includes(content, subject) else f"{subject}: "
     by = " by an agent" if memory.speaker is Speaker.AGENT else ""
-    whose = f"space {space}, " if space else ""
+    space_name = f"space {space}, " if space else ""
     day = shown_day(memory.valid.since or memory.created)
-    origin = f"{whose}{memory.kind.value}{by}, {day}, {memory.id[-_ID_CHARACTERS:]}"
+    origin = f"{space_name}{memory.kind.value}{by}, {day}, {memory.id[-_ID_CHARACTERS:]}"
     body = (
         f"{head}{content}"
         if characters is None
@@ -324,14 +324,14 @@ _CODE_AND_TABLES = re.compile(
 )
 
 
-def said(speaker: str, text: str, characters: int, at: datetime | None = None) -> str:
+def quote_turn(speaker: str, text: str, characters: int, at: datetime | None = None) -> str:
     """Return a turn as a quoted line with its day, without tables and code blocks."""
     bare = _CODE_AND_TABLES.sub("", text)
     text = bare if bare.strip() else text
     return f"> {speaker}{f', {shown_day(at)}' if at else ''}: {shorten(harmless(text), characters)}"
 
 
-def quoted(text: str) -> list[str]:
+def quote(text: str) -> list[str]:
     """Quote a page line by line, so that it cannot imitate a heading or the end of the block."""
     return [f"> {line}".rstrip() for line in harmless(text).strip().splitlines()]
 
@@ -377,7 +377,7 @@ class Allowance:
         return max(0, int(self._granted * self._budget) - used_tokens)
 
 
-def fitting(lines: Sequence[str], tokens: int) -> list[str]:
+def cut_to_fit(lines: Sequence[str], tokens: int) -> list[str]:
     """Return as many leading lines as fit, with a mark if some are left out."""
     kept: list[str] = []
     for line in lines:
@@ -401,17 +401,16 @@ _LATEST_TURNS = 80
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 
 
-class Told:
+class Sentences:
     """The sentences given so far."""
 
     def __init__(self) -> None:
         self._sentences: set[str] = set()
 
     def add(self, text: str) -> None:
-        """Add the sentences of a text."""
         self._sentences.update(_sentences(text))
 
-    def says(self, text: str) -> bool:
+    def has_all(self, text: str) -> bool:
         """Return True if every sentence appeared verbatim; within a longer sentence it might mean the
         opposite.
         """
@@ -419,7 +418,7 @@ class Told:
         return bool(parts) and all(sentence in self._sentences for sentence in parts)
 
 
-def told_of(home: home_home.Home, row: int, turn: Turn) -> str:
+def text_of(home: home_home.Home, row: int, turn: Turn) -> str:
     """Return the text of a turn that may be shown.
 
     The owner's turns exclude pasted text, and options chosen after the session read external text.
@@ -529,15 +528,13 @@ def _sentences_host_files(text: str) -> frozenset[str]:
 
 
 OVER_BUDGET = "over the budget"
-GIVEN = "given already"
+IS_GIVEN = "given already"
 ABOVE = "told above"
-SAID = "said already"
+IS_REPEATED = "said already"
 SUPPRESSED = "suppressed here"
 IN_DOUBT = "it may be out of date"
-LOADED = "its host tells it by itself: a file of instructions says the same"
-ELSEWHERE = (
-    "what belongs to projects: this folder belongs to none that is known, and the prompt names none"
-)
+LOADED = "the host's instruction file already says it"
+ELSEWHERE = "project memories: this folder and the prompt belong to no known project"
 
 _SUPPRESSED_AT = {Moment.START: "session-start", Moment.PROMPT: "prompt"}
 
@@ -582,9 +579,9 @@ class Draft:
         return tokens - (0 if self._has(part) else title_tokens(part))
 
     @cached_property
-    def told(self) -> Told:
+    def given_sentences(self) -> Sentences:
         """The sentences of this context and of the session's earlier ones."""
-        history = Told()
+        history = Sentences()
         refs = [ref for ref in self.state.given if "#" in ref]
         ids = set(self.state.given).difference(refs)
         for memory in self.home.memories.in_any_state(sorted(ids)) if ids else ():
@@ -597,7 +594,7 @@ class Draft:
                 for last in self.home.sessions.last_turns(stored.row, _LATEST_TURNS):
                     if last.turn.id == turn:
                         history.add(
-                            shorten(told_of(self.home, stored.row, last.turn), TURN_CHARACTERS)
+                            shorten(text_of(self.home, stored.row, last.turn), TURN_CHARACTERS)
                         )
         return history
 
@@ -615,12 +612,12 @@ class Draft:
         self.left_tokens -= tokens
         self.left_characters -= characters
         self.items.append(item)
-        self.told.add(words or item.text)
+        self.given_sentences.add(words or item.text)
         return True
 
     def add_page(self, part: Part, lines: Sequence[str], why: str) -> None:
         """Add as much of a page as its section's limit permits."""
-        kept = fitting(lines, min(self.room(part), self.left_characters // 4))
+        kept = cut_to_fit(lines, min(self.room(part), self.left_characters // 4))
         if kept:
             text = "\n".join(kept)
             self.add(ContextItem(part, text, count_tokens(text), why=why))
@@ -640,11 +637,11 @@ class Draft:
         doubt = self._doubt(memory)[1] or says_otherwise(newer)
         return line_of(memory, doubt=doubt, space=self.spaces.get(memory.id))
 
-    def ranked(self, memory: Memory, score: float) -> float:
+    def weaken(self, memory: Memory, score: float) -> float:
         """Return a score reduced by the memory's doubt, by half if certainly outdated."""
         return score * (1 - self._doubt(memory)[0] / 2)
 
-    def tell(self, part: Part, memory: Memory, score: float, why: str) -> bool:
+    def add_memory(self, part: Part, memory: Memory, score: float, why: str) -> bool:
         """Add a memory, unless it is known or excluded."""
         reason = self.reason_against(memory)
         if reason:
@@ -661,12 +658,12 @@ class Draft:
             return SUPPRESSED
         if self.request.moment is Moment.START and self._doubt(memory)[0] >= review.LEAST_REVIEWED:
             return IN_DOUBT
-        if self.has_told(memory.id):
+        if self.includes(memory.id):
             return ABOVE
         if memory.id in self.state.given:
-            return GIVEN
+            return IS_GIVEN
         if self.knows(memory.content):
-            return SAID
+            return IS_REPEATED
         return LOADED if self._host_files.say(memory.content) else ""
 
     @cached_property
@@ -685,9 +682,9 @@ class Draft:
 
     def knows(self, text: str) -> bool:
         """Return True if the session got this text verbatim, now or earlier."""
-        return self.told.says(text)
+        return self.given_sentences.has_all(text)
 
-    def has_told(self, ref: str | None) -> bool:
+    def includes(self, ref: str | None) -> bool:
         """Return True if this context includes the memory or turn."""
         return ref is not None and any(item.ref == ref for item in self.items)
 
@@ -712,7 +709,7 @@ class Draft:
         """Return the block."""
         order = list(Part)
         self.items.sort(key=lambda item: order.index(item.part))
-        return framed(
+        return frame(
             [(part, [item.text for item in self.items if item.part is part]) for part in order]
         )
 
@@ -738,6 +735,6 @@ def write_snapshot(path: Path, block: ContextBlock, keep_out: named_files.Territ
             file.write(data)
     except OSError as error:
         raise UnusableStoreError(
-            f"cannot write {path}: {error.strerror}", hint="name a file that can be written"
+            f"cannot write {path}: {error.strerror}", hint="choose a writable file"
         ) from error
     return True

@@ -97,7 +97,7 @@ def let_go(home: Home, handoff_id: str, session: str | None) -> None:
             path.unlink()
 
 
-def delivered(home: Home) -> Iterator[tuple[str, str]]:
+def iter_delivered(home: Home) -> Iterator[tuple[str, str]]:
     """Yield (handoff id, session) for claims that were delivered."""
     home_path = home.settings.home
     for path in _claims(home_path):
@@ -117,7 +117,7 @@ def forget_claim(home: Home, handoff_id: str) -> None:
         _path(home.settings.home, handoff_id).unlink()
 
 
-def covered(handoff: Handoff, turns: Sequence[Turn]) -> frozenset[str]:
+def covered_turns(handoff: Handoff, turns: Sequence[Turn]) -> frozenset[str]:
     """Return the turns that a handoff covers: by rules the owner's only, otherwise all up to its end."""
     ids = [turn.id for turn in turns]
     if handoff.until in ids:

@@ -86,7 +86,7 @@ _SECTIONS = (
 def shown_turns(turns: Sequence[Turn]) -> list[Turn]:
     """Return the last turns of owner and agent for the model, without text from outside."""
     eligible = [
-        reading.bounded(turn)
+        reading.shorten_for_regex(turn)
         for turn in turns
         if turn.speaker in _SPEAKERS and sentences.is_content(turn) and turn.trust is Trust.TRUSTED
     ]
@@ -113,7 +113,7 @@ def handoff_prompt(
     return models.Prompt(
         task=Task.HANDOFF,
         system=_words(),
-        text=f"{prompts.framed('session', text)}\n\nWrite the handoff.",
+        text=f"{prompts.frame('session', text)}\n\nWrite the handoff.",
         answer=failures.schema_of(HandoffAnswer),
         name="handoff",
         version=f"handoff/{VERSION}",
@@ -189,7 +189,7 @@ def _works(call: ToolCall) -> bool:
     if call.outcome != "ok":
         return False
     return (
-        reading.changes(call)
+        reading.is_change(call)
         or bool(call.made)
         or (call.action is Action.RUN and summary.does(call) and not summary.is_check(call))
     )
@@ -212,12 +212,12 @@ _HEAD = "The owner said last in that session:"
 @dataclass(frozen=True, slots=True)
 class LastWords:
     """A handoff's ``content``, the id of the last turn it covers (``until``), and the last request's id
-    (``asked``).
+    (``request``).
     """
 
     content: str
     until: str
-    asked: str
+    request: str
 
 
 def by_rules(
@@ -227,7 +227,7 @@ def by_rules(
 
     ``None`` if the session has no work to hand over. ``is_nod`` recognises more words without a request.
     """
-    bounded_turns = [reading.bounded(turn) for turn in turns]
+    bounded_turns = [reading.shorten_for_regex(turn) for turn in turns]
     spoken = [
         item for item in sentences.utterances(bounded_turns) if _is_sound(bounded_turns[item.index])
     ]
@@ -333,12 +333,12 @@ def hand_over(home: Home, session: StoredSession, words: str | None = None) -> H
     )
     if not content:
         return None
-    now, last, request_id = home.now(), last_turn(turns), last_words.asked if last_words else ""
+    now, last, request_id = home.now(), last_turn(turns), last_words.request if last_words else ""
     with home.vault_lock:
         if not home.sessions.find(session.session.id):  # forgotten meanwhile
             return None
         before = home.handoffs.of_session(session.session.id)
-        delivered = {handoff for handoff, _ in delivery.delivered(home)}
+        delivered = {handoff for handoff, _ in delivery.iter_delivered(home)}
         waiting = next((item for item in before if not (item.given or item.id in delivered)), None)
         if last_words and not words:
             if any(item.until == last_words.until for item in before):
@@ -372,10 +372,10 @@ def improve(home: Home, session: StoredSession, *, background: bool = True) -> H
     before = _to_improve(home, session, last.id) if last else None
     if before is None or last is None:
         return None
-    written = _ask(home, turns, background=background)
-    if not written:
+    answer = _ask(home, turns, background=background)
+    if not answer:
         return None
-    text, by = written
+    text, by = answer
     with home.vault_lock:
         if home.handoffs.find(before.id) != before:
             return None
@@ -407,7 +407,7 @@ def hand_over_late(home: Home, project: str, *, before: datetime, but: str) -> H
 
 def put_away(home: Home) -> None:
     """Mark delivered handoffs, and delete those older than ``HANDED_FOR``."""
-    delivered = list(delivery.delivered(home))
+    delivered = list(delivery.iter_delivered(home))
     before = home.now() - HANDED_FOR
     handoffs = (*home.handoffs.everything(), *home.handoffs.damaged())
     if not delivered and all(item.written >= before for item in handoffs):
@@ -487,8 +487,8 @@ def _time_of(turn: Turn | None, now: datetime) -> datetime:
 
 
 NOTHING = (
-    "that session leaves nothing to hand over: nothing was asked to be done, changed, decided or left open; "
-    'words of your own always count: nacre context --handoff --store "…"'
+    "that session leaves nothing to hand over: no request, change, decision or open work. "
+    'To write a handoff yourself: nacre context --handoff --store "…"'
 )
 
 
@@ -510,8 +510,8 @@ def _store(home: Home, request: requests.HandoffRequest) -> HandoffView:
     words = (request.words or "").strip() or None
     if words and home.actor.is_agent and _is_from_outside(home, session, words):
         raise InvalidInputError(
-            "these are words of a page, a mail or a file that the session read, which tells other sessions nothing",
-            hint="say in words of your own what is left to do",
+            "these words come from a page, mail or file that the session read, and cannot be handed over",
+            hint="describe the remaining work in your own words",
         )
     new_handoff = hand_over(home, session, words)
     note = None
@@ -553,11 +553,11 @@ def _session(home: Home, request: requests.HandoffRequest) -> StoredSession:
         session = ingest.read_session(home, request.session)
         if session is None:
             raise NotFoundError(
-                f"no session is called {request.session!r}", hint="nacre sessions lists them"
+                f"there is no session {request.session!r}", hint="nacre sessions lists them"
             )
         if own and home.actor.is_agent and session.session.id != own:
             raise InvalidInputError(
-                "an agent hands over its own session", hint="leave --session out"
+                "an agent can only hand over its own session", hint="leave --session out"
             )
         return session
     ingest.read_recent(home)
@@ -569,7 +569,6 @@ def _session(home: Home, request: requests.HandoffRequest) -> StoredSession:
     )
     if not newest:
         raise NotFoundError(
-            "no session of this project was read yet",
-            hint="nacre ingest reads them; --session names one",
+            "no session of this project was read", hint="run nacre ingest, or give --session"
         )
     return ingest.find_session(home, newest[0].session.id) or newest[0]

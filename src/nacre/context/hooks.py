@@ -192,7 +192,7 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
         text = categories.line_of(memory, _MAX_RULE_TOKENS * CHARACTERS_PER_TOKEN)
         item = ContextItem(Part.RELEVANT, text, count_tokens(text), memory.id, memory.updated)
         if not draft.reason_against(memory) and draft.add(item, memory.content):
-            block = categories.framed([(Part.RELEVANT, [text])])
+            block = categories.frame([(Part.RELEVANT, [text])])
             return HookAnswer(block, count_tokens(block), state=state.with_given((memory.id,)))
     return HookAnswer()
 
@@ -289,10 +289,10 @@ class Draw:
 def takes(home: Home, session: str) -> bool:
     """Return True if a session is held out under the share in force when it began."""
     began = read_state(home.settings.home, session).started or to_ms(home.clock()) or 0
-    return drawn(home.settings.home).takes(session, began)
+    return read_draw(home.settings.home).takes(session, began)
 
 
-def drawn(home: Path) -> Draw:
+def read_draw(home: Path) -> Draw:
     """Return the home's assignment; empty if missing or unreadable."""
     try:
         with os.fdopen(files.open_file(home / _FILE, os.O_RDONLY), "rb") as file:
@@ -307,7 +307,7 @@ def drawn(home: Path) -> Draw:
 
 def note_share(settings: Settings, now_ms: int) -> None:
     """Record a change of the share. Raises UnusableStoreError."""
-    draw, share = drawn(settings.home), settings.number(SHARE)
+    draw, share = read_draw(settings.home), settings.number(SHARE)
     if share == draw.share_at(now_ms):
         return
     record = {
@@ -319,7 +319,7 @@ def note_share(settings: Settings, now_ms: int) -> None:
         files.write_file(settings.home / _FILE, json.dumps(record))
     except OSError as error:
         raise UnusableStoreError(
-            f"cannot note the hold-out: {error.strerror}", hint="is the disk full?"
+            f"cannot record the holdout: {error.strerror}", hint="is the disk full?"
         ) from error
 
 
@@ -352,7 +352,7 @@ _HOSTS_WITH_TOOLS = frozenset(
 """Hosts that ``nacre init`` gives nacre's tools as well as its hooks."""
 
 
-def counted(
+def count_prompt(
     home: Home, state: SessionState, session: str | None, project: str | None
 ) -> SessionState:
     """Return the state after a prompt; the count restarts when the session or its agent stored something.
@@ -399,7 +399,9 @@ class Due:
 
     memories: tuple[tuple[int, Memory], ...] = ()
 
-    def given(self, state: SessionState, handled: int, delivered: int, now_ms: int) -> SessionState:
+    def after_delivery(
+        self, state: SessionState, handled: int, delivered: int, now_ms: int
+    ) -> SessionState:
         """Return the state after handling the first ``handled`` signals and delivering ``delivered`` of them."""
         if not handled:
             return state
@@ -451,6 +453,6 @@ def due(home: Home, state: SessionState, project: str | None, limits: SignalLimi
     return Due(tuple(news[: min(limits.most_at_once, remaining)]))
 
 
-def begun(home: Home, state: SessionState) -> SessionState:
+def start_signals(home: Home, state: SessionState) -> SessionState:
     """Return the state with a mark, from which signals are counted."""
     return state if state.signal_mark >= 0 else replace(state, signal_mark=home.memories.last_row())

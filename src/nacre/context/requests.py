@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from msgspec import Meta
 
 from nacre.base.request import Request
-from nacre.values.context import (
-    SessionState,
-)
+from nacre.values.context import SessionState
 
 if TYPE_CHECKING:
     pass
@@ -19,52 +17,50 @@ PageName = Annotated[Literal["identity", "profile", "project"], Meta(description
 
 
 class HandoffRequest(Request, frozen=True, kw_only=True):
-    """The latest handoff of a folder's project; with ``store`` a session is handed over now."""
+    """The latest handoff of a folder's project; ``store`` makes a new one."""
 
     folder: Annotated[
         str | None, Meta(description="The agent's working folder, which determines the project.")
     ] = None
-    store: Annotated[bool, Meta(description="Hand the session over now.")] = False
+    store: Annotated[bool, Meta(description="Hand over the session now.")] = False
     session: Annotated[
         str | None,
-        Meta(description="As <tool>:<id>; by default the agent's own, else the last one there."),
+        Meta(description="As <tool>:<id>; default: the agent's own, else the folder's last."),
     ] = None
     words: Annotated[
-        str | None, Meta(description="In these words, else in what was said last.")
+        str | None, Meta(description="The text; default: the owner's last messages.")
     ] = None
 
 
 class GivenRequest(Request, frozen=True, kw_only=True):
-    """What a host's session was given, once its agent has it."""
+    """The context delivered to a host's session."""
 
     session: Annotated[str, Meta(description="The host's session, as <tool>:<id>.")]
     state: Annotated[
-        SessionState | None, Meta(description="The state of the context that was given.")
+        SessionState | None, Meta(description="The state of the delivered context.")
     ] = None
 
 
 class OwnPageRequest(Request, frozen=True, kw_only=True):
-    """A page of the owner's, or of a project."""
+    """A page of the owner or a project."""
 
     name: PageName
-    project: Annotated[
-        str | None, Meta(description="Whose page, where it is that of a project.")
-    ] = None
+    project: Annotated[str | None, Meta(description="The project, for a project's page.")] = None
 
 
 class WritePageRequest(OwnPageRequest, frozen=True, kw_only=True):
-    """Write a page of the owner's, or of a project."""
+    """Write a page of the owner or a project."""
 
     text: Annotated[
         str,
         Meta(
-            description="The whole page; empty: it is taken away, unless a project's.",
+            description="The whole page. An empty text deletes it, except a project's.",
             max_length=200_000,
         ),
     ]
     expected: Annotated[
         str | None,
         Meta(
-            description="The etag under which it was read: where it is another page by now, nothing is written."
+            description="The etag from your last read. If the page has changed since, nothing is written."
         ),
     ] = None

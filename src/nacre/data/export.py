@@ -22,7 +22,7 @@ from nacre.base.request import Request
 from nacre.base.text import one_line, shorten
 from nacre.base.times import shown_day
 from nacre.home.home import Home, territory
-from nacre.home.location import clean_values, redacted
+from nacre.home.location import clean_values, redact
 from nacre.memories.edit import catch_up
 from nacre.memories.store import fold_usage, today
 from nacre.sessions.search import clean_turn
@@ -392,7 +392,7 @@ def _clean(home: Home, memory: Memory) -> Memory:
     clean = home.redactor.clean
     retired = memory.retired
     return replace(
-        redacted(home.redactor, memory),
+        redact(home.redactor, memory),
         source=replace(
             memory.source, file=clean(memory.source.file) if memory.source.file else None
         ),

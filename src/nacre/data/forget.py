@@ -26,7 +26,7 @@ from nacre.errors import (
 )
 from nacre.home.change import FEW, Change, Run, page_path
 from nacre.home.home import Home
-from nacre.home.location import redacted
+from nacre.home.location import redact
 from nacre.home.operations import apply_intents
 from nacre.home.projects import REFERENCE_CHARACTERS, references_of
 from nacre.home.spending import fold_notes
@@ -36,7 +36,7 @@ from nacre.memories import erasure
 from nacre.memories.edit import catch_up, read_written
 from nacre.memories.erasure import (
     apply_tombstones,
-    clear_told,
+    clear_traces,
     clear_words,
     erase_written_bytes,
     still_saying,
@@ -55,9 +55,9 @@ from nacre.memories.tombstones import (
     is_shared,
     memory_texts,
     project_value,
+    read_forgetting,
     standing_tombstones,
     survey,
-    told,
     tombstones_of,
     turn_texts,
     turn_value,
@@ -177,7 +177,7 @@ def scrub_memories(home: Home, run: Run, tally: Tally, *, dry_run: bool) -> None
     changed = []
     for memory_id in sorted(home.memories.all_ids()):
         memory = home.memories.find(memory_id)
-        if memory and redacted(home.redactor, memory) != memory:
+        if memory and redact(home.redactor, memory) != memory:
             for text in texts_of(memory, NAMES):
                 tally.clean(text)
             changed.append(memory_id)
@@ -224,7 +224,7 @@ def _in_parts(
 def _redact(change: Change, memory_ids: Sequence[str]) -> None:
     """Redact the current state of memories: others may have written meanwhile."""
     memories = (change.home.memories.find(memory_id) for memory_id in memory_ids)
-    change.put([redacted(change.home.redactor, memory) for memory in memories if memory])
+    change.put([redact(change.home.redactor, memory) for memory in memories if memory])
 
 
 def _misnamed(
@@ -557,7 +557,7 @@ def prepare(home: Home, request: ForgetRequest) -> Deletion:
         match=request.match,
         regex=request.regex,
         traces=traces,
-        held=erasure.held(home, barred, match),
+        held=erasure.count_forgotten(home, barred, match),
         project=request.project if how == "project" else None,
     )
     return Deletion(planned, _tombstones(home, how, affected, aim, key))
@@ -590,7 +590,7 @@ def forget(home: Home, deletion: Deletion) -> ForgetReport:
                     if excerpt_of(match, memory_texts(candidate)) is not None
                 ]
             )
-            clear_told(home, match)
+            clear_traces(home, match)
             erasure.erase_quoting(home, match)
         with change.transaction():
             change.append(_entries(change, deletion))
@@ -611,7 +611,7 @@ def forgotten(home: Home) -> list[Forgotten]:
     """Return past runs, the latest first. Completes interrupted runs."""
     catch_up(home)
     erase_written_bytes(home)
-    entries = list(told(home))
+    entries = list(read_forgetting(home))
     holding = {
         tombstone.run
         for tombstone in standing_tombstones(entries)

@@ -563,7 +563,9 @@ def _plan(home: Home, commit: str | None, held_files: dict[str, Held]) -> _Plan:
         for unfinished in home.journal.unfinished()
         for path, _ in home.journal.touched(unfinished.id)
     }
-    plan.ignored = home.repository.ignored(sorted(home.files.journal_paths()) if pending else ())
+    plan.ignored = home.repository.list_ignored(
+        sorted(home.files.journal_paths()) if pending else ()
+    )
     if commit is None and pending:
         _begin(home, plan, pending[0].at)
     held_files.clear()
@@ -676,7 +678,7 @@ def _initialise_index(home: Home) -> None:
     head = home.repository.head().commit
     with contextlib.suppress(RepositoryBusyError, UnusableRepositoryError):
         if head:
-            home.repository.update_index(head if home.repository.staged() else None, head)
+            home.repository.update_index(head if home.repository.list_staged() else None, head)
     home.journal.set_git_state("index", head or _NO_COMMIT)
 
 
@@ -729,7 +731,7 @@ def _unrecorded(home: Home, held_files: dict[str, Held]) -> dict[str, bytes | No
     contents: dict[str, bytes | None] = {}
     seen_files = home.files.seen()
     busy = home.files.journal_paths()
-    for state, path in home.repository.changed():
+    for state, path in home.repository.list_changed():
         if (
             state not in ("??", " M", " D", " T")
             or path.endswith("/")

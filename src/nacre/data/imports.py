@@ -49,14 +49,14 @@ from nacre.errors import (
 )
 from nacre.home.change import Change, Run, known_or_named, read_pages, write_new_page
 from nacre.home.home import Home, territory
-from nacre.home.location import clean_values, redacted
+from nacre.home.location import clean_values, redact
 from nacre.hosts import own_memory
 from nacre.hosts.files import Places
 from nacre.hosts.host import MemoryPlace
 from nacre.hosts.registry import ALL_HOSTS
 from nacre.learn.ingest import IngestOptions, ingest
 from nacre.memories.edit import catch_up
-from nacre.memories.judge import SUPERSEDES, agreed, compare
+from nacre.memories.judge import SUPERSEDES, compare, reconcile
 from nacre.memories.placement import await_models, put, write_touched
 from nacre.memories.placement import place as placement_place
 from nacre.memories.store import fold_usage
@@ -317,7 +317,7 @@ def _withhold(plan: ImportPlan) -> None:
 def _candidate(home: Home, plan: ImportPlan, item: Found) -> Step | None:
     """Return an acceptable memory: without secrets, in its project, trusted only if the user says so."""
     try:
-        memory = redacted(home.redactor, item.memory)
+        memory = redact(home.redactor, item.memory)
         if len(memory.content.encode("utf-8", "replace")) > MAX_BODY_BYTES:
             raise InvalidMemoryError("larger than 1 MB")
     except InvalidMemoryError as error:
@@ -508,7 +508,7 @@ def _write(
         before = change.home.memories.find(step.memory.id)
         comes_back = step.action is Action.BRING_BACK
         entries = [change.entry("unretire", memory=step.memory.id)] if comes_back else []
-        agreeing = agreed(change.home, [(None, step.memory)]) if comes_back else []
+        agreeing = reconcile(change.home, [(None, step.memory)]) if comes_back else []
         change.put([step.memory, *agreeing], entries)
         await_models(change.home, step.memory, before)
         report.updated += step.action is Action.UPDATE

@@ -56,7 +56,7 @@ from nacre.memories import vectors
 from nacre.memories.edit import catch_up, read_written, scan
 from nacre.memories.erasure import apply_tombstones, erase_written_bytes, without_words
 from nacre.memories.placement import await_models
-from nacre.memories.tombstones import Barred, Gate, standing_tombstones, told_in
+from nacre.memories.tombstones import Barred, Gate, forgetting_in, standing_tombstones
 from nacre.memories.usage import write_listings
 from nacre.operations import operation
 from nacre.values.codec import stamp
@@ -70,9 +70,9 @@ from nacre.vault.git import Entries, Head, NewCommit, PastCommit
 from nacre.vault.merging import (
     MergedVault,
     Tree,
+    as_list,
     id_in,
     is_document,
-    listed,
     merge_ledgers,
     merge_vaults,
     read_document,
@@ -310,7 +310,7 @@ def _leave_out_forgotten(
 
     Returns their ids, and notes on the merge without their texts.
     """
-    barred = Barred(standing_tombstones([*told_in(merged.files.get(LEDGER, b""))]))
+    barred = Barred(standing_tombstones([*forgetting_in(merged.files.get(LEDGER, b""))]))
     if not barred:
         return frozenset(), merged.notes
     ledger = merged.files[LEDGER].decode("utf-8", "replace")
@@ -336,7 +336,7 @@ def _leave_out_forgotten(
 
 def _without_links(data: bytes, to: Collection[str]) -> bytes:
     text = data.decode("utf-8", "replace")
-    links = listed(read_document(text).values.get("links"))
+    links = as_list(read_document(text).values.get("links"))
     remaining = [link for link in links if not (isinstance(link, dict) and link.get("to") in to)]
     return with_values(text, {"links": remaining or None}).encode() if remaining != links else data
 
@@ -429,7 +429,7 @@ def forget_first(home: Home, theirs: str) -> tuple[Note, ...]:
     local_lines = set((present or b"").splitlines())
     lines = b"".join(
         entry.line().encode() + b"\n"
-        for entry in told_in(remote_ledger)
+        for entry in forgetting_in(remote_ledger)
         if entry.line().encode() not in local_lines
     )
     if not lines:
@@ -845,7 +845,7 @@ def _remote(home: Home, request: SyncRequest, branch: str) -> remotes.Remote | N
         # An address that does not answer must not replace a working one.
         remote_branch = by_url.branch(branch)
         configured.set_url(url)
-        if not configured.followed(branch):
+        if not configured.tracked_branch(branch):
             configured.follow(branch, remote_branch)
     return configured
 
@@ -927,7 +927,7 @@ def _rewritten_from(
     home: Home, remote: remotes.Remote, theirs: str | None, request: SyncRequest
 ) -> str | None:
     """Return the remote's former commit if its history was rewritten since. Raises HistoryRewrittenError."""
-    synced = remote.synced() if theirs else None
+    synced = remote.last_synced() if theirs else None
     if synced is None or theirs is None or home.repository.is_ancestor(synced, theirs):
         return None
     if request.accept_rewritten:

@@ -25,11 +25,11 @@ from nacre.home import views
 from nacre.home.change import FEW, read_pages
 from nacre.home.change import Change as change_Change
 from nacre.home.home import Home
-from nacre.home.location import redacted
+from nacre.home.location import redact
 from nacre.home.operations import is_going_on
 from nacre.home.views import Change, Difference, FieldChange, Listed, OperationDiff, Version
 from nacre.memories.edit import scan
-from nacre.memories.judge import released
+from nacre.memories.judge import release
 from nacre.memories.store import get
 from nacre.operations import operation
 from nacre.values.memory import (
@@ -439,7 +439,7 @@ def _do(change: change_Change, planned: Undoing, *, force: bool) -> None:
             home.reviews.reopen(reviewed.id, settled)
         for candidate in home.candidates.settled_at(settled):
             home.candidates.unsettle(candidate.memory.id)
-        for memory in released(home, removed):
+        for memory in release(home, removed):
             if memory.id not in memories:
                 change.put([memory])
         change.append(
@@ -490,7 +490,7 @@ def _step(home: Home, operation: Operation, change: views.Change, *, force: bool
         if present.retired:
             return Step("leave", change)
         return Step("retire", change, replace(present, retired=Retirement(home.now(), UNDONE)))
-    if _is_as_left(home, change) and redacted(home.redactor, before) == before:
+    if _is_as_left(home, change) and redact(home.redactor, before) == before:
         return Step("bring back", change, replace(before, id=present.id))
     merged, clashes = _merge(home, change, present)
     if clashes and not force:
@@ -607,7 +607,7 @@ def _merge(home: Home, change: views.Change, present: Memory) -> tuple[Memory, t
         "content" if name == "body" else name for name in document.fields if name not in LISTS
     )
     result = parse(document.text, path, new_id=lambda: present.id, modified=present.updated)
-    return replace(redacted(home.redactor, result), id=present.id), clashes
+    return replace(redact(home.redactor, result), id=present.id), clashes
 
 
 def _same(left: Memory, right: Memory) -> bool:

@@ -294,7 +294,7 @@ def _append(
     if pack is None:
         place = archive_packs.place_for(work.home, state.tool, state.path)
         pack = packs.create(
-            place, archive_packs.titled(state, packs.LINES), segments, durable=work.waits
+            place, archive_packs.title_of(state, packs.LINES), segments, durable=work.waits
         )
     else:
         pack.append(segments, durable=work.waits)
@@ -336,7 +336,7 @@ def _find_moved(
         ):
             pack = archive_packs.open_pack(home, other)
             if pack:
-                pack.retitle(archive_packs.titled(state, packs.LINES))
+                pack.retitle(archive_packs.title_of(state, packs.LINES))
                 with home.database.transaction():
                     home.archive.delete(state.path)
                     home.archive.rename(other.path, state.path)
@@ -473,7 +473,7 @@ def _replace(
     archive_packs.give_up(home, state)
     place = archive_packs.folder_of(home) / state.pack if state.pack else None
     place = place or archive_packs.place_for(home, state.tool, state.path)
-    pack = packs.create(place, archive_packs.titled(state, kind), segments, durable=work.waits)
+    pack = packs.create(place, archive_packs.title_of(state, kind), segments, durable=work.waits)
     with home.database.transaction():
         archive_packs.remember(home, state, pack)
     work.files += 1
@@ -560,10 +560,10 @@ def verify(
             )
         notify(reports.Progress("verifying", index + 1, len(states), Path(state.path).name))
     for place in _unindexed_packs(home, states):
-        message, hint = "the index does not know it", "nacre admin db rebuild reads it"
+        message, hint = "it is missing in the index", "nacre admin db rebuild reads it"
         if not _is_sound(place):
             message, hint = (
-                "it is damaged, and the index does not know it",
+                "it is damaged, and missing in the index",
                 _repair_hint(has_transcript=False),
             )
         problems.append(reports.Problem(str(place), message, hint))
@@ -587,7 +587,7 @@ def mend(home: Home) -> int:
 
 def _repair_hint(has_transcript: bool) -> str:
     next_step = (
-        " and archives the transcript again" if has_transcript else "; a backup has it as it was"
+        " and archives the transcript again" if has_transcript else "; a backup may have it intact"
     )
     return f"nacre admin doctor --deep --repair sets it aside{next_step}"
 
@@ -635,7 +635,7 @@ def restore(home: Home, request: RestoreSessionRequest) -> Restored:
     target = folder.expanduser().absolute() / name if folder else Path(state.path)
     if os.path.lexists(target):
         hint = "--to DIR writes it somewhere else" if folder is None else "name another folder"
-        raise ConflictError(f"{target} is there already", hint=hint)
+        raise ConflictError(f"{target} already exists", hint=hint)
     with home.archive_lock:
         places = _write(home, target, reread.generations(archive_packs.payloads(home, state))[-1])
         if folder is None and state.kind == packs.LINES:
@@ -686,11 +686,7 @@ def _resume_from(home: Home, state: sessions.Archived, places: list[tuple[int, i
     pack.append(
         [
             packs.Fresh(
-                stat.st_size,
-                stat.st_size,
-                packs.digest_of(empty.pack()),
-                empty,
-                stat.st_mtime_ns,
+                stat.st_size, stat.st_size, packs.digest_of(empty.pack()), empty, stat.st_mtime_ns
             )
         ]
     )
@@ -758,6 +754,6 @@ class RestoreSessionRequest(Request, frozen=True, kw_only=True):
     """Restore the transcript of a session."""
 
     reference: Annotated[str, Meta(description="A session's id, or its beginning.")]
-    folder: Annotated[Path | None, Meta(description="Where it goes; by default, where it was.")] = (
-        None
-    )
+    folder: Annotated[
+        Path | None, Meta(description="The target folder; default: its original place.")
+    ] = None

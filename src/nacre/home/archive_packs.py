@@ -236,6 +236,6 @@ def read_index(home: Home) -> list[str]:
     return problems
 
 
-def titled(state: Archived, kind: str) -> Title:
+def title_of(state: Archived, kind: str) -> Title:
     """Return the title at the beginning of a transcript's pack."""
     return Title(state.tool, state.path, kind)

@@ -124,7 +124,6 @@ class Change:
         self._operation.record(intents, applied=applied)
 
     def append(self, entries: Iterable[files.LedgerEntry]) -> None:
-        """Append entries to the ledger."""
         self.intend([Intent("append", files.LEDGER, entry.line()) for entry in entries])
 
     def put(self, memories: Sequence[Memory], entries: Sequence[files.LedgerEntry] = ()) -> None:
@@ -304,7 +303,7 @@ def change(
             _apply_outside_transaction(home)
         except (UnavailableError, UnusableStoreError) as error:
             if _is_durable(home, operation):
-                hint = "free some space; look whether it is there before you repeat it"
+                hint = "free some space, and check whether it was stored before you repeat it"
                 raise MayBeStoredError(
                     f"it may have been stored, although {error.message}", hint=hint
                 ) from error
@@ -461,9 +460,7 @@ def _read_changed(
             continue
         try:
             if not slug.isprintable():
-                raise InvalidMemoryError(
-                    "the folder's name holds characters that cannot be shown; rename it"
-                )
+                raise InvalidMemoryError("the folder's name has unprintable characters; rename it")
             mtime_ns = home.vault.stat(page_path(slug)).mtime_ns
             values = location.clean_values(
                 home.redactor, _parse(home.vault.read(page_path(slug))).values
@@ -605,7 +602,7 @@ def tie_folder(home: home.Home, slug: str, folder: Path) -> None:
         or home.settings.user_home.is_relative_to(place.root)
     ):
         raise InvalidInputError(
-            f"{folder} holds more than one project", hint="tie the project's own folder"
+            f"{folder} holds more than one project", hint="use the project's own folder"
         )
     read_pages(home)
     read_page(home, slug)
@@ -616,7 +613,7 @@ def tie_folder(home: home.Home, slug: str, folder: Path) -> None:
         elif owner != slug:
             raise ConflictError(
                 f"{place.root} belongs to the project {owner}",
-                hint=f"take it out of {page_path(owner)} in the vault first: of its remotes or its roots",
+                hint=f"first remove it from the remotes or roots in {page_path(owner)} in the vault",
             )
 
 
@@ -710,7 +707,7 @@ def _extend(change: Change, slug: str, place: location.Place) -> None:
     for key, values_met in places.items():
         new = [value for value in values_met if value and not _lists(values, key, value)]
         if new:
-            changed[key] = [*listed(values, key), *new]
+            changed[key] = [*list_of(values, key), *new]
     if slugs.get(str(values.get("id") or slug), slug) != slug or not values.get("id"):
         # The index uses the folder as id of a page without one or with another page's. Here it gets
         # its own.
@@ -799,17 +796,17 @@ def index_page(home: home.Home, project: Project, values: dict[str, Any]) -> Non
     """Index a project with the keys and dependencies of its page."""
     with home.database.transaction():
         home.files.save_project(
-            project, _keys(project.slug, values), listed(values, "dependencies")
+            project, _keys(project.slug, values), list_of(values, "dependencies")
         )
 
 
 def _keys(slug: str, values: dict[str, Any]) -> list[tuple[str, str]]:
-    keys = [(key, str(value)) for name, key in LISTS.items() for value in listed(values, name)]
+    keys = [(key, str(value)) for name, key in LISTS.items() for value in list_of(values, name)]
     name_keys = [("alias", str(values["name"]))] if values.get("name") else []
     return [("alias", slug), *keys, *name_keys]
 
 
-def listed(values: dict[str, Any], name: str) -> list[str]:
+def list_of(values: dict[str, Any], name: str) -> list[str]:
     """Return a list from front matter. A single value becomes a list of one."""
     value = values.get(name) or []
     return [str(item) for item in value] if isinstance(value, list) else [str(value)]
@@ -817,7 +814,7 @@ def listed(values: dict[str, Any], name: str) -> list[str]:
 
 def _lists(values: dict[str, Any], name: str, value: str) -> bool:
     """Return True if a page lists a value in any spelling."""
-    items = listed(values, name)
+    items = list_of(values, name)
     return value in items or (name == "remotes" and value in map(files.normalise_remote, items))
 
 
@@ -846,7 +843,7 @@ def _page_list(home: home.Home, slug: str, name: str) -> list[str]:
         page = read_page(home, slug)
     except (InvalidMemoryError, OSError):
         return []
-    return listed(page.values, name) if page else []
+    return list_of(page.values, name) if page else []
 
 
 def _name(path: str | None) -> str | None:
@@ -955,18 +952,16 @@ def write_json(file: Path, value: object) -> None:
 
 
 class PlaceRequest(Request, frozen=True, kw_only=True):
-    """The project that a name means, or, without one or with ``.``, a folder."""
+    """The project of a name or, without a name or with ``.``, of a folder."""
 
-    name: Annotated[str | None, Meta(description="A name, a slug or an alias of a project.")] = None
+    name: Annotated[str | None, Meta(description="The name, slug or alias of a project.")] = None
     folder: Annotated[str | None, Meta(description="A folder of the project.")] = None
 
 
 class TieRequest(Request, frozen=True, kw_only=True):
-    """Make a folder, and the remote of its repository, a project's."""
+    """Assign a folder and its repository's remote to a project."""
 
-    project: Annotated[
-        str, Meta(description="A name, a slug or an alias of a project that is known.")
-    ]
+    project: Annotated[str, Meta(description="The name, slug or alias of a known project.")]
     folder: Annotated[str, Meta(description="The folder.")]
 
 
@@ -1007,7 +1002,7 @@ def tie(home: home.Home, request: TieRequest) -> views.Place:
     slug = project_called(home, request.project, slugs)
     if slug not in slugs:
         raise NotFoundError(
-            f"no project is called {request.project!r}",
+            f"there is no project {request.project!r}",
             hint=f"known: {', '.join(slugs) or 'none yet'}; a project is created by its first memory or session",
         )
     tie_folder(home, slug, Path(request.folder))
@@ -1035,8 +1030,8 @@ def page(home: home.Home, request: PageRequest) -> str:
     if request.project is not None:
         if request.project not in location.projects(home):
             raise NotFoundError(
-                f"no project is called {request.project!r}",
-                hint="memory_admin with overview names them",
+                f"there is no project {request.project!r}",
+                hint="memory_admin with overview lists them",
             )
         return home.redactor.clean(page_text(home, request.project)).strip()
     try:

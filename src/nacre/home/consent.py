@@ -21,13 +21,7 @@ from nacre.errors import (
     NacreError,
 )
 from nacre.home.home import Home
-from nacre.home.spending import (
-    HomeBooks,
-    OwnConnection,
-    budgets,
-    over_budget,
-    unpriced,
-)
+from nacre.home.spending import HomeBooks, OwnConnection, budgets, over_budget, unpriced
 from nacre.known_settings import VECTORS
 from nacre.llm import embeddings
 from nacre.protocols import CountedEmbedder, Embedder
@@ -77,13 +71,13 @@ def wants_yes(settings: Settings, setting: str) -> EmbedderHeldError | None:
     if place.is_local or place.host in settings[SENDS_TO]:
         return None
     return EmbedderHeldError(
-        f"no text goes to {place.host} for {setting} before you say yes",
-        hint="nacre writer embedding --resume tells what would go and what that costs, and asks",
+        f"{setting} sends no text to {place.host} without your consent",
+        hint="nacre writer embedding --resume shows the texts and the cost, and asks",
         reason="no yes",
     )
 
 
-def told_of(settings: Settings, setting: str) -> str | None:
+def notice_of(settings: Settings, setting: str) -> str | None:
     """Return a message for a user who configures a remote model. Raises EmbedderUnavailableError."""
     if refusal := wants_yes(settings, setting):
         return f"{refusal.message}: {refusal.hint}"
@@ -91,8 +85,8 @@ def told_of(settings: Settings, setting: str) -> str | None:
     if place.is_local:
         return None
     return (
-        f"texts go to {place.host} for {setting}, within the budget: nacre writer embedding --resume --estimate "
-        "shows how many, nacre writer embedding --resume makes all vectors at once"
+        f"{setting} sends texts to {place.host} within the budget: "
+        "nacre writer embedding --resume --estimate shows how many, without --estimate sends all now"
     )
 
 
@@ -106,7 +100,8 @@ def say_yes(home: Home, setting: str) -> Home:
     origin = home.settings.values[SENDS_TO].origin
     if origin.startswith("$"):
         raise InvalidSettingsError(
-            f"{origin} goes before a yes", hint=f"add the host there, or unset {origin[1:]}"
+            f"{origin} takes precedence over consent",
+            hint=f"add the host there, or unset {origin[1:]}",
         )
     hosts = [*home.settings[SENDS_TO], place_of(home.settings, setting).host]
     write_setting(home.settings.config, SENDS_TO, hosts)
@@ -147,9 +142,9 @@ def _budget_refusal(
     return None
 
 
-def asked(embedder: Embedder) -> Embedder:
+def as_requested(embedder: Embedder) -> Embedder:
     """Return the model for an explicit request, whose user was shown the destination and price."""
-    return embedder.asked() if isinstance(embedder, Guarded) else embedder
+    return embedder.as_requested() if isinstance(embedder, Guarded) else embedder
 
 
 class Guarded:
@@ -197,12 +192,11 @@ class Guarded:
         is_recalled = question and self._use is Use.BACKGROUND
         return Guarded(self._home, self._setting, other, Use.QUESTION if is_recalled else self._use)
 
-    def asked(self) -> Guarded:
-        """Return the model for an explicit request; see :func:`asked`."""
+    def as_requested(self) -> Guarded:
+        """Return the model for an explicit request; see :func:`as_requested`."""
         return Guarded(self._home, self._setting, self._embedder, Use.ASKED)
 
     def close(self) -> None:
-        """Close connections."""
         self._embedder.close()
 
 
@@ -253,7 +247,6 @@ class _Ledger:
         self._books.end(ended)
 
     def close(self) -> None:
-        """Close the connection."""
         self._connection.close()
 
     @contextlib.contextmanager
@@ -265,7 +258,7 @@ class _Ledger:
             raise
         except NacreError as error:
             raise EmbedderUnavailableError(
-                f"no call of {self._setting} can be noted: {error.message}", hint=error.hint
+                f"calls of {self._setting} cannot be recorded: {error.message}", hint=error.hint
             ) from error
 
 
@@ -287,7 +280,7 @@ def embedder_in_use(home: Home) -> Embedder:
 
 def embedder_of(home: Home, name: str) -> Embedder:
     """Return an embedding model by name, with the owner's limits. Raises EmbedderUnavailableError."""
-    embedder = home.loaded_embedder(name)
+    embedder = home.load_once(name)
     if not isinstance(embedder, CountedEmbedder):
         return embedder
 

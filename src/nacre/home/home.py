@@ -51,7 +51,7 @@ SECONDS = 30.0
 _MAX_VALUES = 64
 
 
-class Kept(Generic[T]):
+class TimedCache(Generic[T]):
     """A cache that keeps values for 30 seconds by ``clock``.
 
     The key must include everything the value depends on.
@@ -96,8 +96,7 @@ class Stores:
     )
     """The git history of the vault."""
     redactor: Lazy[Redactor] = Lazy(
-        "nacre.redact.redactor:Redactor",
-        lambda kind, home: kind(*home.settings.redaction),
+        "nacre.redact.redactor:Redactor", lambda kind, home: kind(*home.settings.redaction)
     )
     """Removes secrets from everything stored."""
     handoffs: Lazy[Handoffs] = Lazy(
@@ -176,8 +175,7 @@ class Home(Stores):
         kind = load("nacre.store.sqlite:FileDatabase")
         if not isinstance(self.database, kind):
             raise UnavailableError(
-                "this memory is on a server, which keeps its database itself",
-                hint="see to it there",
+                "this memory is on a server, which manages its own database", hint="manage it there"
             )
         return cast("FileDatabase", self.database)
 
@@ -206,14 +204,14 @@ class Home(Stores):
         return search
 
     @cached_property
-    def analyses(self) -> Kept[Any]:
+    def analyses(self) -> TimedCache[Any]:
         """Cached analyses of links."""
-        return Kept(lambda: self.clock().timestamp())
+        return TimedCache(lambda: self.clock().timestamp())
 
     @cached_property
-    def deep_answers(self) -> Kept[DeepResult]:
+    def deep_answers(self) -> TimedCache[DeepResult]:
         """Cached answers of deep recall."""
-        return Kept(lambda: self.clock().timestamp())
+        return TimedCache(lambda: self.clock().timestamp())
 
     @cached_property
     def folder(self) -> Path:
@@ -299,7 +297,7 @@ class Home(Stores):
         vectors: Vectors = kind(self.database, other=other)
         return vectors
 
-    def loaded_embedder(self, name: str) -> Embedder:
+    def load_once(self, name: str) -> Embedder:
         """Return an embedding model, loaded once, without the owner's limits on texts sent to it.
 
         :mod:`nacre.home.consent` applies those limits. Raises EmbedderUnavailableError.
@@ -411,11 +409,11 @@ def open_to_read(settings: Settings, *, patience_ms: int, clock: Clock = utc_now
     current schema, it cannot be read in time, or another user could have modified it.
     """
     if settings.server:
-        raise UnusableStoreError("this memory is on a server, and is opened as a whole")
+        raise UnusableStoreError("this memory is on a server, which cannot be opened read-only")
     if not settings.database.is_file():
         raise UnusableStoreError(f"there is no database at {settings.database}")
     files.refuse_unsafe(settings.home)
-    unwritable = UnusableStoreError("this home was opened to be read")
+    unwritable = UnusableStoreError("this home was opened read-only")
     database_class = load("nacre.store.sqlite:FileDatabase")
     return Home(
         settings,
@@ -495,6 +493,6 @@ def require_room(home: Home) -> None:
     limit = home.settings.whole("storage.most_turns")
     if 0 < limit < sum(turns for _, _, turns, *_ in home.sessions.counts()):
         raise SpaceFullError(
-            f"this memory may hold {limit:,} turn{'s' * (limit != 1)}, and there is no room for more",
-            hint="forget old sessions (nacre forget), or have storage.most_turns raised",
+            f"this memory is full: its limit is {limit:,} turn{'s' * (limit != 1)}",
+            hint="forget old sessions (nacre forget), or raise storage.most_turns",
         )

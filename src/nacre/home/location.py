@@ -181,12 +181,13 @@ def find_session(home: Home, reference: str | None, folder: Path | None = None) 
     sessions = home.sessions.find(reference.strip())
     if not sessions:
         raise NotFoundError(
-            f"no session is called {reference!r}", hint="nacre sessions list shows ids"
+            f"there is no session {reference!r}", hint="nacre sessions list shows ids"
         )
     if len(sessions) > 1:
         names = ", ".join(item.session.id for item in sessions)
         raise ConflictError(
-            f"{reference!r} means several sessions: {names}", hint="give more of the id"
+            f"{reference!r} matches several sessions: {names}",
+            hint="give more characters of the id",
         )
     return sessions[0]
 
@@ -197,7 +198,7 @@ def _latest_in(home: Home, folder: Path) -> StoredSession:
     sessions = sessions or home.sessions.newest(limit=1)
     if not sessions:
         raise NotFoundError(
-            "no session is known yet", hint="nacre ingest reads what your agents wrote"
+            "no session has been read yet", hint="nacre ingest reads your agents' transcripts"
         )
     return sessions[0]
 
@@ -232,15 +233,15 @@ def without_secrets(redactor: redactor.Redactor, text: str | None) -> str | None
     return text if text is None or redactor.clean(text) == text else None
 
 
-def redacted(redactor: redactor.Redactor, memory: Memory) -> Memory:
+def redact(redactor: redactor.Redactor, memory: Memory) -> Memory:
     """Return a memory without secrets in its texts. Raises InvalidMemoryError if nothing is left."""
     clean = redactor.clean
     subject, content = clean(memory.subject).strip(), clean(memory.content).strip()
     if not content:
-        raise InvalidMemoryError("a memory needs content", hint="say what is to be remembered")
+        raise InvalidMemoryError("a memory needs content", hint="give the text to remember")
     if not subject:
         raise InvalidMemoryError(
-            "a memory needs a subject", hint="a few words that say what it is about"
+            "a memory needs a subject", hint="give a few words for its subject"
         )
     cleaned: Memory = codec.with_texts(memory, clean, NAMES)
     return replace(cleaned, subject=subject, content=content)

@@ -317,7 +317,7 @@ def _apply_remove(home: Home, intent: Intent) -> bool:
         return True
     if intent.base is not None and present != intent.base:
         home.problems.append(
-            f"{intent.path}: was edited meanwhile, so it stays beside its new place"
+            f"{intent.path}: was edited meanwhile, so the old file stays next to the new one"
         )
         return False
     home.vault.remove(intent.path)

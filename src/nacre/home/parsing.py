@@ -167,7 +167,7 @@ def roots_of(adapter: Adapter, places: Places) -> Sequence[Root] | Problem:
     try:
         return adapter.roots(places)
     except Exception as error:  # noqa: BLE001 - anybody's adapter costs its own files only
-        message = f"the adapter cannot say where its files are: {type(error).__name__}: {error}"
+        message = f"the adapter cannot find its files: {type(error).__name__}: {error}"
         return Problem(adapter.label, message, "report it with the tool's version")
 
 
@@ -192,7 +192,7 @@ def read_files(
 def read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> Iterator[Event]:
     """Read one file. Its last event is a :class:`FileDone` or :class:`FileFailed`."""
     try:
-        with opened(job.path, job.tool, job.cursor, job.identities) as (adapter, source):
+        with open_transcript(job.path, job.tool, job.cursor, job.identities) as (adapter, source):
             if adapter is None or job.reader not in (None, adapter.tool):
                 problem = (
                     Problem(str(job.path), "not a transcript nacre knows", None)
@@ -225,7 +225,7 @@ def _is_own_call(path: Path, adapter: Adapter) -> bool:
         if not conversation.may_be_own(file.read(conversation.HEAD_BYTES)):
             return False
     with FileSource(path) as source:
-        return conversation.is_own_call(parsed(adapter, source))
+        return conversation.is_own_call(iter_parsed(adapter, source))
 
 
 def _read_source(
@@ -265,7 +265,7 @@ class EmptyError(ForeignFormatError):
 
 
 @contextlib.contextmanager
-def opened(
+def open_transcript(
     path: Path,
     tool: str | None = None,
     cursor: Cursor | None = None,
@@ -293,7 +293,7 @@ def opened(
             adapter = adapter_of(tool, path) if tool and cursor else find_adapter(read_head(path))
             if adapter is None and is_too_long(path):
                 raise ForeignFormatError(
-                    f"{path} has no line of less than {MAX_LINE_BYTES // 1_000_000} MB: none can be read"
+                    f"{path} has only lines of {MAX_LINE_BYTES // 1_000_000} MB or more, which cannot be read"
                 )
             continues = adapter is not None and adapter.tool == tool and not adapter.whole
             source = stack.enter_context(FileSource(path, cursor if continues else None))
@@ -306,10 +306,10 @@ def _database(path: Path) -> Iterator[ForeignDatabase]:
     with path.open("rb") as file:
         start = file.read(len(MAGIC))
     if not start:
-        raise EmptyError(f"{path} is empty: it has no sessions yet, or lost them")
+        raise EmptyError(f"{path} is empty: it has no sessions")
     if start != MAGIC:
         raise ForeignFormatError(
-            f"{path} is no SQLite database, or an encrypted one",
+            f"{path} is not a SQLite database, or is encrypted",
             hint="have its program export or decrypt it first",
         )
     with open_foreign(path) as database:
@@ -328,7 +328,7 @@ def recognise(job: Job) -> Adapter | None:
     Raises UnreadableTranscriptError, InvalidInputError.
     """
     try:
-        with opened(job.path, job.tool, job.cursor) as (adapter, _):
+        with open_transcript(job.path, job.tool, job.cursor) as (adapter, _):
             return adapter
     except ForeignFormatError as error:
         if job.is_named or (job.is_expected and not isinstance(error, EmptyError)):
@@ -336,7 +336,7 @@ def recognise(job: Job) -> Adapter | None:
         return None
 
 
-def parsed(adapter: Adapter, source: Source) -> Iterator[Session | Turn]:
+def iter_parsed(adapter: Adapter, source: Source) -> Iterator[Session | Turn]:
     """Yield the sessions and turns of a transcript. Output of third-party adapters goes to stderr."""
     items = adapter.parse(source)
     return (
@@ -365,7 +365,7 @@ def batches(
     session: Session | None = None
     turns: list[Turn] = []
     characters = 0
-    for item in parsed(adapter, source):
+    for item in iter_parsed(adapter, source):
         if clock() > deadline:
             raise UnreadableTranscriptError(
                 f"{path} takes longer than {MAX_SECONDS:.0f} seconds to read"

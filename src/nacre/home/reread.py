@@ -13,7 +13,7 @@ import msgspec
 from nacre.errors import NacreError
 from nacre.home import archive_packs
 from nacre.home.home import Home
-from nacre.home.parsing import Batch, FileFailed, batches, parsed
+from nacre.home.parsing import Batch, FileFailed, batches, iter_parsed
 from nacre.readers.adapter import HEAD_BYTES, Adapter, Head, Source
 from nacre.readers.registry import adapters_of
 from nacre.store.packs import LINES, Payload, Segment
@@ -101,7 +101,7 @@ def outline(adapter: Adapter, source: Source) -> Outline:
     """Return the sessions and turns that an adapter finds in a source, without texts."""
     sessions: Outline = {}
     turns: list[tuple[str, datetime | None]] = []
-    for item in parsed(adapter, source):
+    for item in iter_parsed(adapter, source):
         if isinstance(item, Session):
             facts = (
                 item.cwd,

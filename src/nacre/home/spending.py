@@ -105,7 +105,7 @@ def model_for(home: Home, task: Task, *, background: bool) -> LanguageModel | No
     name = name_for(home, task)
     if name == NONE or (background and not home.settings.flag("models.background")):
         return None
-    model: LanguageModel = load("nacre.home.spending:wrapped")(
+    model: LanguageModel = load("nacre.home.spending:wrap")(
         home, home.load_model(home.settings, name), background=background
     )
     return model
@@ -153,14 +153,14 @@ class Permission:
         """Return why a task may not run now, or ``None`` if it may."""
         settings = self.settings
         if task != Task.CHAT and not settings.flag("models.background"):
-            return "models do no work in the background any more"
+            return "background work of models is off"
         if task not in _WRITER_TASKS:
             return None
         if name_for(replace(self._home, settings=settings), Task(task)) != name_for(
             self._home, Task(task)
         ):
-            return "it is not the writer any more"
-        return "it is paused, or waits for the mains" if rests(settings) else None
+            return "it is no longer the writer"
+        return "it is paused, or waits for mains power" if rests(settings) else None
 
 
 def _config_version(settings: Settings) -> tuple[int, ...]:
@@ -327,13 +327,12 @@ def over_budget(
         key, period = _CAPS[limit.period], limit.period
         if limit.most <= 0:
             return BudgetSpentError(
-                f"{scope} may cost nothing in the background: {key} is 0",
-                hint=f"nacre config set {key} …",
+                f"{scope} has no background budget: {key} is 0", hint=f"nacre config set {key} …"
             )
         if limit.spent + cost > limit.most:
-            resumes = "it goes on tomorrow" if period == "day" else "it goes on next month"
+            resumes = "it continues tomorrow" if period == "day" else "it continues next month"
             when = (
-                f"a {period} that holds such a call"
+                f"a {period} with room for such a call"
                 if cost > limit.most
                 else f"{resumes}; for more"
             )
@@ -398,7 +397,7 @@ class HomeBooks:
         """
         problem = self._permission.obstacle(prompt.task) if self._background else None
         if problem:
-            raise BudgetSpentError(f"{model} is not asked now: {problem}", hint="nacre writer")
+            raise BudgetSpentError(f"{model} is not called now: {problem}", hint="nacre writer")
         is_free = is_by_subscription(self._home.settings, model)
         call = Call(
             self._home.ids(),
@@ -407,7 +406,7 @@ class HomeBooks:
             prompt.task.value,
             model,
             self._background,
-            tokens=reserved(self._home.settings, model, prompt) if is_free else Tokens(),
+            tokens=reserve_for(self._home.settings, model, prompt) if is_free else Tokens(),
             cost=0 if is_free else most,
         )
         if self._background:
@@ -432,9 +431,9 @@ class HomeBooks:
                 if error is None:
                     spending.recover(call.model)
                 elif isinstance(error, ModelUnavailableError) or type(error) is ModelRefusedError:
-                    told = f"{error.message}; {error.hint}" if error.hint else error.message
-                    told = shorten(self._home.redactor.clean(told), _MAX_ERROR_CHARACTERS)
-                    spending.fail(Health(call.model, self._home.clock(), told))
+                    text = f"{error.message}; {error.hint}" if error.hint else error.message
+                    text = shorten(self._home.redactor.clean(text), _MAX_ERROR_CHARACTERS)
+                    spending.fail(Health(call.model, self._home.clock(), text))
 
     def trace(self, call: Call, prompt: Prompt, answer: str, error: str) -> None:
         """Keep the texts of a call, without secrets."""
@@ -457,7 +456,6 @@ class HomeBooks:
         note(self._home, trace)
 
     def close(self) -> None:
-        """Close the connection."""
         self._connection.close()
 
     def _reserve(self, call: Call) -> None:
@@ -468,7 +466,7 @@ class HomeBooks:
                     spending.add(call)
         except NacreError as error:
             raise BudgetSpentError(
-                f"no call of {call.model} can be noted, so no budget can hold it: {error.message}",
+                f"calls of {call.model} cannot be recorded, so no budget can limit them: {error.message}",
                 hint=error.hint,
             ) from error
         if refused:
@@ -491,15 +489,17 @@ class HomeBooks:
         requested = call.tokens.input + call.tokens.output
         command = f"nacre config set {key} …"
         if limit <= 0:
-            writer = "nacre writer set says which writer may take how many tokens a day"
+            writer = "nacre writer set sets the daily tokens of each writer"
             return BudgetSpentError(
-                f"{call.model} may take no tokens by itself",
+                f"{call.model} has no tokens for background work",
                 hint=f"{key} is 0: {command}" if is_chat else writer,
             )
         if used + requested <= limit:
             return None
         when = (
-            "a day that holds such a call" if requested > limit else "it goes on tomorrow; for more"
+            "a day with room for such a call"
+            if requested > limit
+            else "it continues tomorrow; for more"
         )
         return BudgetSpentError(
             f"{call.model} may take {limit:,} tokens a day, {used:,} are taken, and a call may take {requested:,}",
@@ -539,7 +539,7 @@ class HomeAnswers:
             spending.drop_answer(key)
 
 
-def reserved(settings: Settings, model: str, prompt: Prompt) -> Tokens:
+def reserve_for(settings: Settings, model: str, prompt: Prompt) -> Tokens:
     """Return the tokens to reserve for a subscription's call."""
     overhead = provider_of(settings, model.partition(":")[0]).beside
     return Tokens(
@@ -578,8 +578,8 @@ def unpriced(model: str) -> BudgetSpentError:
     """Return the error for a background model with an unknown price."""
     price = f'{{"{model}" = {{price = {{input = …, output = …}}}}}}'
     return BudgetSpentError(
-        f"nobody knows what {model} costs, so no budget can hold it",
-        hint=f"say it in US dollars for a million tokens, 0 where it is free: "
+        f"the price of {model} is unknown, so no budget can limit it",
+        hint=f"give it in US dollars per million tokens, or 0: "
         f"nacre config set models.capabilities '{price}'",
     )
 
@@ -601,7 +601,7 @@ _FINAL = (ModelUnavailableError, ModelRefusedError, BudgetSpentError)
 
 
 @dataclass(frozen=True, slots=True)
-class Answered(Generic[A]):
+class Answer(Generic[A]):
     """A successful answer, as opposed to an error or ``None``."""
 
     value: A
@@ -609,7 +609,7 @@ class Answered(Generic[A]):
 
 def ask_all(
     home: Home, questions: Sequence[Callable[[], A]], at_once: int, seconds: float | None = None
-) -> list[Answered[A] | NacreError | None]:
+) -> list[Answer[A] | NacreError | None]:
     """Ask up to ``at_once`` questions concurrently and return the results in order.
 
     A failed question yields its error. ``None`` means not asked, or not answered within
@@ -622,11 +622,11 @@ def ask_all(
         return []
     is_stopped = threading.Event()
 
-    def ask(question: Callable[[], A]) -> Answered[A] | NacreError | None:
+    def ask(question: Callable[[], A]) -> Answer[A] | NacreError | None:
         if is_stopped.is_set():
             return None
         try:
-            return Answered(question())
+            return Answer(question())
         except (
             UnusableAnswerError,
             ModelUnavailableError,
@@ -660,7 +660,7 @@ def is_final(answer: object) -> bool:
 # -- Wrapped models ------------------------------------------------------------
 
 
-def wrapped(home: Home, model: LanguageModel, *, background: bool) -> LanguageModel:
+def wrap(home: Home, model: LanguageModel, *, background: bool) -> LanguageModel:
     """Return a model with ledger, answer cache, traces and the owner's limits."""
     connection = OwnConnection(home)
     model = Metered(model, HomeBooks(home, connection, background=background))
@@ -691,7 +691,6 @@ class TurnTaking:
             return self._model.complete(prompt)
 
     def close(self) -> None:
-        """Close the model."""
         self._model.close()
 
 

@@ -29,7 +29,7 @@ _GROUP_BYTES = 1_000_000
 _GROUP_FILES = 200
 _LARGE_FILE_BYTES = 32_000_000
 _MAX_TRIES = 2
-_HINT = "is there enough memory? nacre config set ingest.workers 1 reads in one process"
+_HINT = "is there enough memory? nacre config set ingest.workers 1 uses one process"
 
 _GC_THRESHOLD = 50_000
 """Allocations between collections of cyclic garbage, which is rare although records and turns are many.

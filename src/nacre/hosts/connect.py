@@ -30,19 +30,19 @@ from nacre.hosts.ways import (
     WrittenFile,
     commands_for,
     digest,
-    dropped,
+    drop_pieces,
     found_hosts,
     host_named,
     load,
     own_programs,
     places_of,
     put,
-    recorded,
     run_command,
     run_program,
     save,
     targets_of,
     unwritten,
+    update_record,
     way_of,
 )
 from nacre.operations import operation
@@ -89,7 +89,7 @@ def apply(settings: Settings, wiring: WiringPlan, now: datetime) -> WiringDone:
     wishes = other_wishes if wiring.is_removal else (*other_wishes, *wiring.wishes)
     isolated = [wish.host for wish in wishes if wish.isolates]
     if wiring.set:  # the old values are saved before the change, so that they can be restored after an interruption
-        wired = recorded(wired, wiring.set)
+        wired = update_record(wired, wiring.set)
         save(settings.home, wired)
         own_memory.isolate(settings.home, isolated)
     projects = {wish.project: settings.home / COPIES for wish in wiring.wishes if wish.project}
@@ -127,7 +127,7 @@ def apply(settings: Settings, wiring: WiringPlan, now: datetime) -> WiringDone:
     ]
     own_memory.isolate(settings.home, isolated)
     files.remove_empty({*books.emptied, settings.home / COPIES})
-    old_settings = recorded(wired, (), (*given_back, *undone)).settings
+    old_settings = update_record(wired, (), (*given_back, *undone)).settings
     save(
         settings.home,
         Wired(wishes, written, servers, old_settings, programs.version, shlex.join(programs.nacre)),
@@ -156,7 +156,7 @@ def _remove_copies(settings: Settings, plan: WiringPlan) -> None:
 
 
 @contextmanager
-def rewriting(settings: Settings, path: Path) -> Iterator[None]:
+def attribute_write(settings: Settings, path: Path) -> Iterator[None]:
     """Attribute a host's write, which nacre requested, to nacre, if the file was as nacre had left it.
 
     Earlier changes by others stay theirs.
@@ -274,8 +274,10 @@ class _Books:
 # A plan contains each file before and after the change, so that the preview is exactly the result.
 
 
-_RUNS_TWICE_NOTE = "It is wired for all of yours as well: in this project its hooks run twice."
-_PATHS_NOTE = "What was written holds paths of this machine: others who share the project's repository need their own."
+_RUNS_TWICE_NOTE = "It is also wired for all your projects: its hooks run twice here."
+_PATHS_NOTE = (
+    "The written files contain paths of this machine: others in this repository need their own."
+)
 
 
 def plan(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan:
@@ -287,7 +289,7 @@ def plan(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan:
     for wish in wishes:
         old = before.get(wish.place)
         for target in targets_of(settings, old) if old and old != wish else ():
-            drafts.take(wish, _without(target, needed), dropped)
+            drafts.take(wish, _without(target, needed), drop_pieces)
     drafts.restore(wired, {path for path, _ in needed})
     for wish in wishes:
         for target in targets_of(settings, wish):
@@ -344,7 +346,7 @@ def plan_removal(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan
         every = replace(wish, plain=False, slot=True, tool_hook=True, isolates=True)
         for form in dict.fromkeys((every, replace(wish, plain=True))):
             for target in targets_of(settings, form):
-                drafts.take(wish, _without(target, needed), dropped)
+                drafts.take(wish, _without(target, needed), drop_pieces)
     drafts.restore(wired, {path for path, _ in needed})
     return _planned(settings, wishes, drafts, is_removal=True)
 
@@ -431,7 +433,7 @@ def run_hook(
     if result.returncode:
         error_text = " ".join(result.stderr.split())[-200:]
         return (
-            f"it ended with {result.returncode}{f' ({error_text})' if error_text else ''}: {line}"
+            f"it exited with {result.returncode}{f' ({error_text})' if error_text else ''}: {line}"
         )
     if says_json and result.stdout.strip():
         try:

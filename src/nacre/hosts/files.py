@@ -49,9 +49,9 @@ def real_place(path: Path_2, roots: Sequence[Path_2]) -> Path_2:
     """
     real = Path_2(os.path.realpath(path))
     if not any(real.is_relative_to(os.path.realpath(root)) for root in roots):
-        raise UneditableFileError(f"it is a link, or lies behind one, that leads to {real}")
+        raise UneditableFileError(f"it leads through a link to {real}")
     if path.is_symlink() and not real.exists():
-        raise UneditableFileError(f"it is a link to {real}, where nothing is")
+        raise UneditableFileError(f"it is a link to {real}, which does not exist")
     return real
 
 
@@ -221,7 +221,7 @@ def add(text: str, path: Path, value: Any) -> str:
     if present is None:
         return put(text, path, [value])
     if not isinstance(present, list):
-        raise UnparsableFileError(f"{'.'.join(path)} is no list")
+        raise UnparsableFileError(f"{'.'.join(path)} is not a list")
     if any(_equal(item, value) for item in present):
         return text
     node = _node_at(_root(text), path)
@@ -252,7 +252,7 @@ def filter_out(text: str, path: Path, is_own: Callable[[Any], bool]) -> str:
 def _check_change(before: str, after: str, change: Callable[[Any], Any]) -> str:
     """Return the changed text if it has this change and no other. Raises UnparsableFileError."""
     if not _equal(read_json_text(after), change(read_json_text(before))):
-        raise UnparsableFileError("it cannot be changed without a risk to the rest")
+        raise UnparsableFileError("it cannot be changed safely")
     return after
 
 
@@ -291,7 +291,7 @@ def _put(text: str, path: Path, value: Any) -> str:
     node, rest = _root(text), list(path)
     while rest:
         if node.kind != "object":
-            raise UnparsableFileError(f"there is no object to hold {'.'.join(path)}")
+            raise UnparsableFileError(f"there is no object for {'.'.join(path)}")
         below = next((item.node for item in reversed(node.items) if item.key == rest[0]), None)
         if below is None:
             return _insert_member(text, node, rest, value)
@@ -400,7 +400,7 @@ def _root(text: str) -> _Node:
     node, at = _value(text, _skip(text, 0), 0)
     at = _skip(text, at)
     if at < len(text):
-        raise _syntax_error(text, at, "something follows the end")
+        raise _syntax_error(text, at, "there is text after the end")
     return node
 
 
@@ -474,7 +474,7 @@ def _number(text: str, bare: re.Match[str]) -> Any:
         return int(bare[0], 16)
     if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", bare[0]):
         return float(bare[0])
-    raise _syntax_error(text, bare.start(), f"{bare[0][:20]!r} is no value")
+    raise _syntax_error(text, bare.start(), f"{bare[0][:20]!r} is not a value")
 
 
 def _skip(text: str, at: int) -> int:

@@ -94,11 +94,9 @@ class JsonKey:
     value: Any
 
     def put(self, text: str) -> str:
-        """See Piece."""
         return json_text.put(text, self.path, self.value)
 
     def drop(self, text: str) -> str:
-        """See Piece."""
         return json_text.drop(text, self.path)
 
 
@@ -107,7 +105,6 @@ class JsonServer(JsonKey):
     """An MCP server under nacre's name."""
 
     def server(self, text: str) -> Server | None:
-        """Return the server in a text."""
         return server_of(json_text.find(text, self.path))
 
 
@@ -121,12 +118,10 @@ class JsonDefault(JsonKey):
     is_own: bool = False
 
     def put(self, text: str) -> str:
-        """See Piece."""
         is_set = json_text.find(text, self.path) is not None
         return text if is_set else super().put(text)
 
     def drop(self, text: str) -> str:
-        """See Piece."""
         is_as_put = self.is_own and json_text.find(text, self.path) == self.value
         return super().drop(text) if is_as_put else text
 
@@ -143,11 +138,9 @@ class JsonItem:
     family: str = ""
 
     def put(self, text: str) -> str:
-        """See Piece."""
         return json_text.add(text, self.path, self.value)
 
     def drop(self, text: str) -> str:
-        """See Piece."""
         return json_text.filter_out(text, self.path, self._is_own)
 
     def _is_own(self, value: Any) -> bool:
@@ -164,7 +157,6 @@ class JsonHook:
     value: Values
 
     def put(self, text: str) -> str:
-        """See Piece."""
         present = json_text.find(text, self.path)
         if isinstance(present, list) and [hook for hook in present if _runs_own(hook)] == [
             self.value
@@ -194,13 +186,12 @@ class JsonSetting(JsonKey):
 
     before: Any = None
 
-    def found(self, text: str) -> Any:
+    def read(self, text: str) -> Any:
         """Return the current value, or ``None``."""
         return json_text.find(text, self.path)
 
     def drop(self, text: str) -> str:
-        """See Piece."""
-        if self.found(text) != self.value:
+        if self.read(text) != self.value:
             return text
         if self.before is None:
             return super().drop(text)
@@ -215,17 +206,15 @@ class TomlSetting:
     value: Any
     before: Any = None
 
-    def found(self, text: str) -> Any:
+    def read(self, text: str) -> Any:
         """Return the current value, or ``None``."""
         return json_text.at(_toml(text), self.path)
 
     def put(self, text: str) -> str:
-        """See Piece."""
-        return text if self.found(text) == self.value else self._change(text, self.value)
+        return text if self.read(text) == self.value else self._change(text, self.value)
 
     def drop(self, text: str) -> str:
-        """See Piece."""
-        return text if self.found(text) != self.value else self._change(text, self.before)
+        return text if self.read(text) != self.value else self._change(text, self.before)
 
     def _change(self, text: str, value: Any) -> str:
         before = _toml(text)
@@ -237,9 +226,7 @@ class TomlSetting:
         for after in self._ways(text, before, value):
             if _reads_as(after, expected):
                 return after
-        raise UnparsableFileError(
-            f"{'.'.join(self.path)} cannot be changed without a risk to the rest"
-        )
+        raise UnparsableFileError(f"{'.'.join(self.path)} cannot be changed safely")
 
     def _ways(self, text: str, before: Values, value: Any) -> Iterator[str]:
         """Yield the text with another value, changed in different ways; the first correct one is used."""
@@ -268,11 +255,9 @@ class Block:
     words: str
 
     def put(self, text: str) -> str:
-        """See Piece."""
         return json_text.put_block(text, self.words)
 
     def drop(self, text: str) -> str:
-        """See Piece."""
         return json_text.drop_blocks(text)
 
 
@@ -284,7 +269,6 @@ class TomlServer:
     value: Values
 
     def server(self, text: str) -> Server | None:
-        """Return the server in a text."""
         return server_of(json_text.at(_toml(text), self.path))
 
     def is_marked(self, text: str) -> bool:
@@ -294,7 +278,6 @@ class TomlServer:
         )
 
     def put(self, text: str) -> str:
-        """See Piece."""
         before = _toml(text)
         if json_text.at(before, self.path) == self.value and text.count(json_text.TOML[0]) == 1:
             return text
@@ -311,13 +294,10 @@ class TomlServer:
         above[self.path[-1]] = dict(self.value)
         after = tomlkit.dumps(document)
         if not _reads_as(after, expected):
-            raise UnparsableFileError(
-                f"{'.'.join(self.path)} cannot be set without a risk to the rest"
-            )
+            raise UnparsableFileError(f"{'.'.join(self.path)} cannot be set safely")
         return after
 
     def drop(self, text: str) -> str:
-        """See Piece."""
         before = _toml(text)
         if json_text.at(before, self.path) is None and not json_text.blocks_of(
             text, json_text.TOML
@@ -327,9 +307,7 @@ class TomlServer:
         for after in self._drop_table_variants(text):
             if self._is_out(after, expected):
                 return after
-        raise UnparsableFileError(
-            f"{'.'.join(self.path)} cannot be taken out without a risk to the rest"
-        )
+        raise UnparsableFileError(f"{'.'.join(self.path)} cannot be removed safely")
 
     def _is_out(self, text: str, expected: JsonObject) -> bool:
         """Return True if only the table is missing. An empty table above it may be the user's."""
@@ -372,11 +350,9 @@ class TomlTables:
     begins: str
 
     def put(self, text: str) -> str:
-        """See Piece."""
         return text
 
     def drop(self, text: str) -> str:
-        """See Piece."""
         tables = json_text.at(_toml(text), self.path)
         own = (
             [key for key in tables if key.startswith(self.begins)]
@@ -400,11 +376,9 @@ class WholeFile:
     content: str
 
     def put(self, _: str) -> str:
-        """See Piece."""
         return self.content
 
     def drop(self, text: str) -> str:
-        """See Piece."""
         return "" if text == self.content or "nacre" in text else text
 
 
@@ -413,7 +387,6 @@ class ServerFile(WholeFile):
     """A file with nacre's MCP server and nothing else."""
 
     def server(self, text: str) -> Server | None:
-        """Return the server in a text."""
         return server_in_yaml(text)
 
 
@@ -528,7 +501,7 @@ class Programs:
         words = [*self._words(program), host, event]
         return subprocess.list2cmdline(words) if self.platform == "win32" else shlex.join(words)
 
-    def told(self) -> JsonObject:
+    def as_record(self) -> JsonObject:
         """Return the contents of ``nacre.json``, which plugins that are programs read."""
         return {
             "version": self.version,

@@ -71,7 +71,7 @@ def is_plugin(way: Way) -> bool:
     return way.project is None and not way.plain
 
 
-def cached(places: Places, version: str) -> Path:
+def copy_of_plugin(places: Places, version: str) -> Path:
     """Return the folder of Claude Code's copy of the plugin."""
     return _copies(places)[0] / SERVER / version
 
@@ -199,8 +199,8 @@ def _json(value: Any) -> str:
 
 
 def _notes(way: Way) -> Sequence[str]:
-    note = "Sessions that run already know nothing of it: start a new one."
-    return (note, "It asks once whether the folder is to be trusted.") if way.project else (note,)
+    note = "It takes effect in new sessions."
+    return (note, "It asks once whether you trust the folder.") if way.project else (note,)
 
 
 HOST = Host(
@@ -279,11 +279,11 @@ def _targets_codex(way: Way) -> Sequence[Target]:
 
 
 def _notes_codex(way: Way) -> Sequence[str]:
-    note = "It runs no hook that it was not told to trust: open codex, type /hooks, and trust those of nacre"
+    note = "It only runs trusted hooks: open codex, type /hooks, and trust nacre's"
     if not way.project:
-        return (f"{note}; or nacre init --host codex --trust-hooks does it.",)
+        return (f"{note}; or run nacre init --host codex --trust-hooks",)
     command = f"nacre init --host codex --project {shlex.quote(str(way.project))} --trust-hooks"
-    return (f"{note}, once you said there that the folder may be trusted; or {command} does it.",)
+    return (f"{note}, after you trusted the folder there; or run {command}",)
 
 
 CODEX_HOST = Host(
@@ -311,7 +311,7 @@ _CURSOR_HOOK_SECONDS = {
     "sessionEnd": 5,
 }
 _RULE = "description: Long-term memory of earlier sessions\nalwaysApply: true"
-_RESTART = ("Restart it, or switch the server on in its MCP settings, if it runs.",)
+_RESTART = ("If it is running, restart it or turn on the server in its MCP settings.",)
 
 
 def _cursor(way: Way) -> Iterator[Target]:
@@ -445,7 +445,7 @@ HOSTS = (
         ("code", "code-insiders"),
         lambda places: (places.editor,),
         _vscode,
-        notes=lambda _: ("It asks once whether it is to start the server.",),
+        notes=lambda _: ("It asks once whether to start the server.",),
     ),
     Host(
         "cline",
@@ -465,13 +465,7 @@ HOSTS = (
         lambda places: (places.extension("rooveterinaryinc.roo-cline"), places.user / ".roo"),
         _roo,
     ),
-    Host(
-        "continue",
-        "Continue",
-        ("cn",),
-        lambda places: (places.user / ".continue",),
-        _continue,
-    ),
+    Host("continue", "Continue", ("cn",), lambda places: (places.user / ".continue",), _continue),
     Host(
         "generic",
         "any agent that reads AGENTS.md and .mcp.json",
@@ -488,7 +482,7 @@ HOSTS = (
 
 
 OPENCLAW = "openclaw"
-PLUGIN_TOLD = "nacre.json"
+PROGRAMS_FILE = "nacre.json"
 """The file next to a plugin with the paths of nacre's programs."""
 
 _OPENCLAW_MEMORY = (
@@ -613,8 +607,8 @@ def plugin(way: Way, host: str, folder: Path) -> Iterator[Target]:
         if way.slot and name == "openclaw.plugin.json":
             content = _json({**json.loads(content), "kind": "memory"})
         yield Target(folder / name, (WholeFile(content),), "plugin")
-    record = {**way.programs.told(), **({"isolates": True} if way.isolates else {})}
-    yield Target(folder / PLUGIN_TOLD, (WholeFile(_json(record)),), "plugin")
+    record = {**way.programs.as_record(), **({"isolates": True} if way.isolates else {})}
+    yield Target(folder / PROGRAMS_FILE, (WholeFile(_json(record)),), "plugin")
 
 
 def _shipped_files(source: Traversable, above: str = "") -> Iterator[tuple[str, str]]:

@@ -19,13 +19,13 @@ from nacre.base.plain import objects
 from nacre.hosts import registry, ways
 from nacre.hosts.connect import SAMPLE, is_own, plan, quiet, run_hook
 from nacre.hosts.host import Server, proven_versions
-from nacre.hosts.registry import PLUGIN_TOLD
+from nacre.hosts.registry import PROGRAMS_FILE
 from nacre.hosts.ways import (
     UNSEEN,
+    HostParts,
     RpcError,
     RpcProcess,
     Wired,
-    Written,
     found_hosts,
     host_named,
     init_command,
@@ -34,12 +34,12 @@ from nacre.hosts.ways import (
     load,
     own_programs,
     program_of,
+    read_parts,
     run_program,
     targets_of,
     text_of,
     trust_in,
     way_of,
-    written,
 )
 from nacre.operations import operation
 from nacre.settings import Settings
@@ -52,7 +52,7 @@ _LATE = ("late", "failed", "")
 """Records of hooks that gave no answer in time."""
 
 
-def prove_hooks(settings: Settings, wish: WiringWish, written: Written) -> Iterator[Check]:
+def prove_hooks(settings: Settings, wish: WiringWish, written: HostParts) -> Iterator[Check]:
     """Yield the findings on a host's hooks, and in Codex on its trust in them."""
     slowest, failed, late, traces = 0.0, [], 0, 0
     for event, line in written.hooks:
@@ -69,15 +69,17 @@ def prove_hooks(settings: Settings, wish: WiringWish, written: Written) -> Itera
         yield Check(
             "hooks",
             FAILURE,
-            f"they run, and none left a line in {_log(settings)}: {written.hooks[0][1]}",
+            f"they run, but none wrote a line to {_log(settings)}: {written.hooks[0][1]}",
         )
     elif late:
-        finding = f"they run; {late} of {len(written.hooks)} had no answer in time, however often, and said nothing"
+        finding = (
+            f"they run; {late} of {len(written.hooks)} gave no answer in time, even when repeated"
+        )
         yield Check(
             "hooks",
             WARNING,
             finding,
-            "is this machine very busy? nacre admin doctor tells how the home is",
+            "is this machine very busy? nacre admin doctor checks the home",
         )
     elif written.hooks:
         yield Check(
@@ -113,7 +115,7 @@ def _prove_trust(settings: Settings, wish: WiringWish) -> Iterator[Check]:
         yield Check(
             "trust",
             WARNING,
-            "Codex cannot be asked whether it trusts the hooks",
+            "it is unknown whether Codex trusts the hooks",
             "open codex and type /hooks",
         )
     elif not trust.seen:
@@ -182,7 +184,7 @@ def _prove_installed(
 def _prove_program(settings: Settings, wish: WiringWish) -> Iterator[Check]:
     """Check the paths of nacre's programs in a plugin that is itself a program."""
     path = next(
-        (target.path for target in targets_of(settings, wish) if target.path.name == PLUGIN_TOLD),
+        (target.path for target in targets_of(settings, wish) if target.path.name == PROGRAMS_FILE),
         None,
     )
     record = json_in(text_of(path)) if path else None
@@ -240,7 +242,7 @@ _SLOW_SECONDS = 1.0
 
 
 def prove_servers(
-    settings: Settings, wish: WiringWish, written: Written, left_alone: Sequence[LeftAlone]
+    settings: Settings, wish: WiringWish, written: HostParts, left_alone: Sequence[LeftAlone]
 ) -> Iterator[Check]:
     """Yield a finding for each server. A user's own server may run another program, except in a project.
 
@@ -297,7 +299,7 @@ def prove_versions(settings: Settings, hosts: Iterable[str]) -> Iterator[Check]:
             and (_version_from_package(Path(path)) or _version_from_program(settings, Path(path)))
         )
         if proven and version:
-            finding = f"{version} is installed; driven for real: {', '.join(proven.versions)} ({proven.on})"
+            finding = f"{version} is installed; tested: {', '.join(proven.versions)} ({proven.on})"
             yield Check(f"{name} version", OK, finding)
 
 
@@ -365,7 +367,7 @@ _REQUEST_TIMEOUT_SECONDS = 2.0
 
 
 @contextmanager
-def warmed(settings: Settings) -> Iterator[None]:
+def warm_daemon(settings: Settings) -> Iterator[None]:
     """Run the home's daemon inside the context, if hooks may start one. A daemon that already ran stays."""
     home = str(settings.home)
     daemon = None
@@ -408,7 +410,7 @@ def _is_warm(home: str) -> bool:
 
 
 _MAX_NAMED_FILES = 3
-_DIFFERS = {"create": "is missing", "change": "is not as it should be"}
+_DIFFERS = {"create": "is missing", "change": "differs from nacre's settings"}
 
 
 @operation("doctor-hosts", takes_long=True)
@@ -417,7 +419,7 @@ def prove_hosts(settings: Settings) -> list[Check]:
     wired = load(settings.home)
     wishes = wired.wishes
     checks = list(daemon_of_another(settings))
-    with warmed(settings) if wishes else nullcontext():
+    with warm_daemon(settings) if wishes else nullcontext():
         names = _names(wishes)
         checks += [
             check
@@ -435,9 +437,7 @@ def prove_hosts(settings: Settings) -> list[Check]:
         hint = f"nacre init --host {','.join(idle)}"
         checks.append(Check("not wired", OK if wishes else WARNING, ", ".join(idle), hint))
     return checks or [
-        Check(
-            "hosts", OK, "no tool of an agent was found on this machine", "nacre init --host NAME"
-        )
+        Check("hosts", OK, "no agent tool was found on this machine", "nacre init --host NAME")
     ]
 
 
@@ -460,12 +460,12 @@ def hosts_in_a_line(settings: Settings) -> list[Check]:
         if memory.state == ways.CONFLICT
     ]
     if broken or enabled_again:
-        finding = f"the own memory of {', '.join(enabled_again)} was turned on again"
+        finding = f"{', '.join(enabled_again)} turned its own memory on again"
         if broken:
             finding = f"the wiring of {', '.join(broken)} changed"
         return [Check("hosts", WARNING, finding, "nacre admin doctor hosts")]
     names = ", ".join(dict.fromkeys(wish.host for wish in wired.wishes))
-    return [Check("hosts", OK, f"{names}; nacre admin doctor hosts proves them")]
+    return [Check("hosts", OK, f"{names}; nacre admin doctor hosts tests them")]
 
 
 def _names(wishes: Sequence[WiringWish]) -> dict[tuple[str, str], str]:
@@ -481,7 +481,7 @@ def _names(wishes: Sequence[WiringWish]) -> dict[tuple[str, str], str]:
 
 def _check_wiring(settings: Settings, wired: Wired, wish: WiringWish, name: str) -> Iterator[Check]:
     if wish.project and not wish.project.is_dir():
-        finding = f"there is no folder {wish.project} any more"
+        finding = f"the folder {wish.project} no longer exists"
         yield Check(name, WARNING, finding, init_command(wish, "--uninstall"))
         return
     mend = init_command(wish)
@@ -498,7 +498,7 @@ def _findings(settings: Settings, wired: Wired, wish: WiringWish) -> Iterator[Ch
     for item in expected.own_memories:
         state = WARNING if item.state == ways.CONFLICT else OK
         yield Check("own memory", state, f"{item.state}: {item.told}", item.hint or None)
-    contents = written(settings, wish)
+    contents = read_parts(settings, wish)
     yield from (
         Check("server", WARNING, f"{item.path}: {item.reason}", item.hint) for item in expected.kept
     )
@@ -510,7 +510,7 @@ def _findings(settings: Settings, wired: Wired, wish: WiringWish) -> Iterator[Ch
         plugins += _prove_program(settings, wish)
     yield from plugins
     if not (contents.hooks or contents.servers or plugins or files):
-        yield Check("", FAILURE, "nothing of nacre is in its files")
+        yield Check("", FAILURE, "its files contain nothing of nacre's")
 
 
 def _prove_files(expected: WiringPlan, other: str) -> Iterator[Check]:

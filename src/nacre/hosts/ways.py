@@ -82,7 +82,6 @@ class WrittenFile:
 
     @property
     def copies(self) -> tuple[Path, ...]:
-        """Return the paths of all copies."""
         return tuple(Path(path) for path in (*self.older, self.backup) if path)
 
 
@@ -211,7 +210,7 @@ def way_of(settings: Settings, wish: WiringWish) -> Way:
         )
     if wish.project is not None and not host.by_project:
         raise InvalidInputError(
-            f"{host.label} has no settings of a project", hint=f"nacre init --host {host.name}"
+            f"{host.label} has no project settings", hint=f"nacre init --host {host.name}"
         )
     return Way(
         places_of(settings, wish.project),
@@ -223,7 +222,7 @@ def way_of(settings: Settings, wish: WiringWish) -> Way:
     )
 
 
-def settled(settings: Settings, wish: WiringWish) -> WiringWish:
+def drop_unsupported(settings: Settings, wish: WiringWish) -> WiringWish:
     """Remove the options of a wish that its host does not support.
 
     If Claude Code's program is missing, its settings replace the plugin, which nothing could install.
@@ -341,7 +340,7 @@ def commands_for(
         if installed:
             commands = (
                 ("uninstall the plugin", "uninstall", registry.PLUGIN),
-                ("forget where it is", "marketplace", "remove", SERVER),
+                ("remove the marketplace", "marketplace", "remove", SERVER),
             )
     elif installed is None:
         folder = str(registry.marketplace(way.places))
@@ -352,11 +351,11 @@ def commands_for(
     elif installed != registry.version_of(registry.plugin_files(way)):
         commands = (
             ("look at the plugin again", "marketplace", "update", SERVER),
-            ("take the new plugin", "update", registry.PLUGIN),
+            ("install the new plugin", "update", registry.PLUGIN),
         )
     touches = (registry.settings_folder(way.places) / "settings.json",)
-    for what, *words in commands:
-        yield HostCommand((program, "plugin", *words), what, touches)
+    for purpose, *words in commands:
+        yield HostCommand((program, "plugin", *words), purpose, touches)
 
 
 def installed_version(way: Way) -> str | None:
@@ -405,7 +404,7 @@ def run_command(settings: Settings, command: HostCommand) -> str | None:
     if result.returncode:
         return (
             " ".join((result.stderr or result.stdout).split())[:_ERROR_CHARACTERS]
-            or f"it ended with {result.returncode}"
+            or f"it exited with {result.returncode}"
         )
     return None
 
@@ -507,14 +506,14 @@ class RpcProcess:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class HostParts:
     """nacre's parts of a host's files: hook command lines by event, and MCP servers."""
 
     hooks: Sequence[tuple[str, str]]
     servers: Sequence[Server]
 
 
-def written(settings: Settings, wish: WiringWish) -> Written:
+def read_parts(settings: Settings, wish: WiringWish) -> HostParts:
     """Read the commands that the host will run."""
     hooks: dict[tuple[str, str], None] = {}
     servers: list[Server] = []
@@ -522,9 +521,9 @@ def written(settings: Settings, wish: WiringWish) -> Written:
         text = text_of(target.path)
         if any(isinstance(piece, JsonHook) for piece in target.pieces):
             hooks |= dict.fromkeys(_hooks_in(json_in(text)))
-        found = (_server_in(text, piece) for piece in target.pieces)
-        servers += [server for server in found if server and server.words]
-    return Written(tuple(hooks), servers)
+        present = (_server_in(text, piece) for piece in target.pieces)
+        servers += [server for server in present if server and server.words]
+    return HostParts(tuple(hooks), servers)
 
 
 def text_of(path: Path) -> str:
@@ -557,7 +556,7 @@ def _holders(settings: Settings, wish: WiringWish) -> Iterator[Target]:
 def _plugin_folder(way: Way) -> Path:
     """Return Claude Code's copy of the plugin, or else the folder that it will copy."""
     version = installed_version(way)
-    copied = registry.cached(way.places, version) if version else None
+    copied = registry.copy_of_plugin(way.places, version) if version else None
     return copied if copied and copied.is_dir() else registry.marketplace(way.places) / "plugin"
 
 
@@ -583,8 +582,8 @@ def _hooks_in(content: Any) -> Iterator[tuple[str, str]]:
 
 
 _FOREIGN_REASON = "the server nacre in it, which nacre init did not write, stays"
-_FOREIGN_HINT = "agents go on with it"
-_TWICE_HINT = "to have them once: claude mcp remove -s user nacre; or keep yours: nacre init --host claude-code --plain"
+_FOREIGN_HINT = "agents continue to use it"
+_TWICE_HINT = "to remove yours: claude mcp remove -s user nacre; to keep it: nacre init --host claude-code --plain"
 
 
 class Servers:
@@ -597,7 +596,7 @@ class Servers:
         self.kept: list[LeftAlone] = []
         self.put: list[tuple[Path, tuple[str, ...]]] = []
 
-    def spared(
+    def spare(
         self, path: Path, words: str, wish: WiringWish, target: Target, *, is_put: bool
     ) -> Target:
         """Return a target without the pieces that would change a server of the user's."""
@@ -609,7 +608,7 @@ class Servers:
             server = piece.server(words)
             if server and not self._is_own(path, words, wish, piece, server):
                 if self._is_removal or (is_put and piece.put(words) != words):
-                    hint = f"agents use that one; to have nacre's, take it out and run {init_command(wish)}"
+                    hint = f"agents use that one; to use nacre's, remove it and run {init_command(wish)}"
                     self._keep(
                         path,
                         wish,
@@ -629,7 +628,7 @@ class Servers:
         for target in targets_of(self._settings, replace(wish, plain=True)):
             for piece in target.pieces:
                 if server := _server_in(words_at(target.path), piece):
-                    reason = f"{_FOREIGN_REASON}{_runs(server)}; with the plugin's, agents have nacre's tools twice"
+                    reason = f"{_FOREIGN_REASON}{_runs(server)}; with the plugin, agents have nacre's tools twice"
                     self._keep(target.path, wish, reason, _TWICE_HINT)
 
     def _is_own(
@@ -668,12 +667,10 @@ def _runs(server: Server) -> str:
 
 ISOLATED, RESTORED, CONFLICT = "isolated", "restored", "conflict"
 
-_ISOLATED = (
-    "the host neither loads nor writes it, and nacre imports what is written there all the same"
-)
-_RESTORED = "the host loads and writes it as before"
-_UNWRITTEN = "its settings could not be changed: the host loads and writes it as before"
-_ON_HINT = "nacre init --host {host} --own-memory keep leaves it so; --own-memory isolate after that turns it off again"
+_ISOLATED = "the host neither loads nor writes it; nacre imports anything written there"
+_RESTORED = "the host still loads and writes it"
+_UNWRITTEN = "its settings could not be changed: the host still loads and writes it"
+_ON_HINT = "nacre init --host {host} --own-memory keep keeps it on; --own-memory isolate then turns it off again"
 
 
 class OwnMemories:
@@ -688,7 +685,7 @@ class OwnMemories:
         self.set: list[HostSetting] = []
         self.given_back: list[HostSetting] = []
 
-    def spared(
+    def spare(
         self, path: Path, words: str, wish: WiringWish, target: Target, *, is_put: bool
     ) -> Target:
         """Return a target without the pieces that would overwrite a user's change."""
@@ -716,7 +713,7 @@ class OwnMemories:
         for wish in wishes:
             before = self._before.get(wish.place)
             if wish.isolates and not is_removal and wish.host in self._conflicts:
-                finding = f"it was turned on again in {self._conflicts[wish.host]}, and stays so"
+                finding = f"it was turned on again in {self._conflicts[wish.host]}, and stays on"
                 yield OwnMemory(wish.host, CONFLICT, finding, _ON_HINT.format(host=wish.host))
             elif wish.isolates and not is_removal and wish.host in self._unwritten:
                 yield unwritten(wish.host)
@@ -728,7 +725,7 @@ class OwnMemories:
     def _put(
         self, path: Path, words: str, wish: WiringWish, piece: SettingPiece
     ) -> Iterator[Piece]:
-        current, recorded = piece.found(words), self._recorded_value(path, piece)
+        current, recorded = piece.read(words), self._recorded_value(path, piece)
         before = self._before.get(wish.place)
         if current == piece.value:
             if recorded is not None:  # without a record the user had turned it off before
@@ -746,7 +743,7 @@ class OwnMemories:
         if recorded is None:
             return
         self._of_target[1].append(HostSetting(wish.host, path, _name(piece)))
-        if piece.found(words) == piece.value:
+        if piece.read(words) == piece.value:
             yield replace(piece, before=_decode(recorded))
 
     def _recorded_value(self, path: Path, piece: SettingPiece) -> str | None:
@@ -764,7 +761,7 @@ def unwritten(host: str) -> OwnMemory:
     )
 
 
-def recorded(
+def update_record(
     wired: Wired, put: tuple[HostSetting, ...], dropped: tuple[HostSetting, ...] = ()
 ) -> Wired:
     """Return the record with the changed settings, and without the restored ones."""
@@ -804,7 +801,7 @@ def put(words: str, target: Target) -> str:
     return words
 
 
-def dropped(words: str, target: Target) -> str:
+def drop_pieces(words: str, target: Target) -> str:
     """Return a text without the pieces of a target."""
     for piece in target.pieces:
         words = piece.drop(words)
@@ -845,13 +842,13 @@ class Drafts:
             draft = self._drafts.get(path)
             text = draft.text if draft else files_module.read(path)
             before = draft.words if draft else text.words
-            target = self.servers.spared(path, before, wish, target, is_put=change is put)
-            target = self.own_memories.spared(path, before, wish, target, is_put=change is put)
+            target = self.servers.spare(path, before, wish, target, is_put=change is put)
+            target = self.own_memories.spare(path, before, wish, target, is_put=change is put)
             words = change(before, target)
             if draft is None:
                 is_inside = wish.project and path.is_relative_to(wish.project)
                 mode = _PROJECT_MODE if is_inside else _OWN_MODE
-                is_pristine = text.content is None or dropped(before, target) == before
+                is_pristine = text.content is None or drop_pieces(before, target) == before
                 draft = _Draft(text, before, text.content is not None, mode, is_pristine)
         except (UneditableFileError, UnparsableFileError) as error:
             self.own_memories.fail(wish, target)
@@ -859,7 +856,7 @@ class Drafts:
                 self._report_unchanged(target.path, wish, error)
             return
         self.own_memories.settle()
-        if change is dropped and words == draft.words:
+        if change is drop_pieces and words == draft.words:
             return  # nothing of nacre's is there
         self._drafts[path] = draft
         draft.words, draft.is_there = words, draft.is_there or (change is put and bool(words))
@@ -884,11 +881,11 @@ class Drafts:
     def _report_unchanged(self, path: Path, wish: WiringWish, error: Exception) -> None:
         command = init_command(wish, *(["--uninstall"] if self._is_removal else []))
         if isinstance(error, UnparsableFileError):
-            hint = f"mend the file, then run {command}"
+            hint = f"correct the file, then run {command}"
         elif self._is_removal:
-            hint = "take out by hand what is nacre's in it"
+            hint = "remove nacre's part by hand"
         else:
-            hint = f"change it by hand, or make it a file of your own, then run {command}"
+            hint = f"edit it by hand, or take ownership of the file, then run {command}"
         skipped_file = LeftAlone(path, wish.host, str(error), hint)
         self.left_alone += [skipped_file] if skipped_file not in self.left_alone else []
 
@@ -934,7 +931,7 @@ def _may_hold(target: Target) -> bool:
     """Return True if a file that cannot be changed may contain a part of nacre's."""
     try:
         words = files_module.read(target.path).words
-        return dropped(words, target) != words
+        return drop_pieces(words, target) != words
     except (UneditableFileError, UnparsableFileError):
         return True
 
@@ -945,7 +942,7 @@ def _may_hold(target: Target) -> bool:
 
 _CODEX_TIMEOUT_SECONDS = 20.0
 _TRUSTED = "trusted"
-UNSEEN = "it does not trust the folder; start codex there, and say that it may"
+UNSEEN = "it does not trust the folder; start codex there and trust it"
 """The reason why Codex sees no hook of a project."""
 
 
@@ -976,7 +973,7 @@ def trust_hooks(settings: Settings, wish: WiringWish) -> str | None:
                 for hook in _own_hooks(server, settings, wish)
             }
             if not hooks:
-                return "it sees no hook of nacre's" + (f": {UNSEEN}" if wish.project else "")
+                return "it does not see nacre's hooks" + (f": {UNSEEN}" if wish.project else "")
             edit = {"keyPath": "hooks.state", "value": hooks, "mergeStrategy": "upsert"}
             with _keeping_mode(config_file(settings)):
                 server.ask("config/batchWrite", {"edits": [edit], "reloadUserConfig": True})

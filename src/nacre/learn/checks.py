@@ -28,7 +28,7 @@ from nacre.errors import (
 )
 from nacre.learn.explicit import size_refusal
 from nacre.learn.pasted import reads_as_rule, without_pasted
-from nacre.learn.prompts import CHANGES, MEMORIES, Seen, State, Told, tidied, tidied_changes
+from nacre.learn.prompts import CHANGES, MEMORIES, Seen, State, Told, tidy, tidy_changes
 from nacre.learn.reading import AGENT_CAP, content_words, is_asking
 from nacre.learn.sentences import Language, forms, is_accepted_plan, language_of, split, utterances
 from nacre.llm import calibration
@@ -186,11 +186,11 @@ class Checks:
         """Return True if an owner's message among some turns shows signs of a paste."""
         return not self._mixed.isdisjoint(evidence)
 
-    def typed(self, at: int) -> str:
+    def typed_text(self, at: int) -> str:
         """Return the owner's typed text of a turn."""
         return self._typed.get(at, "")
 
-    def reached_out(self, evidence: Sequence[int]) -> bool:
+    def has_read_outside(self, evidence: Sequence[int]) -> bool:
         """Return True if the session had read external text by then, so that "ok" does not confirm the statement."""
         return reached_out(self.turns, evidence[-1])
 
@@ -205,7 +205,9 @@ class Checks:
         is_trusted = all(self.turns[at].trust is Trust.TRUSTED for at in evidence)
         return is_trusted and any(self._contains_quote(at, quote, is_typed=True) for at in evidence)
 
-    def beside(self, evidence: Sequence[int], quote: str, shown: Iterable[int]) -> list[int]:
+    def add_quoted_turn(
+        self, evidence: Sequence[int], quote: str, shown: Iterable[int]
+    ) -> list[int]:
         """Add the first shown turn with the quote to the evidence, if no cited turn contains it."""
         is_cited = any(self._contains_quote(at, quote, is_typed=True) for at in evidence if at >= 0)
         matching = (
@@ -263,7 +265,7 @@ class Checks:
 
         Questions do not count as statements, and one word is enough in a rule.
         """
-        if not self.reached_out(evidence):
+        if not self.has_read_outside(evidence):
             return False
         texts = self._statements(evidence)
         words_in = (
@@ -281,10 +283,10 @@ class Checks:
 
         Only after external text was read.
         """
-        departures = gone_in(content) if self.reached_out(evidence) else []
+        departures = find_gone(content) if self.has_read_outside(evidence) else []
         texts = self._statements(evidence)
         is_confirmed = any(
-            gone_in(text) or binds(text, firm_words(text), content) or _removes(text, departures)
+            find_gone(text) or binds(text, firm_words(text), content) or _removes(text, departures)
             for text in texts
         )
         return bool(departures) and not is_confirmed
@@ -294,7 +296,7 @@ class Checks:
         return [
             sentence.text
             for at in evidence
-            for sentence in split(self.typed(at))
+            for sentence in split(self.typed_text(at))
             if not is_asking(sentence.text)
         ]
 
@@ -317,9 +319,9 @@ class Checks:
         return any(parts) and all(part in haystack for part in parts)
 
 
-def gone_in(text: str) -> list[frozenset[str]]:
+def find_gone(text: str) -> list[frozenset[str]]:
     """Return the words of each thing that a text reports as gone."""
-    return [departure.gone for departure in read(text).departures]
+    return [departure.subject for departure in read(text).departures]
 
 
 def _removes(text: str, things: Iterable[Collection[str]]) -> bool:
@@ -433,7 +435,7 @@ class Overtaken:
     is_free: bool = False
 
 
-def overtaken(
+def check_changes(
     seen: Sequence[Seen],
     memories: Sequence[Memory],
     session: str,
@@ -449,13 +451,17 @@ def overtaken(
     for claimed in seen:
         memory = memories[claimed.known - 1] if claimed.known <= len(memories) else None
         evidence = sorted({places.get(number, -1) for number in claimed.evidence})
-        evidence = checks.beside(evidence, claimed.quote, places.values()) if evidence else evidence
+        evidence = (
+            checks.add_quoted_turn(evidence, claimed.quote, places.values())
+            if evidence
+            else evidence
+        )
         if memory is None or not checks.shows(evidence, claimed.quote):
             continue
         times = checks.times(evidence)
         if not times or any(time < memory.last_said for time in times):
             continue
-        typed = [checks.typed(at) for at in evidence if checks.is_typed(at)]
+        typed = [checks.typed_text(at) for at in evidence if checks.is_typed(at)]
         texts = [checks.turns[at].text for at in evidence]
         is_by_owner = memory.speaker is Speaker.OWNER and memory.kind in _ENDED_BY_OWNER
         if is_by_owner and not (typed and _is_about(memory, texts)):
@@ -468,7 +474,7 @@ def overtaken(
         confirmation = Confirmation(max(times), session, turns)
         claim = _claim(memory, now, turns)
         # A request made before may have been influenced by a page read since.
-        is_outside = checks.reached_out([len(checks.turns) - 1])
+        is_outside = checks.has_read_outside([len(checks.turns) - 1])
         is_owners = bool(typed) and not (is_outside and not _is_typed_change(memory, now, typed))
         is_nodded = memory.speaker is Speaker.OWNER and is_outside and not is_owners
         is_mixed = memory.speaker is Speaker.OWNER and checks.is_mixed(evidence)
@@ -482,7 +488,7 @@ def overtaken(
     return list(accepted.values())
 
 
-def standing(memories: Sequence[Memory], seen: Sequence[Seen]) -> list[Memory]:
+def apply_changes(memories: Sequence[Memory], seen: Sequence[Seen]) -> list[Memory]:
     """Return the known memories after a session, according to the model: without ended ones, and with changed texts."""
     by_number = {item.known: item for item in seen}
     changes = [(memory, by_number.get(number)) for number, memory in enumerate(memories, 1)]
@@ -556,15 +562,12 @@ def _is_typed_change(memory: Memory, now: str, typed: Sequence[str]) -> bool:
 def _ends(text: str, memory: Memory) -> bool:
     """Return True if a sentence names a memory's subject as gone, or clearly contradicts the memory."""
     before = read(memory.content).words
-    if any(departure <= before for departure in gone_in(text)):
+    if any(departure <= before for departure in find_gone(text)):
         return True
     stated = replace(memory, subject="", content=text, canonical_key=None, claim=None)
     return memories_judge.judge(
         memory, stated, None, calibration.calibration_of(None)
-    ).relation in (
-        memories_judge.Relation.SUPERSEDES,
-        memories_judge.Relation.DOUBTS,
-    )
+    ).relation in (memories_judge.Relation.SUPERSEDES, memories_judge.Relation.DOUBTS)
 
 
 def _claim(memory: Memory, now: str, turns: tuple[str, ...]) -> Candidate:
@@ -583,7 +586,7 @@ A = TypeVar("A", bound=msgspec.Struct)
 
 _MAX_FAILURES = 6
 _SCHEMA_MODES = ("schema", "tool")
-_REPAIRS = {MEMORIES: tidied, CHANGES: tidied_changes}
+_REPAIRS = {MEMORIES: tidy, CHANGES: tidy_changes}
 
 _MAX_FIRST_FAILURES = 3
 """Failure limit for a model whose answers were never usable, even after it was shown the errors."""

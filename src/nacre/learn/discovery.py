@@ -74,7 +74,7 @@ def find(home: Home, paths: Sequence[Path], *, with_discovery: bool) -> Findings
     for path in paths:
         path = path.expanduser().absolute()
         if not path.exists():
-            raise NotFoundError(f"there is nothing at {path}", hint="check the path")
+            raise NotFoundError(f"there is no file or folder {path}", hint="check the path")
         for file in _walk(path, problems) if path.is_dir() else (path,):
             _add(by_path, file, problems, is_named=file == path)
     return _sorted(home, by_path.values(), problems)
@@ -100,7 +100,7 @@ def only_like(findings: Findings, globs: Sequence[str]) -> Findings:
     )
     if len(patterns) > _MAX_PATTERNS:
         raise InvalidQueryError(
-            "the braces leave too much to choose from", hint=f"{_MAX_PATTERNS:,} patterns at most"
+            "the braces allow too many alternatives", hint=f"{_MAX_PATTERNS:,} patterns at most"
         )
     compiled = [
         regex.compile(_to_regex(f"**/{pattern.removeprefix('/')}").pattern) for pattern in patterns
@@ -128,9 +128,7 @@ def _alternatives(pattern: str) -> Iterator[str]:
         yield pattern
         return
     if not closing:
-        raise InvalidQueryError(
-            f"{pattern!r} has a brace that nothing closes", hint="write '*.{md,txt}'"
-        )
+        raise InvalidQueryError(f"{pattern!r} has an unclosed brace", hint="write '*.{md,txt}'")
     for choice in inner.split(","):
         yield from _alternatives(f"{before}{choice}{after}")
 
@@ -150,7 +148,9 @@ def without_put_off(home: Home, findings: Findings) -> Findings:
         )
     except ValueError as error:
         hint = "nacre config set watch.changed_since 2026-11-20, or nothing"
-        raise InvalidSettingsError(f"watch.changed_since is no time: {value}", hint=hint) from error
+        raise InvalidSettingsError(
+            f"watch.changed_since is not a time: {value}", hint=hint
+        ) from error
 
 
 def projects_of(home: Home) -> frozenset[Path]:

@@ -178,7 +178,7 @@ def foresee(home: Home, *, older: bool = False) -> str | None:
         return None
     return (
         f"{count(forecast.waiting, 'session')} may take up to {forecast.demand}, and {forecast.limit} are left today: "
-        f"a model learns from at least {forecast.now:,} of them now, the rest {forecast.rest} (nacre writer cost)"
+        f"a model learns from at least {forecast.now:,} now, the rest {forecast.rest} (nacre writer cost)"
     )
 
 
@@ -205,12 +205,12 @@ def _most(home: Home, sizes: Sequence[int], days: int) -> tuple[int, int, int | 
         able = capabilities_of(home, name)
         number, read = memories, 0.0
         if task is Task.EXTRACTION:
-            known = min(sum(home.memories.counts().values()), MOST_MEMORIES * days)
+            checked = min(sum(home.memories.counts().values()), MOST_MEMORIES * days)
             number = _CALLS * sum(_parts(size, able) for size in sizes) + ceil(
-                known / MOST_MEMORIES
+                checked / MOST_MEMORIES
             )
             read = _READS * sum(_shown_tokens(size, able) for size in sizes)
-            read += known * TOKENS_A_DAY / MOST_MEMORIES
+            read += checked * TOKENS_A_DAY / MOST_MEMORIES
         used = Tokens(ceil(read) + overhead.input * number, overhead.output * number)
         calls, tokens = calls + number, tokens + used.input + used.output
         if is_by_subscription(home.settings, name):

@@ -14,11 +14,11 @@ from nacre.learn.reading import (
     Finding,
     announces,
     as_sentence,
-    asked,
     content_words,
     is_asking,
     may_be_others,
     option_key,
+    parse_question,
     subject_of,
 )
 from nacre.learn.sentences import (
@@ -86,7 +86,7 @@ _TO_DO = re.compile(
     re.IGNORECASE,
 )
 _CLAUSES = re.compile(r"[,;:.!?—–，。：；]")
-_ASKED = re.compile(rf"^.*[?？:：] {CHOSEN} ")
+_QUESTION = re.compile(rf"^.*[?？:：] {CHOSEN} ")
 """The question of a form before its answer."""
 _BESIDE_POINTER = 3
 _FOR_AGENTS = re.compile(
@@ -108,7 +108,7 @@ _OF_BEFORE = re.compile(r"\b(?:it|this|these|those|they|them|both)\b", re.IGNORE
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ExplicitStatement:
     """A statement to keep. If ``points`` is set, an earlier statement has the content. ``score`` is below ``SURE`` for
     candidates."""
 
@@ -135,9 +135,9 @@ def explicit(
         for place, statement in enumerate(utterance.statements):
             if is_taken_back(texts, place):
                 continue
-            candidate = remembered(statement.text)
+            candidate = find_remembered(statement.text)
             if candidate is None and is_typed:
-                candidate = _stated_content(statement) or definite(statement.text)
+                candidate = _find_content(statement) or definite(statement.text)
             is_shown = not is_note and may_be_others(statement)
             if candidate is None or (candidate.points and is_shown):
                 continue
@@ -185,7 +185,7 @@ def is_stated(text: str) -> bool:
     )
 
 
-def remembered(text: str) -> Said | None:
+def find_remembered(text: str) -> ExplicitStatement | None:
     """Return the statement that a sentence asks to remember, if any."""
     table = cues()
     text = text.replace("’", "'")
@@ -194,11 +194,11 @@ def remembered(text: str) -> Said | None:
         return None
     order = _order(bare)
     if order and not table.not_remembered.search(bare):
-        return _ordered_content(order)
-    return _introduced(bare) or _confirming_pointer(bare)
+        return _find_ordered(order)
+    return _find_introduced(bare) or _confirming_pointer(bare)
 
 
-def _introduced(text: str) -> Said | None:
+def _find_introduced(text: str) -> ExplicitStatement | None:
     """Return the text after a short lead that asks to keep it, such as "one lasting thing: …"."""
     colon = _LEAD.match(text)
     if not colon or not cues().kept_words.search(colon[1]) or leads_others(text):
@@ -210,28 +210,32 @@ def _introduced(text: str) -> Said | None:
         _is_sized(content, _FEWEST_INTRODUCED) and _stands_alone(content)
     ):
         return None
-    return Said(_kind_to_keep(content), content, REMEMBERED)
+    return ExplicitStatement(_kind_to_keep(content), content, REMEMBERED)
 
 
-def _confirming_pointer(text: str) -> Said | None:
+def _confirming_pointer(text: str) -> ExplicitStatement | None:
     """Return a pointer to the sentence before, if this one asks to keep it."""
     if ":" in text or len(text.split()) > _MAX_CONFIRMING_WORDS or not _THAT_ONE.match(text):
         return None
     if not (cues().kept_words.search(text) or cues().rule.search(text)):
         return None
-    return Said(Kind.PREFERENCE, text, STATED, points=True)
+    return ExplicitStatement(Kind.PREFERENCE, text, STATED, points=True)
 
 
-def stated(text: str) -> Said | None:
+def find_stated(text: str) -> ExplicitStatement | None:
     """Return the statement of a sentence with a cue, as a candidate if it is about the task at hand."""
-    text = _ASKED.sub("", text.replace("’", "'"))
+    text = _QUESTION.sub("", text.replace("’", "'"))
     bare = _bare(text)
     request = cues().requested.match(bare)
     if request:
         wish = bare[request.end() :].strip(" ,?？")
         is_habit = cues().habit.search(bare) and _is_sized(wish) and _stands_alone(wish)
-        return Said(Kind.PREFERENCE, wish, STATED) if is_habit and not _is_passing(wish) else None
-    mentioned = _mentioned(text)
+        return (
+            ExplicitStatement(Kind.PREFERENCE, wish, STATED)
+            if is_habit and not _is_passing(wish)
+            else None
+        )
+    mentioned = _find_mentioned(text)
     if mentioned or not (_is_sized(bare) and is_stated(text) and _stands_alone(bare)):
         return mentioned
     kind = _kind_of(bare)
@@ -239,18 +243,18 @@ def stated(text: str) -> Said | None:
         own = cues().owned.match(bare)
         if not (own and cues().definite.match(bare) and _CONCRETE.search(bare[own.end() :])):
             return None
-        return Said(Kind.FACT, bare, STATED) if _is_lasting_fact(bare) else None
-    return Said(kind, bare, STATED, score=LIKELY if _is_passing(bare) else SURE)
+        return ExplicitStatement(Kind.FACT, bare, STATED) if _is_lasting_fact(bare) else None
+    return ExplicitStatement(kind, bare, STATED, score=LIKELY if _is_passing(bare) else SURE)
 
 
-def _mentioned(text: str) -> Said | None:
+def _find_mentioned(text: str) -> ExplicitStatement | None:
     """Return the fact behind "just so you know" or, if it names something, behind "by the way"."""
     announced = cues().announced.match(text)
     lead = announced or cues().mentioned.match(text)
     fact = text[lead.end() :].lstrip(_BETWEEN) if lead else ""
     if not (fact and (announced or _CONCRETE.search(fact)) and _is_lasting_fact(fact)):
         return None
-    return Said(_kind_to_keep(fact), fact, STATED)
+    return ExplicitStatement(_kind_to_keep(fact), fact, STATED)
 
 
 def _is_lasting_fact(text: str) -> bool:
@@ -264,14 +268,14 @@ def _is_lasting_fact(text: str) -> bool:
     )
 
 
-def _stated_content(statement: Statement) -> Said | None:
+def _find_content(statement: Statement) -> ExplicitStatement | None:
     """Return the content of a statement, or the text after a lead that announces it ("Reminder: …")."""
     text = statement.text.replace("’", "'")
     if text.lstrip().startswith(">"):
         return None
     statement_text = behind_own_lead(text)
     if not announces(text.removesuffix(statement_text) if statement_text else statement.lead or ""):
-        return (stated(statement_text) if statement_text else None) or stated(text)
+        return (find_stated(statement_text) if statement_text else None) or find_stated(text)
     content = _bare(statement_text or text)
     if not (
         _is_sized(content, _FEWEST_INTRODUCED)
@@ -280,17 +284,23 @@ def _stated_content(statement: Statement) -> Said | None:
         and _is_kept(content)
     ):
         return None
-    return None if _is_passing(content) else Said(_kind_to_keep(content), content, STATED)
+    return (
+        None if _is_passing(content) else ExplicitStatement(_kind_to_keep(content), content, STATED)
+    )
 
 
-def definite(text: str) -> Said | None:
+def definite(text: str) -> ExplicitStatement | None:
     """Return a sentence that describes something in definite words, as a candidate."""
     bare = _bare(text)
     if not (
         cues().definite.match(bare) and _is_sized(bare) and is_stated(text) and _stands_alone(bare)
     ):
         return None
-    return Said(_kind_to_keep(bare), bare, STATED - 1, score=MAYBE) if _is_kept(bare) else None
+    return (
+        ExplicitStatement(_kind_to_keep(bare), bare, STATED - 1, score=MAYBE)
+        if _is_kept(bare)
+        else None
+    )
 
 
 def _bare(text: str) -> str:
@@ -360,7 +370,7 @@ def _order(text: str) -> re.Match[str] | None:
     )
 
 
-def _ordered_content(order: re.Match[str]) -> Said | None:
+def _find_ordered(order: re.Match[str]) -> ExplicitStatement | None:
     """Return the content of an order: the text after it or, if that is a pointer, after a colon or before the order."""
     content = (
         _THAT.sub("", order.string[order.end() :].lstrip(_BETWEEN), count=1)
@@ -390,7 +400,7 @@ def _ordered_content(order: re.Match[str]) -> Said | None:
     kind = (
         Kind.TODO if _TO_DO.search(f"{order.group()} {content}") else _kind_to_keep(own or content)
     )
-    return Said(kind, _TO.sub("", own or content), REMEMBERED, points=own is None)
+    return ExplicitStatement(kind, _TO.sub("", own or content), REMEMBERED, points=own is None)
 
 
 def _introduces(order: re.Match[str]) -> bool:
@@ -434,7 +444,7 @@ def _content_before(
     return (text, (agent, utterance.index)) if text else None
 
 
-def _finding(candidate: Said, content: str, evidence: tuple[int, ...]) -> Finding:
+def _finding(candidate: ExplicitStatement, content: str, evidence: tuple[int, ...]) -> Finding:
     content = as_sentence(content)
     return Finding(
         kind=candidate.kind,
@@ -479,7 +489,7 @@ POINTED = 1.1
 """Score of a completed answer, as of a plain decision."""
 
 
-def answered(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator[Finding]:
+def iter_answers(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator[Finding]:
     """Yield the answers of all messages, completed with their questions."""
     for utterance in spoken:
         language = language_of(utterance.text)
@@ -488,11 +498,11 @@ def answered(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator[Fin
         ]
         agent = trusted_agent(turns, utterance.index)
         if agent is not None and not sentences_is_taken_back(utterance, 0):
-            completed = complete(utterance.statements, asked(turns[agent].text), language)
+            completed = complete(utterance.statements, parse_question(turns[agent].text), language)
             texts += [(text, (agent, utterance.index)) for text in completed]
         for text, evidence in texts:
             if not language.lean.start.match(text) and not size_refusal(text):
-                candidate = stated(text)
+                candidate = find_stated(text)
                 yield Finding(
                     kind=candidate.kind if candidate else Kind.DECISION,
                     subject=subject_of(text),
@@ -548,7 +558,7 @@ def _complete_choice(
     point = language.answers.point.match(text)
     if not point or (point["which"] in "ai" and text[point.end("which") :][:1] in (" ", "'")):
         return None
-    option = _chosen_option(point["which"], question, language.answers)
+    option = _find_option(point["which"], question, language.answers)
     if not option or is_asking(text):
         return None
     rest = language.trim(text[point.end() :]).strip(".。!！)）")
@@ -565,7 +575,7 @@ def _qualifies_choice(more: Sequence[str], language: Language) -> bool:
     return bool(more) and bool(language.answers.but.match(more[0]))
 
 
-def _chosen_option(which: str, question: ClosingQuestion, cues: Answers) -> str | None:
+def _find_option(which: str, question: ClosingQuestion, cues: Answers) -> str | None:
     """Return the option with a letter or number, or at a position: "the second", "the last"."""
     key = option_key(which, cues)
     if key in question.options:
@@ -642,7 +652,7 @@ def _complete_elaboration(
 
 def _is_self_contained(text: str, language: Language) -> bool:
     """Return True if an answer asks back, or is understandable without the question."""
-    return is_asking(text) or (stated(text) is not None and not leans(text, language))
+    return is_asking(text) or (find_stated(text) is not None and not leans(text, language))
 
 
 def _join(question: str, *answers: str | None) -> str:

@@ -55,7 +55,7 @@ from nacre.values.session import (
 _COMPARED_CHARACTERS = 2_000
 
 
-def accounted_for(stated: Sequence[Memory], learned: Sequence[memories.Known]) -> set[str]:
+def find_covered(stated: Sequence[Memory], learned: Sequence[memories.Known]) -> set[str]:
     """Return the ids of a session's statements that its memories already cover.
 
     A memory covers the most similar statement of its kind among its turns, even if its text was edited. The other
@@ -83,7 +83,7 @@ def _likeness(text: str, other_text: str) -> float:
     return len(first & second) / max(1, len(first | second))
 
 
-def passed_over(candidates: Sequence[Candidate], written: Sequence[Candidate]) -> list[Candidate]:
+def find_missed(candidates: Sequence[Candidate], written: Sequence[Candidate]) -> list[Candidate]:
     """Return the owner's plain statements in turns of which a writer extracted fewer statements than rules did."""
     plain = [candidate for candidate in candidates if not candidate.held]
     by_rules = Counter(turn for candidate in plain for turn in candidate.turns)
@@ -171,7 +171,7 @@ def _end(change: Change, memory_id: str, reason: str, words: str | None) -> bool
     retired = [replace(item, retired=Retirement(home.now(), clean)) for item in ending]
     entries = [change.entry("retire", memory=item.id, reason=clean) for item in ending]
     try:
-        change.put([*retired, *judge.released(home, ending)], entries)
+        change.put([*retired, *judge.release(home, ending)], entries)
     except EditConflictError as error:
         home.problems.append(error.message)
         return False
@@ -209,7 +209,7 @@ def _amend(change: Change, change_: checks.Overtaken, by: str) -> bool:
     return placement.amend(
         change,
         memory,
-        placement.amended(change.home, memory, change_.now, change_.shown, by=by, reason=reason),
+        placement.reword(change.home, memory, change_.now, change_.shown, by=by, reason=reason),
     )
 
 
@@ -285,7 +285,7 @@ def is_unseen(settings: Settings) -> bool:
     return is_of_file and spending.has_writer(settings) and not settings.text(SINCE)
 
 
-def awaiting(home: home.Home) -> int:
+def count_awaiting(home: home.Home) -> int:
     """Return how many sessions the writer will be shown. The rest of older ones waits for a request of the owner."""
     writer, count = spending.name_for(home, Task.EXTRACTION), 0
     for item in home.sessions.to_extract():
@@ -315,7 +315,7 @@ def may_be_shown(home: home.Home, memory: Memory, writer: str) -> bool:
     return all(is_covered(home.settings, session, writer) for session in sessions)
 
 
-def kept_here(home: home.Home, writer: str) -> list[str]:
+def list_local_models(home: home.Home, writer: str) -> list[str]:
     """Return the model of each recent session that only a writer on the owner's machine may see."""
     if _runs_here(home.settings, writer):
         return []
@@ -360,23 +360,23 @@ def _runs_here(settings: Settings, writer: str) -> bool:
 # -- Start of a writer's access to sessions --------------------------------------------------------
 
 
-def beginning(now: datetime) -> str:
+def start_time(now: datetime) -> str:
     """Return the start time for a writer set now, which includes sessions in progress."""
     return stamp(now - QUIET)
 
 
-def begins(before: Settings, after: Settings, now: datetime) -> dict[str, str]:
+def start_setting(before: Settings, after: Settings, now: datetime) -> dict[str, str]:
     """Return the start time to set with a change of settings that adds a writer, unless one is set.
 
     Sessions that ended before are shown only if ``writer.since`` is set to an earlier time.
     """
     is_new = spending.has_writer(after) and not spending.has_writer(before)
-    return {SINCE: beginning(now)} if is_new and not after.text(SINCE) else {}
+    return {SINCE: start_time(now)} if is_new and not after.text(SINCE) else {}
 
 
 def since_of(home: home.Home) -> str:
     """Return the writer's start time; without a setting, the earliest end of a pending session, or now."""
-    ends = [beginning(home.now())]
+    ends = [start_time(home.now())]
     for item in home.sessions.to_extract():
         with suppress(KeyError):  # forgotten since it was listed
             ended = home.sessions.get(item.row).ended if item.unwritten is not None else None
@@ -384,7 +384,7 @@ def since_of(home: home.Home) -> str:
     return home.settings.text(SINCE) or min(ends)
 
 
-def begun(home: home.Home) -> home.Home:
+def record_start(home: home.Home) -> home.Home:
     """Record a start time if the config file names a writer without one, and return the updated home."""
     if not is_unseen(home.settings):
         return home
@@ -405,10 +405,10 @@ _MAX_CANDIDATES_TOTAL = 10
 CHOSEN = "you chose it"
 """Detail of an answer. Its words are the agent's, so a repetition does not confirm it."""
 
-SHOWN = "it stands where people paste what others wrote"
+SHOWN = "it is where people paste others' texts"
 """Detail of text that the owner may only have pasted, so a repetition does not confirm it either."""
 
-NODDED = "it is in the agent's words, after text from outside was read"
+NODDED = "it is in the agent's words, after it read text from outside"
 """Detail of the agent's words that the owner only confirmed."""
 
 _NOTES = frozenset({"markdown", "text"})
@@ -425,27 +425,29 @@ def extract(session: Session, turns: Sequence[Turn], *, begin: int = 0) -> list[
     """
     if session.kind is not SessionKind.MAIN:
         return []
-    turns = [reading.bounded(turn) for turn in turns]
+    turns = [reading.shorten_for_regex(turn) for turn in turns]
     spoken = sentences.utterances(turns)
     is_note = session.tool in _NOTES and all(turn.speaker is Speaker.OWNER for turn in turns)
-    statements = reading.once(list(learn_explicit.explicit(turns, spoken, is_note=is_note)))
-    sure = reading.tempered(
+    statements = reading.drop_repetitions(
+        list(learn_explicit.explicit(turns, spoken, is_note=is_note))
+    )
+    sure = reading.limit_strong(
         [statement for statement in statements if statement.score >= learn_explicit.SURE]
     )
     likely = [statement for statement in statements if statement.score < learn_explicit.SURE]
     chosen = [
         answer
-        for answer in learn_explicit.answered(turns, spoken)
+        for answer in learn_explicit.iter_answers(turns, spoken)
         if not any(map(answer.repeats, statements))
     ]
-    likeliest = _likeliest(reading.once([*likely, *chosen]), len(spoken))
+    likeliest = _likeliest(reading.drop_repetitions([*likely, *chosen]), len(spoken))
     findings = sorted([*sure, *likeliest], key=lambda finding: finding.index)
     candidates = [
         _candidate(finding, turns, is_sure=finding in sure, is_chosen=finding in chosen)
         for finding in findings
         if max(finding.evidence) >= begin
     ]
-    return reading.weighed(session.tool, candidates)
+    return reading.raise_meeting_todos(session.tool, candidates)
 
 
 def _likeliest(findings: list[reading.Finding], utterance_count: int) -> list[reading.Finding]:
@@ -500,7 +502,7 @@ def each_of(
     return ((session, block[at + 1 :]) for block in blocks for at, session in enumerate(block))
 
 
-def placed(unlearned: Unlearned, turns: Sequence[StoredTurn]) -> Unlearned:
+def as_positions(unlearned: Unlearned, turns: Sequence[StoredTurn]) -> Unlearned:
     """Convert turn numbers to positions, because numbers are missing after a file lost turns."""
     numbers = [item.seq for item in turns]
     begin, end = bisect_left(numbers, unlearned.begin), bisect_left(numbers, unlearned.end)

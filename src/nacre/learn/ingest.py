@@ -50,7 +50,7 @@ from nacre.memories.decision import StoreRequest, distrust
 from nacre.memories.edit import catch_up
 from nacre.memories.erasure import erase_written_bytes
 from nacre.memories.statements import adds, read
-from nacre.memories.store import Rehearsal, Said, fold_usage
+from nacre.memories.store import OwnerWords, Rehearsal, fold_usage
 from nacre.memories.tombstones import Gate
 from nacre.memories.vectors import embed_pending
 from nacre.operations import operation
@@ -237,8 +237,8 @@ class TurnStore:
             self._tally.left_out.add(batch.path)
             return
         project = self._projects[session]
-        turns = self._gate.admitted(session, project, batch.turns)
-        titled = self._gate.titled(session)
+        turns = self._gate.filter_turns(session, project, batch.turns)
+        titled = self._gate.clean_title(session)
         if len(turns) < len(batch.turns) or titled != session:
             self._tally.left_out.add(batch.path)
             if not turns and not self._home.sessions.find(session.id):
@@ -366,8 +366,7 @@ class IngestOptions(Request, frozen=True, kw_only=True):
     """
 
     paths: Annotated[
-        tuple[Path, ...],
-        Meta(description="Files and folders; by default, all that discovery finds."),
+        tuple[Path, ...], Meta(description="Files and folders; default: all that discovery finds.")
     ] = ()
     globs: Annotated[
         tuple[str, ...],
@@ -375,24 +374,20 @@ class IngestOptions(Request, frozen=True, kw_only=True):
             description="Only files whose path ends like this, e.g. '**/2026-*/*.jsonl' or '*.{md,txt}'."
         ),
     ] = ()
-    discover: Annotated[
-        bool, Meta(description="Also all that discovery finds, where paths are named.")
-    ] = False
-    remember_paths: Annotated[
-        bool, Meta(description="Note the paths, so that a rebuild finds them again.")
-    ] = True
+    discover: Annotated[bool, Meta(description="Run discovery in addition to the paths.")] = False
+    remember_paths: Annotated[bool, Meta(description="Record the paths for a rebuild.")] = True
     extract: Annotated[bool, Meta(description="Learn memories from the new turns.")] = True
-    vectors: Annotated[bool, Meta(description="Make vectors for new texts.")] = True
+    vectors: Annotated[bool, Meta(description="Compute vectors for new texts.")] = True
     force: Annotated[
         bool,
         Meta(
-            description="Read files again from the start; known turns and memories stay as they are."
+            description="Read files again from the start; known turns and memories do not change."
         ),
     ] = False
     older: Annotated[
         bool,
         Meta(
-            description="Also have the writer read sessions from before it was set, as far as it may take more."
+            description="Let the writer also read sessions from before it was set, within its budget."
         ),
     ] = False
     from_archive: Annotated[
@@ -405,7 +400,7 @@ class IngestOptions(Request, frozen=True, kw_only=True):
         float | None, Meta(description="Time limit for vectors in seconds; default: none.")
     ] = None
     puts_off: Annotated[
-        bool, Meta(description="Leave alone what watch.changed_since puts off.")
+        bool, Meta(description="Skip sessions that watch.changed_since postpones.")
     ] = False
 
 
@@ -440,19 +435,17 @@ def check_older(home: Home, options: IngestOptions) -> None:
     """Raise InvalidInputError if older sessions cannot be requested."""
     if not options.extract:
         raise InvalidInputError(
-            "the writer reads older sessions to write memories", hint="leave --no-extract out"
+            "the writer reads older sessions to learn memories", hint="leave --no-extract out"
         )
     if not home.settings.flag("extraction.enabled"):
         raise InvalidInputError(
             "extraction is off: no writer reads", hint="nacre config set extraction.enabled true"
         )
     if not is_set(home):
-        raise InvalidInputError(
-            "no writer is set that could read older sessions", hint="nacre writer set"
-        )
+        raise InvalidInputError("no writer is set to read older sessions", hint="nacre writer set")
     if rests(home.settings):
-        message = "the writer is paused, or waits for the mains: it reads no older sessions now"
-        raise InvalidInputError(message, hint="nacre writer tells which")
+        message = "the writer is paused, or waits for mains power, and reads no older sessions now"
+        raise InvalidInputError(message, hint="see nacre writer")
 
 
 class _Ingest:
@@ -576,7 +569,7 @@ class _Ingest:
             extraction=lessons.by_model,
             problems=(
                 *report.problems,
-                *(Problem("dedup", f"{note}; the rules decided") for note in lessons.notes),
+                *(Problem("dedup", f"{note}; rules decided") for note in lessons.notes),
             ),
         )
 
@@ -593,7 +586,7 @@ class _Ingest:
         )
 
 
-def named_before(home: Home) -> set[Path]:
+def list_named_paths(home: Home) -> set[Path]:
     """Return the paths given to earlier ingests, from the ledger."""
     try:
         entries = list(files.read(home.vault.read(LEDGER)))
@@ -612,7 +605,7 @@ def named_before(home: Home) -> set[Path]:
 def _note_paths(home: Home, run: Run, paths: Sequence[Path], memories: Sequence[str]) -> None:
     """Record new paths in the ledger for a rebuild, each once."""
     absolute = [str(path.absolute()) for path in paths]
-    recorded = named_before(home)
+    recorded = list_named_paths(home)
     fresh = [path for path in absolute if Path(path) not in recorded]
     if fresh:
         with part_of(home, run, "ingest") as change:
@@ -684,7 +677,9 @@ def estimate(home: Home, options: IngestOptions) -> Estimate:
     findings = _findings(home, options)
     problems = list(findings.problems)
     jobs = jobs_for(home, findings.files, ReadTally(), force=options.force)
-    return estimate_learning(home, unstored(home, jobs, problems), problems, older=options.older)
+    return estimate_learning(
+        home, iter_unstored(home, jobs, problems), problems, older=options.older
+    )
 
 
 def _findings(home: Home, options: IngestOptions) -> discovery.Findings:
@@ -697,10 +692,10 @@ def _findings(home: Home, options: IngestOptions) -> discovery.Findings:
 def sessions_in(home: Home, paths: Sequence[Path]) -> Iterator[tuple[Session, Sequence[Turn]]]:
     """Return the unread sessions of some transcripts without storing them. Raises NotFoundError."""
     files = discovery.find(home, paths, with_discovery=False).files
-    return unstored(home, jobs_for(home, files, ReadTally()), [])
+    return iter_unstored(home, jobs_for(home, files, ReadTally()), [])
 
 
-def unstored(
+def iter_unstored(
     home: Home, jobs: Sequence[Job], problems: list[Problem]
 ) -> Iterator[tuple[Session, Sequence[Turn]]]:
     """Yield the sessions of transcripts, file by file, without storing them."""
@@ -866,7 +861,7 @@ def rehearse(home: Home, new: StoreRequest) -> Rehearsal:
     return remembering.rehearse(home, new, statement)
 
 
-def _with_speaker(home: Home, new: StoreRequest) -> tuple[StoreRequest, Said | None]:
+def _with_speaker(home: Home, new: StoreRequest) -> tuple[StoreRequest, OwnerWords | None]:
     """Return the request and the owner's turn that states it. Drop a title that says more than the owner did.
 
     Statements that the owner took back do not count. A memory without a project receives the session's; one of another
@@ -886,7 +881,7 @@ def _with_speaker(home: Home, new: StoreRequest) -> tuple[StoreRequest, Said | N
                     new = structs.replace(new, subject=None)
                 new = structs.replace(new, project=stored.project or new.project)
                 is_mixed = any(statement.mixed for statement in statements)
-                return new, Said(Source(stored.session.id, (turn.id,)), turn.time, is_mixed)
+                return new, OwnerWords(Source(stored.session.id, (turn.id,)), turn.time, is_mixed)
     return new, None
 
 
@@ -930,7 +925,7 @@ def _turns_with_quote(
         )
         about = read(new.content).words
         if not any(
-            departure.gone <= about for reading in later for departure in reading.departures
+            departure.subject <= about for reading in later for departure in reading.departures
         ):
             yield turns[index], statements
 

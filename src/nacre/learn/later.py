@@ -9,17 +9,9 @@ from datetime import UTC, date, datetime, timedelta
 from nacre.base.text import count_tokens, excerpt, words
 from nacre.home.home import Home
 from nacre.learn.extract import doubt, is_agreed, is_quiet, may_be_shown
-from nacre.learn.prompts import (
-    MOST_MEMORIES,
-    Doubt,
-    Held,
-    Saying,
-    room_for,
-)
-from nacre.learn.sentences import (
-    is_content,
-)
-from nacre.learn.writer import touched
+from nacre.learn.prompts import MOST_MEMORIES, DatedMemory, Doubt, Saying, room_for
+from nacre.learn.sentences import is_content
+from nacre.learn.writer import find_touched
 from nacre.recall import recall as recall_recall
 from nacre.values.memory import Kind, Memory, SessionFilter
 from nacre.values.models import Capabilities
@@ -46,15 +38,15 @@ _OVERHEAD_TOKENS = 25
 _QUERY_CHARACTERS, _MAX_SAYINGS, _EXCERPT_CHARACTERS = 1_000, 12, 500
 
 
-def due(home: Home, writer: str, able: Capabilities) -> list[Held]:
+def due(home: Home, writer: str, able: Capabilities) -> list[DatedMemory]:
     """Return the next memories to check against turns later than they, or their last check, of projects still in use.
 
     Return as many as fit a window. Memories without later turns are included, so that they count as checked.
     """
-    checked = _checked(home)
+    checked = _read_checked(home)
     active = [memory for memory in home.memories.everything() if memory.is_active]
     last_days = {
-        project: _finished_until(home, project)
+        project: _find_finish(home, project)
         for project in {memory.project for memory in active}
         if project
     }
@@ -64,7 +56,7 @@ def due(home: Home, writer: str, able: Capabilities) -> list[Held]:
         if _since(memory, checked) + _ONE_DAY < last_days.get(memory.project or "", _NEVER)
     )
     checkable = _checkable(home, later, writer)
-    due_now: list[Held] = []
+    due_now: list[DatedMemory] = []
     room = room_for(able, able.output)
     for memory in sorted(
         checkable, key=lambda item: (checked.get(item.id, ""), item.last_said, item.id)
@@ -76,18 +68,18 @@ def due(home: Home, writer: str, able: Capabilities) -> list[Held]:
         ) + _OVERHEAD_TOKENS * (1 + len(sayings))
         if room < 0 and due_now:
             break
-        due_now.append(Held(memory, sayings, until.isoformat()))
+        due_now.append(DatedMemory(memory, sayings, until.isoformat()))
         if sum(bool(checked_memory.sayings) for checked_memory in due_now) >= MOST_MEMORIES:
             break
     return due_now
 
 
-def touched_by(
-    home: Home, checked: Sequence[Held], doubts: Sequence[Doubt], writer: str
-) -> list[Held]:
+def find_touched_by(
+    home: Home, checked: Sequence[DatedMemory], doubts: Sequence[Doubt], writer: str
+) -> list[DatedMemory]:
     """Return the memories nearest to those found outdated, each with the turns that showed it."""
     seen = {item.memory.id for item in checked}
-    near: list[Held] = []
+    near: list[DatedMemory] = []
     for project in dict.fromkeys(item.memory.project for item in doubts):
         own = [item for item in doubts if item.memory.project == project]
         sayings = sorted(
@@ -95,14 +87,14 @@ def touched_by(
         )
         others = (
             memory
-            for memory in touched(home, project, writer, [item.clause for item in own])
+            for memory in find_touched(home, project, writer, [item.clause for item in own])
             if memory.id not in seen
         )
         for memory in _checkable(
             home, (memory for memory in others if memory.project == project), writer
         ):
             later = tuple(saying for saying in sayings if saying.at > memory.last_said)
-            near += [Held(memory, later)] if later else []
+            near += [DatedMemory(memory, later)] if later else []
     return near
 
 
@@ -125,14 +117,14 @@ def days_to_look(home: Home, days: Collection[date]) -> list[date]:
     return sorted(day for day in days if day.isoformat() != last_day)
 
 
-def note(home: Home, day: date, memories: Sequence[Held], doubts: Sequence[Doubt]) -> int:
+def note(home: Home, day: date, memories: Sequence[DatedMemory], doubts: Sequence[Doubt]) -> int:
     """Queue doubts for review and record until when each memory was checked. Return the number of doubts queued."""
     with home.vault_lock, home.database.transaction():
         count = sum(
             doubt(home, item.memory, item.why, [saying.session for saying in item.shown])
             for item in doubts
         )
-        checked = {**_checked(home), **{item.memory.id: item.until for item in memories}}
+        checked = {**_read_checked(home), **{item.memory.id: item.until for item in memories}}
         home.usage.set_value(
             _CHECKED_UNTIL,
             json.dumps(
@@ -153,7 +145,7 @@ def _since(memory: Memory, checked: Mapping[str, str]) -> datetime:
     return max(memory.last_said, datetime.fromisoformat(at)) if at else memory.last_said
 
 
-def _finished_until(home: Home, project: str) -> datetime:
+def _find_finish(home: Home, project: str) -> datetime:
     """Return when a project's last session ended, or when its first unfinished session began if that is earlier."""
     newest = home.sessions.newest(SessionFilter(project=project), limit=_MAX_LATEST_SESSIONS)
     over = [session.ended for session in newest if session.ended and is_quiet(home, session)]
@@ -165,7 +157,7 @@ def _finished_until(home: Home, project: str) -> datetime:
     return min([max(over, default=_NEVER), *(session for session in begun if session)])
 
 
-def _checked(home: Home) -> Mapping[str, str]:
+def _read_checked(home: Home) -> Mapping[str, str]:
     """Return the ISO time until which each memory was checked, by id."""
     return dict(json.loads(home.usage.value(_CHECKED_UNTIL) or "{}"))
 

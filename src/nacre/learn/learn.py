@@ -23,17 +23,9 @@ from nacre.errors import (
 )
 from nacre.home.change import Change, Run, part_of
 from nacre.home.home import Home
-from nacre.home.location import find_session, redacted
-from nacre.home.parsing import batches, opened
-from nacre.home.spending import (
-    NONE,
-    Permission,
-    fold_notes,
-    is_set,
-    model_for,
-    name_for,
-    rests,
-)
+from nacre.home.location import find_session, redact
+from nacre.home.parsing import batches, open_transcript
+from nacre.home.spending import NONE, Permission, fold_notes, is_set, model_for, name_for, rests
 from nacre.home.views import Extracted
 from nacre.learn import requests as learn_requests
 from nacre.learn.checks import Caller
@@ -41,33 +33,33 @@ from nacre.learn.explicit import is_refused
 from nacre.learn.extract import (
     Amendments,
     WaitingCandidates,
-    accounted_for,
-    begun,
+    as_positions,
     each_of,
     extract,
+    find_covered,
+    find_missed,
     is_agreed,
     is_covered,
     is_quiet,
     is_worth_asking,
     last_of_owner,
     latest_first,
-    passed_over,
-    placed,
+    record_start,
 )
-from nacre.learn.later import days_to_look, due, note, touched_by
-from nacre.learn.prompts import Doubt, Held, Outdateds, doubts, for_later
-from nacre.learn.reading import in_time
+from nacre.learn.later import days_to_look, due, find_touched_by, note
+from nacre.learn.prompts import DatedMemory, Doubt, Outdateds, doubts, for_later
+from nacre.learn.reading import sort_by_time
 from nacre.learn.sentences import utterances
 from nacre.learn.writer import (
     Extraction,
-    Shown,
-    Wanted,
+    ExtractionOptions,
+    FinishedSession,
+    count_fitting,
     extract_together,
     extract_with,
-    fitting,
-    related,
+    find_related,
+    find_touched,
     size_of,
-    touched,
 )
 from nacre.memories import requests
 from nacre.memories.decision import Asking
@@ -116,7 +108,10 @@ class ModelExtractor:
         self._alone: set[str] = set()
 
     def read_ahead(
-        self, project: str | None, sessions: Sequence[Shown], notify: Callable[[str], None]
+        self,
+        project: str | None,
+        sessions: Sequence[FinishedSession],
+        notify: Callable[[str], None],
     ) -> None:
         """Ask about several small sessions of a project in one call. :meth:`extract` returns the results later."""
         home, model = self._home, self._model
@@ -128,13 +123,15 @@ class ModelExtractor:
             if shown.session.id not in self._alone
             and is_worth_asking(shown.session, shown.turns, begin=shown.begin)
         ]
-        together = eligible[: fitting([size_of(shown) for shown in eligible], model.capabilities)]
+        together = eligible[
+            : count_fitting([size_of(shown) for shown in eligible], model.capabilities)
+        ]
         if len(together) < 2:
             return
         notify(f"{model.name}: {len(together)} sessions")
-        options = Wanted(
-            related=related(home, together, project, self._writer),
-            near=partial(touched, home, project, self._writer),
+        options = ExtractionOptions(
+            related=find_related(home, together, project, self._writer),
+            near=partial(find_touched, home, project, self._writer),
             timeout_seconds=home.settings.number("models.timeout_seconds"),
         )
         caller = Caller(model)
@@ -177,10 +174,12 @@ class ModelExtractor:
             model,
             session,
             turns,
-            Wanted(
+            ExtractionOptions(
                 begin=begin,
-                related=related(self._home, [Shown(session, turns, begin)], project, self._writer),
-                near=partial(touched, self._home, project, self._writer),
+                related=find_related(
+                    self._home, [FinishedSession(session, turns, begin)], project, self._writer
+                ),
+                near=partial(find_touched, self._home, project, self._writer),
                 notify=report_part,
                 timeout_seconds=self._home.settings.number("models.timeout_seconds"),
             ),
@@ -189,7 +188,7 @@ class ModelExtractor:
         if extraction.is_useless:
             home = self._home
             problem = home.redactor.clean(
-                extraction.problem or "it does not answer in the shape asked for"
+                extraction.problem or "its answers do not match the schema"
             )
             fold_notes(home)  # first, because its answered calls would mark the model as healthy
             with home.database.transaction():
@@ -209,7 +208,9 @@ class ModelExtractor:
             due_memories = due(home, self._writer, caller.capabilities)
             doubts = ask_about_later(home, caller, due_memories)
             related_doubts = (
-                ask_about_later(home, caller, touched_by(home, due_memories, doubts, self._writer))
+                ask_about_later(
+                    home, caller, find_touched_by(home, due_memories, doubts, self._writer)
+                )
                 if doubts
                 else ()
             )
@@ -260,7 +261,6 @@ class ModelExtractor:
         return replace(report, model=model.name if model else "") if is_reported else None
 
     def close(self) -> None:
-        """Close the model."""
         model = self.__dict__.get("_model")
         if model:
             model.close()
@@ -285,7 +285,11 @@ def is_left_alone(home: Home) -> bool:
 
 
 def ask_about(
-    home: Home, model: LanguageModel, session: Session, turns: Sequence[Turn], options: Wanted
+    home: Home,
+    model: LanguageModel,
+    session: Session,
+    turns: Sequence[Turn],
+    options: ExtractionOptions,
 ) -> Extraction:
     """Ask a model about a session. Holds no lock and no transaction meanwhile."""
     with home.turn.aside():  # the calls run in other threads
@@ -293,14 +297,16 @@ def ask_about(
 
 
 def ask_about_all(
-    home: Home, caller: Caller, sessions: Sequence[Shown], options: Wanted
+    home: Home, caller: Caller, sessions: Sequence[FinishedSession], options: ExtractionOptions
 ) -> Sequence[Extraction] | None:
     """Ask a model about several sessions in one call."""
     with home.turn.aside():
         return extract_together(caller, sessions, options)
 
 
-def ask_about_later(home: Home, caller: Caller, memories: Sequence[Held]) -> Sequence[Doubt] | None:
+def ask_about_later(
+    home: Home, caller: Caller, memories: Sequence[DatedMemory]
+) -> Sequence[Doubt] | None:
     """Ask which memories later turns contradict; return ``None`` without an answer."""
     checked = [item for item in memories if item.sayings]
     if not checked:
@@ -411,13 +417,13 @@ def _proposal(
         model,
         session,
         turns,
-        Wanted(
+        ExtractionOptions(
             way=request.way,
             owner_only=request.owner_only,
-            related=related(home, [Shown(session, turns)], project, model.name)
+            related=find_related(home, [FinishedSession(session, turns)], project, model.name)
             if request.related
             else (),
-            near=partial(touched, home, project, model.name),
+            near=partial(find_touched, home, project, model.name),
             timeout_seconds=home.settings.number("models.timeout_seconds"),
         ),
     )
@@ -431,14 +437,14 @@ def _sessions_in_file(home: Home, path: Path, reference: str | None) -> list[_Co
     """Return the sessions of a transcript with their turns, redacted as by an ingest."""
     sessions: dict[str, tuple[Session, list[Turn]]] = {}
     try:
-        with opened(path, identities=tuple(home.settings.texts("owner.identities"))) as (
+        with open_transcript(path, identities=tuple(home.settings.texts("owner.identities"))) as (
             adapter,
             source,
         ):
             if adapter is None:
                 raise UnreadableTranscriptError(
-                    f"{path} is not a transcript nacre knows",
-                    hint="docs/agents.md lists what can be read",
+                    f"{path} is not a known transcript",
+                    hint="docs/agents.md lists the readable files",
                 )
             for batch in batches(path, adapter, source, home.redactor):
                 turns = (
@@ -457,7 +463,9 @@ def _sessions_in_file(home: Home, path: Path, reference: str | None) -> list[_Co
     ]
     if not chosen:
         raise NotFoundError(
-            f"{path} holds no session {reference!r}" if reference else f"{path} holds no session",
+            f"{path} contains no session {reference!r}"
+            if reference
+            else f"{path} contains no session",
             hint=f"it holds {', '.join(list(sessions)[:5])}" if sessions else None,
         )
     return chosen
@@ -465,7 +473,7 @@ def _sessions_in_file(home: Home, path: Path, reference: str | None) -> list[_Co
 
 def _session_in_home(home: Home, reference: str) -> list[_Conversation]:
     stored = find_session(home, reference)
-    turns = in_time([item.turn for item in home.sessions.turns_of(stored.row)])
+    turns = sort_by_time([item.turn for item in home.sessions.turns_of(stored.row)])
     return [(stored.session, stored.project, turns)]
 
 
@@ -479,7 +487,7 @@ def preview(home: Home, request: learn_requests.ExtractRequest) -> Extracted:
     Raises InvalidInputError, NotFoundError, ConflictError, UnreadableTranscriptError.
     """
     if bool(request.text.strip()) == bool(request.session):
-        raise InvalidInputError("give a text or a session", hint="one of them, not both")
+        raise InvalidInputError("give a text or a session", hint="give only one of them")
     model = None if request.by_model else "none"
     if request.session:
         proposals = propose(
@@ -545,7 +553,7 @@ BULK_FROM = 100
 """From this number of new memories on, no model compares them with known ones."""
 
 _MAX_SIMILAR = 12
-_BULK_NOTE = f"{BULK_FROM} new memories and more at once: no model was asked about them"
+_BULK_NOTE = f"{BULK_FROM} or more new memories at once: no model was asked about them"
 _AGENT_ECHO_SHARE = 0.5
 _QUOTE_CHARACTERS = 120
 _OWNER_ECHO_SHARE = 0.9
@@ -597,7 +605,7 @@ def learn(
         return _learn(
             home, notify, only, _Learner(home, ModelExtractor(home), run, all_over=is_over)
         )
-    home = begun(home)
+    home = record_start(home)
     with home.writer_lock.if_free() as is_ours:
         learner = _Learner(
             home, ModelExtractor(home, is_elsewhere=not is_ours), run, all_over=is_over
@@ -690,7 +698,7 @@ class _Learner:
 
     def read_ahead(self, pending: Sequence[Unlearned], notify: Callable[[str], None]) -> None:
         """Let the writer read the next session together with other small pending ones of its project."""
-        project, sessions = None, list[Shown]()
+        project, sessions = None, list[FinishedSession]()
         for at, unlearned in enumerate(pending):
             stored = self.stored_session(unlearned)
             if (
@@ -703,9 +711,11 @@ class _Learner:
             elif not at or stored.project == project:
                 project = stored.project
                 turns = self.home.sessions.turns_of(unlearned.row)
-                place = placed(unlearned, turns)
+                place = as_positions(unlearned, turns)
                 spoken = [row.turn for row in turns[: place.end]]
-                sessions.append(Shown(stored.session, _as_shown(spoken, place.first), place.first))
+                sessions.append(
+                    FinishedSession(stored.session, _as_shown(spoken, place.first), place.first)
+                )
         self.extractor.read_ahead(project, sessions, notify)
 
     def stored_session(self, unlearned: Unlearned) -> StoredSession | None:
@@ -753,7 +763,7 @@ class _Learner:
         ):
             return False
         turns = self.home.sessions.turns_of(unlearned.row)
-        spoken, position = [row.turn for row in turns], placed(unlearned, turns)
+        spoken, position = [row.turn for row in turns], as_positions(unlearned, turns)
         until = (
             position.end
             if self.is_over(unlearned, stored)
@@ -771,7 +781,7 @@ class _Learner:
         if extraction and not is_left:
             self.waiting.was_read(stored.session.id)
             written = [*extraction.memories, *(change.statement for change in extraction.overtaken)]
-            plain = passed_over(extract(stored.session, spoken), written)
+            plain = find_missed(extract(stored.session, spoken), written)
             self.note_new([*plain, *extraction.candidates], stored, turns, position.first, until)
             self.amendments.note(extraction.overtaken, extraction.model)
             self.amendments.doubt(extraction.doubted)
@@ -922,7 +932,7 @@ class _Learner:
         )
         if by_agent or any(turn.flags & Flag.INJECTED for turn in spoken):
             self.echoes.add(memory.id)
-        return redacted(self.home.redactor, memory)
+        return redact(self.home.redactor, memory)
 
     def is_told_by_nacre(self, memory: Memory) -> bool:
         """Return True if at least half of an agent's words, or 90 % of the owner's, come from a known memory."""
@@ -990,7 +1000,7 @@ class _Learner:
             if not (self.gate.bars(memory) or self.is_known(memory))
         )
         decided = requests.decisions(self.home, fresh, Asking())
-        self.decided.update(requests.count_by_action(decided.made.values()))
+        self.decided.update(requests.count_by_action(decided.by_memory.values()))
         self.notes |= {decided.note: None} if decided.note else {}
         return decided
 
@@ -1002,7 +1012,7 @@ class _Learner:
         """Return True if a memory was learned before, or repeats what nacre itself showed."""
         session = memory.source.session or ""
         current = [stated for stated in self.stated[session] if not self.gate.bars(stated)]
-        return (memory.id in accounted_for(current, self.home.memories.known_of(session))) or (
+        return (memory.id in find_covered(current, self.home.memories.known_of(session))) or (
             memory.id in self.echoes and self.is_told_by_nacre(memory)
         )
 
@@ -1039,4 +1049,4 @@ def _doubts(candidate: Candidate) -> dict[str, bool]:
 
 def _as_shown(turns: Sequence[Turn], begin: int) -> Sequence[Turn]:
     """Return a session's turns sorted by time, unless some were shown before."""
-    return turns if begin else in_time(turns)
+    return turns if begin else sort_by_time(turns)

@@ -28,7 +28,7 @@ from nacre.base.json import quoted
 from nacre.base.text import normalise, one_line, pieces, shorten, visible
 from nacre.base.times import day_of, shown_day
 from nacre.learn.pasted import apart, without_pasted
-from nacre.learn.reading import bounded
+from nacre.learn.reading import shorten_for_regex
 from nacre.learn.sentences import is_accepted_plan
 from nacre.llm.failures import schema_of
 from nacre.memories.statements import leaves_out, new_word
@@ -109,11 +109,11 @@ class Chunk:
         owner_words = [
             f"[m{line.number}] {line.said}" for line in self.lines[self.own :] if line.said
         ]
-        summary = f"\n\n{framed('owner', chr(10).join(owner_words))}" if owner_words else ""
-        return framed("transcript", "\n".join(texts)) + summary
+        summary = f"\n\n{frame('owner', chr(10).join(owner_words))}" if owner_words else ""
+        return frame("transcript", "\n".join(texts)) + summary
 
 
-def framed(name: str, text: str) -> str:
+def frame(name: str, text: str) -> str:
     """Put a text into a frame. The text must have been cleaned by :func:`as_data`."""
     return f"<{name}>\n{text}\n</{name}>"
 
@@ -128,7 +128,7 @@ def as_data(text: str) -> str:
     return _NUMBER.sub("(", _FRAME.sub("‹", text))
 
 
-def laid_out(turns: Sequence[Turn], *, owner_only: bool = False, after: int = 0) -> list[Line]:
+def lay_out(turns: Sequence[Turn], *, owner_only: bool = False, after: int = 0) -> list[Line]:
     """Lay out the turns that a model is shown, with numbers from ``after`` + 1 on.
 
     ``owner_only`` omits the agent's turns.
@@ -220,12 +220,12 @@ def _turn_pieces(turn: Turn, calls: _Calls) -> list[tuple[str, str, str]]:
     if not parts:
         return [(label, call_lines, "")] if call_lines else []
     own = (
-        shorten(without_pasted(as_data(bounded(turn).text)), _OWN_WORDS_CHARACTERS)
+        shorten(without_pasted(as_data(shorten_for_regex(turn).text)), _OWN_WORDS_CHARACTERS)
         if is_owner
         else ""
     )
     turn_pieces = [
-        (f"{label}, continued" if at else label, _indented(piece), "" if at else own)
+        (f"{label}, continued" if at else label, _indent(piece), "" if at else own)
         for at, piece in enumerate(parts)
     ]
     return [
@@ -248,7 +248,7 @@ def as_read(turn: Turn) -> str:
     """Return a turn's text as data: with the owner's pastes quoted by ``>`` and shortened, or the agent's long code
     blocks and traces cut.
     """
-    text = as_data(bounded(turn).text)
+    text = as_data(shorten_for_regex(turn).text)
     if turn.speaker is not Speaker.OWNER:
 
         def cut(block: re.Match[str]) -> str:
@@ -261,20 +261,26 @@ def as_read(turn: Turn) -> str:
             )
 
         return _FENCED.sub(cut, text)
-    return "\n".join(_quoted(part) if is_pasted else part for is_pasted, part in apart(text))
+    return "\n".join(_quote(part) if is_pasted else part for is_pasted, part in apart(text))
 
 
 def _plan_pieces(turn: Turn) -> list[tuple[str, str, str]]:
     """Return an agent's plan that the owner accepts."""
     label = "agent, plan" if turn.trust is Trust.TRUSTED else "agent, plan, untrusted"
-    return [(label, _indented(without_middle(as_data(bounded(turn).text), _PLAN_CHARACTERS)), "")]
+    return [
+        (
+            label,
+            _indent(without_middle(as_data(shorten_for_regex(turn).text), _PLAN_CHARACTERS)),
+            "",
+        )
+    ]
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return " " + "\n  ".join(text.splitlines())
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     text = without_middle(text, _PASTE_CHARACTERS)
     return "\n".join(f"> {line}" for line in text.splitlines())
 
@@ -452,7 +458,7 @@ _MISSING: dict[str, Any] = {
 _MISSING_OF_KNOWN: dict[str, Any] = {"clause": "", "now": "", "evidence": [], "quote": ""}
 
 
-def tidied(text: str) -> str:
+def tidy(text: str) -> str:
     """Repair a nearly valid answer, and drop invalid memories.
 
     Return an unreadable text unchanged, so that the caller reports it.
@@ -468,8 +474,8 @@ def tidied(text: str) -> str:
     return _tidy("memories", data, _memory) or text
 
 
-def tidied_changes(text: str) -> str:
-    """Repair an answer about known memories, like :func:`tidied`."""
+def tidy_changes(text: str) -> str:
+    """Repair an answer about known memories, like :func:`tidy`."""
     data = _read(text)
     return (
         _tidy("known", data.get("known") if isinstance(data, dict) else data, _known_change) or text
@@ -571,7 +577,7 @@ class Saying:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class DatedMemory:
     """A memory with later statements that share words with it, or that contradict another memory.
 
     ``until`` is the end of the last session of its project that was searched.
@@ -593,7 +599,7 @@ class Doubt:
 
 
 def doubts(
-    memories: Sequence[Held], claims: Iterable[Outdated]
+    memories: Sequence[DatedMemory], claims: Iterable[Outdated]
 ) -> tuple[list[Doubt], Counter[str]]:
     """Return the claims of a model that pass the checks, and the numbers of others by reason.
 
@@ -667,7 +673,7 @@ def _doubt_text(memory: Memory, now: str, shown: Sequence[Saying]) -> str:
     return f"{shorten(now if is_quote else one_line(sayings[-1].text), _NOW_CHARACTERS)} ({source})"
 
 
-def numbers(memories: Sequence[Held]) -> dict[Saying, int]:
+def numbers(memories: Sequence[DatedMemory]) -> dict[Saying, int]:
     """Number the statements in display order, by the first memory that has them."""
     return dict(
         zip(
@@ -753,7 +759,7 @@ def for_changes(
     )
 
 
-def for_later(memories: Sequence[Held], able: Capabilities, seconds: float) -> Prompt:
+def for_later(memories: Sequence[DatedMemory], able: Capabilities, seconds: float) -> Prompt:
     """Build the prompt that asks which memories no longer hold, given later statements."""
     text = "\n\n".join("\n".join(map(quoted, block)) for block in _blocks(memories))
     return Prompt(
@@ -768,7 +774,7 @@ def for_later(memories: Sequence[Held], able: Capabilities, seconds: float) -> P
     )
 
 
-def _blocks(memories: Sequence[Held]) -> Iterator[list[dict[str, object]]]:
+def _blocks(memories: Sequence[DatedMemory]) -> Iterator[list[dict[str, object]]]:
     """Yield each memory with its later statements. ``also`` lists the numbers of statements listed further up."""
     number_of = numbers(memories)
     shown: set[int] = set()
@@ -840,7 +846,7 @@ def with_room(memories: Sequence[Memory], able: Capabilities) -> tuple[Memory, .
 
 
 def _listed(memories: Sequence[Memory]) -> str:
-    return framed(
+    return frame(
         "memories",
         "\n".join(f"[k{number}] {_line(memory)}" for number, memory in enumerate(memories, 1)),
     )

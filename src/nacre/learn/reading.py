@@ -33,7 +33,7 @@ LONGEST_LINE = 4_000
 _LONG_LINE = re.compile(r"[^\n]{4001,}")
 
 
-def bounded(turn: Turn) -> Turn:
+def shorten_for_regex(turn: Turn) -> Turn:
     """Return a turn with a text that is safe for regular expressions: shortened, and with long lines split."""
     text = turn.text
     if len(text) <= LONGEST_LINE:
@@ -52,7 +52,7 @@ _MAX_CLOCK_SKEW = timedelta(minutes=1)
 """Clocks and parallel tools step back by less than this within a conversation."""
 
 
-def in_time(turns: Sequence[Turn]) -> list[Turn]:
+def sort_by_time(turns: Sequence[Turn]) -> list[Turn]:
     """Sort the stretches of a conversation by time.
 
     If a session's later file was read first, its turns are stored in the wrong order.
@@ -94,12 +94,12 @@ def calls(turns: Sequence[Turn], begin: int, end: int) -> list[ToolCall]:
     ]
 
 
-def changed(turns: Sequence[Turn], begin: int, end: int) -> bool:
+def has_changes(turns: Sequence[Turn], begin: int, end: int) -> bool:
     """Return True if a call in a part of the session changed a file."""
-    return any(changes(call) for call in calls(turns, begin, end))
+    return any(is_change(call) for call in calls(turns, begin, end))
 
 
-def changes(call: ToolCall) -> bool:
+def is_change(call: ToolCall) -> bool:
     """Return True if a call changed a file."""
     is_edit = call.action is Action.EDIT or (
         call.action is Action.RUN and bool(_EDITED.search(call.input))
@@ -107,7 +107,7 @@ def changes(call: ToolCall) -> bool:
     return call.outcome == "ok" and is_edit
 
 
-def objects(utterance: Utterance, language: Language) -> bool:
+def is_objection(utterance: Utterance, language: Language) -> bool:
     """Return True if the owner contradicts, or says that something is not done yet."""
     cues = language.concluded
     return any(
@@ -127,7 +127,7 @@ _MEETINGS = frozenset({"plaud"})
 """Tools that record meetings."""
 
 
-def weighed(tool: str, candidates: Sequence[Candidate]) -> list[Candidate]:
+def raise_meeting_todos(tool: str, candidates: Sequence[Candidate]) -> list[Candidate]:
     """Raise all todos of a meeting to importance 8, since nothing else records them (seed facts 1.5)."""
     if tool not in _MEETINGS:
         return list(candidates)
@@ -186,7 +186,7 @@ def as_sentence(text: str) -> str:
     return text if text.startswith(_URL_PREFIXES) else text[:1].upper() + text[1:]
 
 
-def tempered(findings: Sequence[Finding]) -> list[Finding]:
+def limit_strong(findings: Sequence[Finding]) -> list[Finding]:
     """Lower the importance of all but the two strongest findings (seed facts 1.5)."""
     strong = [finding for finding in findings if finding.importance >= STRONG]
     allowed = sorted(
@@ -205,7 +205,7 @@ def tempered(findings: Sequence[Finding]) -> list[Finding]:
 _WORD = re.compile(r"[a-z0-9_./]{2,}|[\u4e00-\u9fff]{2}", re.IGNORECASE)
 
 
-def once(findings: Sequence[Finding]) -> list[Finding]:
+def drop_repetitions(findings: Sequence[Finding]) -> list[Finding]:
     """Return findings in order, without repetitions of the last statement about the same words.
 
     After a contrary statement in between, a repetition counts again.
@@ -266,7 +266,7 @@ class ClosingQuestion:
     about: frozenset[str] = frozenset()
 
 
-def asked(text: str) -> ClosingQuestion:
+def parse_question(text: str) -> ClosingQuestion:
     """Parse the end of an agent's message."""
     cues = language_of(text).answers
     plain = _MARKUP.sub("", text)
@@ -398,10 +398,7 @@ def _passages(text: str) -> Iterator[Passage]:
             continue
         yield Passage(heading, _statements(lines))
         plain = (match["marked"] or match["bold"] or match["under"]).replace("**", "").strip(" :：")
-        heading, lines = (
-            _NUMBER.sub("", plain).replace(_MARK, '"'),
-            [],
-        )
+        heading, lines = (_NUMBER.sub("", plain).replace(_MARK, '"'), [])
     yield Passage(heading, _statements(lines))
 
 

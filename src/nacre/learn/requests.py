@@ -10,9 +10,7 @@ from msgspec import Meta
 
 from nacre.base.request import Request
 
-SessionId = Annotated[
-    str, Meta(description="A session that was read, by its id or the beginning of it.")
-]
+SessionId = Annotated[str, Meta(description="A session: its id or the start of its id.")]
 
 
 class Way(StrEnum):
@@ -31,15 +29,14 @@ class ExtractRequest(Request, frozen=True, kw_only=True):
         Meta(description="A transcript or notes, as plain text or Markdown.", max_length=400_000),
     ] = ""
     session: SessionId | None = None
-    by_model: Annotated[bool, Meta(description="False: by rules, without the language model.")] = (
+    by_model: Annotated[bool, Meta(description="False: use rules, without the language model.")] = (
         True
     )
 
 
 class ProposalRequest(Request, frozen=True, kw_only=True):
-    """Which sessions, and how: those of a transcript, or the one of the home that ``session`` names.
-
-    With both it names one of the transcript.
+    """The sessions to extract from: those of a transcript, or ``session``, which is in the transcript if both are
+    given.
     """
 
     path: Annotated[Path | None, Meta(description="A transcript.")] = None
@@ -49,5 +46,7 @@ class ProposalRequest(Request, frozen=True, kw_only=True):
         Meta(description="provider:model instead of the configured model; none: rules only."),
     ] = None
     way: Annotated[Way, Meta(description="When the model reads a session whole.")] = Way.FITTING
-    owner_only: Annotated[bool, Meta(description="Show the model the owner's turns alone.")] = False
-    related: Annotated[bool, Meta(description="Show the model what is known of the topic.")] = True
+    owner_only: Annotated[bool, Meta(description="Only show the model the owner's turns.")] = False
+    related: Annotated[bool, Meta(description="Show the model known memories about the topic.")] = (
+        True
+    )

@@ -207,7 +207,6 @@ class Language:
         return bare.strip(" \t,;:—–-")
 
     def mark_named(self, name: str) -> Pattern:
-        """Return the pattern of a mark."""
         return next(mark.pattern for mark in self.mark if mark.name == name)
 
 
@@ -793,7 +792,7 @@ def utterances(turns: Sequence[Turn]) -> list[Utterance]:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class FormAnswer:
     """A question of a form, in the agent's words, and the owner's answer: a bare yes or no (``nods``), or words, which
     are ``typed`` if they are not one of the options.
     """
@@ -804,7 +803,7 @@ class Answered:
     typed: bool
 
 
-def forms(text: str) -> list[Answered]:
+def forms(text: str) -> list[FormAnswer]:
     """Return the form questions that a message answers, in order."""
     return [_parse_answer(form) for form in _FORM.finditer(text)]
 
@@ -820,13 +819,13 @@ def without_chosen(text: str) -> str:
     return _FORM.sub(lambda form: form["answer"] if _parse_answer(form).typed else "", text).strip()
 
 
-def _parse_answer(form: re.Match[str]) -> Answered:
+def _parse_answer(form: re.Match[str]) -> FormAnswer:
     answer = form["answer"]
     cues = language_of(answer).answers
     nods = len(words(answer)) <= _MAX_NOD_WORDS and bool(
         cues.no.match(answer) or cues.yes.match(answer)
     )
-    return Answered(form["question"], answer, nods, typed=not _CHOSE.search(form[0]))
+    return FormAnswer(form["question"], answer, nods, typed=not _CHOSE.search(form[0]))
 
 
 def _answer_text(form: re.Match[str]) -> str:

@@ -23,7 +23,7 @@ from nacre.base.times import shown_day
 from nacre.errors import EmbedderUnavailableError
 from nacre.home import consent
 from nacre.home.home import Home
-from nacre.learn.checks import Caller, Checks, Dropped, Overtaken, overtaken, standing
+from nacre.learn.checks import Caller, Checks, Dropped, Overtaken, apply_changes, check_changes
 from nacre.learn.extract import extract, may_be_shown
 from nacre.learn.prompts import (
     CHARACTERS_A_TOKEN,
@@ -43,15 +43,15 @@ from nacre.learn.prompts import (
     for_changes,
     for_sessions,
     for_transcript,
-    framed,
-    laid_out,
+    frame,
+    lay_out,
     room_for,
     whole,
     with_room,
     without,
     without_middle,
 )
-from nacre.learn.reading import MAX_STRONG, STRONG, content_words, weighed
+from nacre.learn.reading import MAX_STRONG, STRONG, content_words, raise_meeting_todos
 from nacre.learn.requests import Way
 from nacre.learn.sentences import (
     Statement,
@@ -84,10 +84,10 @@ class _Fingerprint:
     candidate: Candidate
     words: str
     runs: frozenset[str]
-    says: frozenset[str]
+    stems: frozenset[str]
 
 
-def merged(candidates: Iterable[Candidate]) -> list[Candidate]:
+def merge(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Merge duplicate candidates, in order. Each result cites the turns of all its duplicates."""
     kept: list[_Fingerprint] = []
     for candidate in candidates:
@@ -109,7 +109,7 @@ def _fingerprint(candidate: Candidate) -> _Fingerprint:
     return _Fingerprint(candidate, words, runs, says | frozenset(_NUMBER.findall(words)))
 
 
-def tempered(candidates: Sequence[Candidate]) -> list[Candidate]:
+def limit_strong(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Lower the importance of all but the two strongest candidates (seed facts 1.5)."""
     strong = sorted(
         (at for at, candidate in enumerate(candidates) if candidate.importance >= STRONG),
@@ -127,7 +127,7 @@ def _is_duplicate(first: _Fingerprint, second: _Fingerprint) -> bool:
     if first.words == second.words:
         return True
     if first.candidate.kind is not second.candidate.kind or not (
-        first.says <= second.says or second.says <= first.says
+        first.stems <= second.stems or second.stems <= first.stems
     ):
         return False
     few, many = sorted((len(first.runs), len(second.runs)))
@@ -217,14 +217,14 @@ class Verdicts(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     verdicts: list[Verdict]
 
 
-Asked = tuple[Candidate, Sequence[Turn]]
+SessionCandidate = tuple[Candidate, Sequence[Turn]]
 """A candidate, and the turns of its session."""
 
 Group = tuple[Sequence[Candidate], Sequence[Turn]]
 """The candidates of one session, and its turns."""
 
 
-def verified(caller: Caller, groups: Sequence[Group], seconds: float) -> list[list[Candidate]]:
+def verify(caller: Caller, groups: Sequence[Group], seconds: float) -> list[list[Candidate]]:
     """Return the candidates, group by group, with unproven or unjudged ones of a model held for review."""
     pairs = [
         (candidate, turns)
@@ -238,7 +238,7 @@ def verified(caller: Caller, groups: Sequence[Group], seconds: float) -> list[li
         answer = caller.ask(prompt_for(batch, caller.capabilities, seconds), Verdicts)
         verdicts = {verdict.number: verdict for verdict in answer.verdicts} if answer else {}
         judged |= {
-            id(candidate): _judged(candidate, verdicts.get(number))
+            id(candidate): _apply_verdict(candidate, verdicts.get(number))
             for number, (candidate, _) in enumerate(batch, 1)
         }
     return [
@@ -247,7 +247,9 @@ def verified(caller: Caller, groups: Sequence[Group], seconds: float) -> list[li
     ]
 
 
-def _batches(pairs: Sequence[Asked], capabilities: Capabilities) -> Iterator[Sequence[Asked]]:
+def _batches(
+    pairs: Sequence[SessionCandidate], capabilities: Capabilities
+) -> Iterator[Sequence[SessionCandidate]]:
     """Split the pairs into as few calls as fit the window."""
     half = len(pairs) // 2
     if len(pairs) > AT_ONCE or (
@@ -263,7 +265,7 @@ def _has_room(prompt: Prompt, capabilities: Capabilities) -> bool:
     return count_tokens(prompt.text) <= room_for(capabilities, prompt.output_tokens)
 
 
-def _judged(candidate: Candidate, verdict: Verdict | None) -> Candidate:
+def _apply_verdict(candidate: Candidate, verdict: Verdict | None) -> Candidate:
     if verdict is None:
         return replace(candidate, held=Why.UNPROVEN, detail=UNCOMPARED)
     if verdict.finding is Finding.HOLDS:
@@ -287,7 +289,7 @@ def _content_words(text: str) -> frozenset[str]:
     return content_words(text, language_of(text))
 
 
-def prompt_for(pairs: Sequence[Asked], able: Capabilities, seconds: float) -> Prompt:
+def prompt_for(pairs: Sequence[SessionCandidate], able: Capabilities, seconds: float) -> Prompt:
     """Build the prompt for verdicts on candidates: the evidence, each turn once, then the statements."""
     transcript: list[str] = []
     listed: list[str] = []
@@ -306,8 +308,8 @@ def prompt_for(pairs: Sequence[Asked], able: Capabilities, seconds: float) -> Pr
                 f"{len(listed) + 1}. [{item.kind.value}] {as_data(one_line(item.content))} (evidence: {sources})"
             )
     text = (
-        framed("transcript", "\n".join(transcript)),
-        framed("memories", "\n".join(listed)),
+        frame("transcript", "\n".join(transcript)),
+        frame("memories", "\n".join(listed)),
         _CLOSING,
     )
     room = min(
@@ -423,7 +425,7 @@ _RESERVED_TOKENS = 4_000
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ExtractionOptions:
     """Options of an extraction: the turns from ``begin`` on, in which ``way``, of the owner alone or of all speakers.
 
     ``related`` memories are shown as already known; ``near`` finds the memories nearest to some texts.
@@ -439,11 +441,11 @@ class Wanted:
     """Called with the numbers of finished and of all parts."""
 
 
-Taken = tuple[list[Candidate], list[Overtaken]]
+Checked = tuple[list[Candidate], list[Overtaken]]
 """The memories of a session, and the known memories that it overtakes."""
 
 Judged = tuple[list[Candidate], list[Overtaken], list[Overtaken]]
-"""As :data:`Taken` after verification, followed by the known memories that it may overtake, for review."""
+"""As :data:`Checked` after verification, followed by the known memories that it may overtake, for review."""
 
 Borne = tuple[list[Candidate], list[Overtaken], Sequence[Turn]]
 """The checked memories of a session, the overtaken ones, and the session's turns."""
@@ -491,7 +493,7 @@ class Extraction:
 
 
 def extract_with(
-    model: LanguageModel, session: Session, turns: Sequence[Turn], options: Wanted
+    model: LanguageModel, session: Session, turns: Sequence[Turn], options: ExtractionOptions
 ) -> Extraction:
     """Return the memories of a session's turns from ``options.begin`` on, in conversation order.
 
@@ -502,7 +504,7 @@ def extract_with(
     return Asking(Caller(model), session, turns, options).run()
 
 
-def compared(caller: Caller, borne: Sequence[Borne], seconds: float) -> list[Judged]:
+def verify_all(caller: Caller, borne: Sequence[Borne], seconds: float) -> list[Judged]:
     """Verify memories session by session. Unproven ones are held, and only proven changes overtake a memory.
 
     If several sessions change one memory, the last one counts.
@@ -511,7 +513,7 @@ def compared(caller: Caller, borne: Sequence[Borne], seconds: float) -> list[Jud
         ([*kept, *(change.statement for change in changes)], turns)
         for kept, changes, turns in borne
     ]
-    judged = verified(caller, groups, seconds)
+    judged = verify(caller, groups, seconds)
     proven = [
         [change for change in changes if change.statement in results[len(kept) :]]
         for results, (kept, changes, _) in zip(judged, borne, strict=True)
@@ -522,7 +524,7 @@ def compared(caller: Caller, borne: Sequence[Borne], seconds: float) -> list[Jud
     }
     return [
         (
-            tempered(results[: len(kept)]),
+            limit_strong(results[: len(kept)]),
             [change for change in overtakes if latest[change.memory.id] is change],
             [
                 change
@@ -536,7 +538,7 @@ def compared(caller: Caller, borne: Sequence[Borne], seconds: float) -> list[Jud
     ]
 
 
-def replied(
+def ask_in_two_calls(
     caller: Caller,
     shown: Sequence[tuple[Session, Chunk]],
     memories: Sequence[Memory],
@@ -555,7 +557,7 @@ def replied(
         else None
     )
     seen: Sequence[Seen] = changes.known if changes else ()
-    answer = caller.ask(asking(standing(memories, list(filter(bears, seen)))), Answer)
+    answer = caller.ask(asking(apply_changes(memories, list(filter(bears, seen)))), Answer)
     return Reply(answer.memories, seen) if answer else None
 
 
@@ -563,7 +565,7 @@ class Asking:
     """One session, the questions about it and the evaluation of the answers."""
 
     def __init__(
-        self, caller: Caller, session: Session, turns: Sequence[Turn], options: Wanted
+        self, caller: Caller, session: Session, turns: Sequence[Turn], options: ExtractionOptions
     ) -> None:
         self.session = session
         self.turns = turns
@@ -576,7 +578,7 @@ class Asking:
         self.is_whole = True
 
     def run(self) -> Extraction:
-        lines = laid_out(self.turns, owner_only=self.options.owner_only)
+        lines = lay_out(self.turns, owner_only=self.options.owner_only)
         chunk = whole(lines, self.options.begin)
         if chunk is None:
             return Extraction((), self.caller.name)
@@ -589,31 +591,31 @@ class Asking:
         answers = [reply] if reply is not None else self._ask_parts(parts)
         self.is_whole = reply is not None
         if all(answer is None for answer in answers):
-            return self.left_to_rules(parts)
-        candidates, changes = self.taken(parts, answers)
+            return self.apply_rules(parts)
+        candidates, changes = self.check(parts, answers)
         best = (
             candidates
             if self.is_whole
             else worthiest(candidates, most_of(self.turns, self.options.begin))
         )
-        (judged,) = compared(
+        (judged,) = verify_all(
             self.caller, [(best, changes, self.turns)], self.options.timeout_seconds
         )
         return self.extraction(parts, answers, judged)
 
-    def left_to_rules(self, parts: Sequence[Chunk]) -> Extraction:
+    def apply_rules(self, parts: Sequence[Chunk]) -> Extraction:
         """Return the result for a session about which the model gave no answer."""
         return self.extraction(
             parts, [None] * len(parts), (self._by_rules(parts, everything=True), [], [])
         )
 
-    def taken(self, parts: Sequence[Chunk], answers: Sequence[Reply | None]) -> Taken:
+    def check(self, parts: Sequence[Chunk], answers: Sequence[Reply | None]) -> Checked:
         """Return the proposals that pass the checks, without duplicates, and the overtaken memories."""
         candidates = self._checked_candidates(parts, answers)
-        kept = merged(candidates)
+        kept = merge(candidates)
         self.repeated = len(candidates) - len(kept)
         changes = [
-            self._overtaken(chunk, answer.known, self.known) if answer else []
+            self._check_changes(chunk, answer.known, self.known) if answer else []
             for chunk, answer in zip(parts, answers, strict=True)
         ]
         changes += [
@@ -631,7 +633,7 @@ class Asking:
         """Build the result for the session."""
         kept, changes, doubted = judged
         problem = self.caller.problem
-        candidates = tuple(weighed(self.session.tool, kept))
+        candidates = tuple(raise_meeting_todos(self.session.tool, kept))
         skipped = [
             chunk
             for chunk, answer in zip(parts, answers, strict=True)
@@ -667,12 +669,12 @@ class Asking:
 
     def bears(self, chunk: Chunk, seen: Seen) -> bool:
         """Return True if the turns of a part confirm a change reported by the model."""
-        return bool(self._overtaken(chunk, [seen], self.known))
+        return bool(self._check_changes(chunk, [seen], self.known))
 
-    def _overtaken(
+    def _check_changes(
         self, chunk: Chunk, seen: Sequence[Seen], memories: Sequence[Memory]
     ) -> list[Overtaken]:
-        return overtaken(seen, memories, self.session.id, self._checks, chunk.places)
+        return check_changes(seen, memories, self.session.id, self._checks, chunk.places)
 
     def _related_changes(self, chunk: Chunk, endings: Sequence[Overtaken]) -> list[Overtaken]:
         """Ask once more, about memories near the clauses that no longer hold, which the model was not shown.
@@ -692,7 +694,7 @@ class Asking:
         changes = self.caller.ask(
             for_changes([(self.session, chunk)], near, capabilities, seconds), Changes
         )
-        return self._overtaken(chunk, changes.known, near) if changes else []
+        return self._check_changes(chunk, changes.known, near) if changes else []
 
     def _fits(self, chunk: Chunk) -> bool:
         capabilities, way = self.caller.capabilities, self.options.way
@@ -743,7 +745,7 @@ class Asking:
         def asking(known: Sequence[Memory]) -> Prompt:
             return for_transcript(way, self.session, chunk, known, caller.capabilities, seconds)
 
-        return replied(
+        return ask_in_two_calls(
             caller, [(self.session, chunk)], self.known, seconds, partial(self.bears, chunk), asking
         )
 
@@ -801,7 +803,7 @@ MOST = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class FinishedSession:
     """A finished session: its turns, and the index of the first one not yet shown to a model."""
 
     session: Session
@@ -809,13 +811,13 @@ class Shown:
     begin: int = 0
 
 
-def size_of(shown: Shown) -> int:
+def size_of(shown: FinishedSession) -> int:
     """Return how many tokens of a session would be shown to a model."""
-    chunk = whole(laid_out(shown.turns), shown.begin)
+    chunk = whole(lay_out(shown.turns), shown.begin)
     return count_tokens(chunk.text) if chunk else 0
 
 
-def fitting(sizes: Sequence[int], able: Capabilities) -> int:
+def count_fitting(sizes: Sequence[int], able: Capabilities) -> int:
     """Return how many sessions, from the first on, fit in one call; 0 if the first is not small."""
     total, most = 0, min(DIGEST_TOKENS, chunk_size(able) // CHARACTERS_A_TOKEN)
     for count, size in enumerate(sizes[:MOST]):
@@ -826,7 +828,7 @@ def fitting(sizes: Sequence[int], able: Capabilities) -> int:
 
 
 def extract_together(
-    caller: Caller, sessions: Sequence[Shown], options: Wanted
+    caller: Caller, sessions: Sequence[FinishedSession], options: ExtractionOptions
 ) -> list[Extraction] | None:
     """Extract memories of several sessions with one call, in order; ``None`` without an answer.
 
@@ -836,7 +838,7 @@ def extract_together(
     extractions: list[tuple[Asking, Chunk]] = []
     number = 0
     for shown in sessions:
-        chunk = whole(laid_out(shown.turns, after=number), shown.begin)
+        chunk = whole(lay_out(shown.turns, after=number), shown.begin)
         if chunk is None or shown.session.kind is not SessionKind.MAIN:
             return None
         number = chunk.lines[-1].number
@@ -851,26 +853,26 @@ def extract_together(
     def bears(seen: Seen) -> bool:
         return any(asking.bears(chunk, seen) for asking, chunk in extractions)
 
-    answer = replied(
+    answer = ask_in_two_calls(
         caller, chunks_shown, extractions[0][0].known, options.timeout_seconds, bears, asking_all
     )
     if answer is not None:
         answers = [_part_of_session(answer, chunk) for _, chunk in extractions]
         checked = [
-            asking.taken([chunk], [own])
+            asking.check([chunk], [own])
             for (asking, chunk), own in zip(extractions, answers, strict=True)
         ]
         borne = [
             (kept, overtaken, asking.turns)
             for (kept, overtaken), (asking, _) in zip(checked, extractions, strict=True)
         ]
-        judged = compared(caller, borne, options.timeout_seconds)
+        judged = verify_all(caller, borne, options.timeout_seconds)
         results = [
             asking.extraction([chunk], [own], of_session)
             for (asking, chunk), own, of_session in zip(extractions, answers, judged, strict=True)
         ]
     elif caller.is_over:
-        results = [asking.left_to_rules([chunk]) for asking, chunk in extractions]
+        results = [asking.apply_rules([chunk]) for asking, chunk in extractions]
     else:
         return None
     return [replace(result, calls=0, tokens=Tokens()) for result in results]
@@ -905,8 +907,8 @@ _MESSAGE_CHARACTERS = 1_200
 _MAX_LEXICAL_QUERIES = 6
 
 
-def related(
-    home: Home, sessions: Sequence[Shown], project: str | None, writer: str
+def find_related(
+    home: Home, sessions: Sequence[FinishedSession], project: str | None, writer: str
 ) -> tuple[Memory, ...]:
     """Return known memories that a writer may see: those stored in the sessions, then the nearest to new content."""
     own = {
@@ -928,7 +930,7 @@ def related(
     )
 
 
-def touched(
+def find_touched(
     home: Home, project: str | None, writer: str, clauses: Sequence[str]
 ) -> tuple[Memory, ...]:
     """Return the trusted memories of a project, or of none, that share most words with clauses that no longer hold.
@@ -952,12 +954,12 @@ def _visible(home: Home, memories: Iterable[Memory], writer: str, most: int) -> 
     return islice((memory for memory in memories if may_be_shown(home, memory, writer)), most)
 
 
-def _new_statements(shown: Shown) -> Iterator[Statement]:
+def _new_statements(shown: FinishedSession) -> Iterator[Statement]:
     for spoken in utterances(shown.turns):
         yield from spoken.statements if spoken.index >= shown.begin else ()
 
 
-def _new_messages(shown: Shown) -> Iterator[str]:
+def _new_messages(shown: FinishedSession) -> Iterator[str]:
     """Return the agent's messages, which usually reveal that a memory no longer holds."""
     return (
         turn.text[:_MESSAGE_CHARACTERS]

@@ -68,7 +68,7 @@ def http_client(target: CallTarget, library: ModuleType) -> Any:
 def _refuse_late(request: Any) -> None:
     """Refuse requests after the deadline of the call: the library's own retries do not know it."""
     if time.monotonic() >= getattr(_call, "end", math.inf):
-        raise httpx2.ReadTimeout("the time of the call is over", request=request)
+        raise httpx2.ReadTimeout("the call ran out of time", request=request)
 
 
 def _forbid_late_retry(response: Any) -> None:
@@ -274,7 +274,7 @@ def _stricter(value: Any) -> Any:
     return [_stricter(item) for item in value] if isinstance(value, list) else value
 
 
-def told(prompt: Prompt) -> str:
+def schema_text(prompt: Prompt) -> str:
     """Return the schema as text for the prompt; empty if the answer is plain text."""
     if not prompt.answer:
         return ""
@@ -285,7 +285,9 @@ def told(prompt: Prompt) -> str:
 def system_of(prompt: Prompt, able: Capabilities) -> str:
     """Return the system prompt, with the schema if nothing else enforces it."""
     is_held = able.answers in ("schema", "tool")
-    return "\n\n".join(part for part in (prompt.system, "" if is_held else told(prompt)) if part)
+    return "\n\n".join(
+        part for part in (prompt.system, "" if is_held else schema_text(prompt)) if part
+    )
 
 
 # -- Anthropic messages ----------------------------------------------------------------------------
@@ -297,7 +299,7 @@ STREAMED_TOKENS = 8_192
 _LOGIN = {"anthropic-beta": "oauth-2025-04-20"}
 _LESS = {"schema": "tool", "tool": "text"}
 _CUT = ("max_tokens", "model_context_window_exceeded")
-_KEPT = {"type": "ephemeral"}
+_CACHE_CONTROL = {"type": "ephemeral"}
 
 
 class _Answer(msgspec.Struct, kw_only=True):
@@ -445,7 +447,7 @@ class AnthropicModel(_LibraryModel):
 
 
 def _request(prompt: Prompt, able: Capabilities) -> JsonObject:
-    mark = {"cache_control": _KEPT} if able.caches else {}
+    mark = {"cache_control": _CACHE_CONTROL} if able.caches else {}
     system = system_of(prompt, able)
     content = [{"type": "text", "text": prompt.shared, **mark}] if prompt.shared else []
     request: JsonObject = {
@@ -715,7 +717,7 @@ class SamplingModel:
         except Exception as error:  # the callback may raise anything
             message = f"{self._target.provider.label} gives no answer for {self.name}: {type(error).__name__}"
             raise ModelUnavailableError(
-                message, hint="allow sampling there, or set another model", retry=False
+                message, hint="allow sampling in the client, or set another model", retry=False
             ) from error
         sent = len(system) + len(text)
         return Completion(
@@ -723,5 +725,4 @@ class SamplingModel:
         )
 
     def close(self) -> None:
-        """Cancel the running calls."""
         self._calls.close()

@@ -84,7 +84,7 @@ def provider_of(settings: Settings, name: str) -> Provider:
     if own is None and provider is None:
         names = ", ".join((*_built_in(), *settings["models.providers"]))
         raise ModelRefusedError(
-            f"no provider of models is called {name!r}", hint=f"providers: {names}, or none"
+            f"there is no model provider {name!r}", hint=f"providers: {names}, or none"
         )
     if own is None:
         assert provider is not None  # noqa: S101
@@ -123,7 +123,8 @@ def _with_own(provider: Provider, own: Mapping[str, str]) -> Provider:
         own["key"]
     ):  # the value may be a key: it is not shown
         raise ModelRefusedError(
-            f"{where}.key is no name of an environment variable", hint="key = the variable's name"
+            f"{where}.key is not the name of an environment variable",
+            hint="key = the variable's name",
         )
     plain: dict[str, Any] = {
         name: own[name]
@@ -169,12 +170,12 @@ def _check_address(where: str, provider: Provider, may_be_plain: bool) -> None:
         host = None
     if not host or address.scheme not in ("http", "https"):
         raise ModelRefusedError(
-            f"{where}.base_url is no address", hint='base_url = "https://host/v1"'
+            f"{where}.base_url is not an address", hint='base_url = "https://host/v1"'
         )
     if address.scheme == "http" and not (may_be_plain or is_loopback(host)):
         raise ModelRefusedError(
-            f"{where} would send prompts and keys in the clear to {host}",
-            hint='use https; for a network of your own, add plain_http = "yes"',
+            f"{where} would send prompts and keys unencrypted to {host}",
+            hint='use https; on your own network, add plain_http = "yes"',
         )
 
 
@@ -206,7 +207,7 @@ def read_small(path: Path) -> tuple[str, str]:
             data = file.read(_MAX_BYTES + 1)
         if len(data) > _MAX_BYTES:
             raise UnusableCredentialsError(
-                f"{path} is too large to hold credentials", hint="look what it is"
+                f"{path} is too large to hold credentials", hint="check its contents"
             )
         is_open = os.name == "posix" and mode & 0o077
         warning = f"{path} can be read by others ({mode:o})" if is_open else ""
@@ -214,7 +215,7 @@ def read_small(path: Path) -> tuple[str, str]:
     except (FileNotFoundError, NotADirectoryError):
         return "", ""
     except UnicodeDecodeError:
-        raise UnusableCredentialsError(f"{path} is not text", hint="look what it is") from None
+        raise UnusableCredentialsError(f"{path} is not text", hint="check its contents") from None
     except OSError as error:
         raise UnusableCredentialsError(
             f"cannot read {path}: {error.strerror}", hint="check its permissions"
@@ -242,7 +243,7 @@ def read(settings: Settings) -> dict[str, str]:
         table = tomllib.loads(text).get(_TABLE, {})
     except (ValueError, RecursionError):  # the error message may quote the key
         raise UnusableCredentialsError(
-            f"{path_of(settings)} is not valid TOML", hint="mend or remove it"
+            f"{path_of(settings)} is not valid TOML", hint="correct or remove it"
         ) from None
     pairs = table.items() if isinstance(table, dict) else ()
     return {name: value for name, value in pairs if isinstance(value, str) and value}
@@ -274,7 +275,7 @@ def _write(settings: Settings, keys: dict[str, str]) -> None:
         private_files.make_folder(path.parent)
         private_files.write_file(path, _HEAD + tomlkit.dumps({_TABLE: keys}))
     except OSError as error:
-        hint = "give the key in the environment instead; nacre writer keys tells which variable"
+        hint = "set the key in the environment instead; nacre writer keys shows the variable"
         raise UnavailableError(f"cannot write {path}: {error.strerror}", hint=hint) from error
 
 
@@ -359,7 +360,7 @@ def _bounded(work: Callable[[], A], seconds: float) -> A:
         result, error = outcome.get(timeout=seconds)
     except Empty:
         raise UnavailableError(
-            "the keyring does not answer", hint="unlock it, and repeat"
+            "the keyring does not answer", hint="unlock it and try again"
         ) from None
     if isinstance(error, ImportError):
         raise UnavailableError(
@@ -486,11 +487,11 @@ def elsewhere(settings: Settings, tool: str) -> str:
     """Return a note on where else the tool may keep its login, unread by nacre; empty if nowhere."""
     if tool == "claude":
         return (
-            "macOS keeps it in the keychain, where nacre does not look"
+            "it is in the macOS keychain, which nacre does not read"
             if settings.platform == "darwin"
             else ""
         )
-    return "codex may keep it in the system's keyring, where nacre does not look"
+    return "it may be in the system's keyring, which nacre does not read"
 
 
 def _claude(path: Path, record: Mapping[str, Any]) -> list[Login]:
@@ -699,7 +700,7 @@ def _in_config(settings: Settings, provider: str) -> Iterator[Place]:
         provider,
         written,
         f"models.providers.{provider}.api_key, {origin}",
-        warning=f"the key of {provider} is written in {origin}",
+        warning=f"{origin} contains the key of {provider}",
         hint=f"nacre writer keys {provider} --remove removes it; nacre writer setup --provider {provider} stores it",
     )
 

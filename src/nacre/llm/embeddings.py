@@ -445,14 +445,12 @@ class RemoteEmbedder:
             )
         size = sizes.pop()
         if self.dimensions not in (0, size):
-            raise self._unusable(
-                f"gave vectors of {size} numbers, where {self.dimensions} were asked for"
-            )
+            raise self._unusable(f"gave vectors of {size} numbers instead of {self.dimensions}")
         with np.errstate(all="ignore"):  # values too large for a float are refused below
             vectors = np.array(rows, np.float32)
             lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not np.isfinite(lengths).all() or (lengths < 1e-12).any():
-            raise self._unusable("gave a vector that has no direction")
+            raise self._unusable("gave a zero vector")
         self._shared.dimensions = size
         unit: NDArray[np.float32] = vectors / lengths
         return unit

@@ -118,8 +118,8 @@ _ROWS = (
     _Row(
         (400, 422),
         r"max(_output|_completion)?_tokens.{0,80}(too large|maximum|at most|exceed|less than)",
-        "{name} does not write so long an answer{said}",
-        'tell its limit: models.capabilities."{name}" = {{output = …}}',
+        "{name} cannot write such a long answer{said}",
+        'set its limit: models.capabilities."{name}" = {{output = …}}',
     ),
     _Row(
         (403,),
@@ -145,14 +145,14 @@ _ROWS = (
     _Row(
         (404,),
         "response_format|json_schema|tool_choice|structured",
-        "{label} refuses the call of {name}{said}",
+        "{label} rejects the call of {name}{said}",
         "{another}",
     ),
     _Row((404,), "model|deployment|engine", "{label} has no model {model} ({name})", "{pull}"),
     _Row(
         (404,),
         "",
-        "{host} knows no such address, or no model {model} ({name}){said}",
+        "{host} does not have this address, or the model {model} ({name}){said}",
         "check models.providers.{provider}.base_url and the model's name, or {another}",
     ),
     _Row(
@@ -178,8 +178,7 @@ def refusal(
             row.words, whole, re.I | re.S
         ):
             return row.kind(
-                _filled(row.message, target, detail),
-                hint=_filled(row.hint, target, detail),
+                _filled(row.message, target, detail), hint=_filled(row.hint, target, detail)
             )
     if status in _RETRIED_STATUSES or status >= 500:
         return _busy(target, status, detail, headers)
@@ -191,7 +190,7 @@ def _busy(
     target: CallTarget, status: int, detail: str, headers: Mapping[str, str]
 ) -> ModelUnavailableError:
     state = (
-        "asks for fewer calls"
+        "limits the rate of calls"
         if status == 429
         else "is overloaded"
         if status in (503, 529)
@@ -212,14 +211,16 @@ def unreachable(target: CallTarget, error: BaseException) -> ModelUnavailableErr
     text = " ".join(str(cause) for cause in causes)
     if "CERTIFICATE" in text.upper():
         return UnexpectedServiceError(
-            f"the connection to {target.host} for {target.name} cannot be trusted: its certificate is not accepted",
-            hint="a proxy may be in between: set SSL_CERT_FILE to its certificate, or check models.providers",
+            f"the connection to {target.host} for {target.name} is not secure: its certificate is not accepted",
+            hint="if there is a proxy, set SSL_CERT_FILE to its certificate, or check models.providers",
             retry=False,
             may_cost=False,
         )
     if any(isinstance(cause, ssl.SSLError) for cause in causes):
-        hint = f"check models.providers.{target.provider.name}.base_url: a server on a machine of yours may want http"
-        message = f"{target.host} does not speak TLS ({target.name})"
+        hint = (
+            f"check models.providers.{target.provider.name}.base_url: a local server may need http"
+        )
+        message = f"{target.host} does not support TLS ({target.name})"
         return UnexpectedServiceError(message, hint=hint, retry=False, may_cost=False)
     has_begun = bool(re.search(r"disconnect|reset|peer closed|incomplete", text, re.I))
     if target.is_here:
@@ -244,15 +245,17 @@ def late(target: CallTarget, seconds: float) -> ModelUnavailableError:
 def cut_off(target: CallTarget) -> ModelUnavailableError:
     """Return the error for a call that nacre cancelled."""
     return ModelUnavailableError(
-        f"the call of {target.name} was cut off", hint="run the command again", retry=False
+        f"the call of {target.name} was cancelled", hint="run the command again", retry=False
     )
 
 
 def ended(target: CallTarget) -> ModelUnavailableError:
     """Return the error for an agent's command that was killed from outside."""
-    message = f"the command of {target.provider.label} was ended from outside before it answered ({target.name})"
+    message = (
+        f"the command of {target.provider.label} was killed before it answered ({target.name})"
+    )
     return ModelUnavailableError(
-        message, hint="try again; where memory is short, the system ends programs", retry=False
+        message, hint="try again; the system may kill programs if memory is short", retry=False
     )
 
 
@@ -267,21 +270,21 @@ def strange(target: CallTarget, kind: str = "", body: bytes = b"") -> ModelUnava
     """Return the error for a 2xx response that is not the provider's, such as another site's page or invalid JSON."""
     if "html" in kind or body.lstrip()[:1] == b"<":
         return UnexpectedServiceError(
-            f"{target.host} answers with a web page, not as {target.provider.label} does ({target.name})",
-            hint=f"a network may want a sign-in, or models.providers.{target.provider.name}.base_url is wrong",
+            f"{target.host} answers with a web page instead of {target.provider.label}'s format ({target.name})",
+            hint=f"the network may require a sign-in, or models.providers.{target.provider.name}.base_url is wrong",
             retry=False,
             may_cost=False,
         )
     if _is_json(body):
         return UnexpectedServiceError(
-            f"{target.host} answers in another form than {target.provider.label} does ({target.name})",
+            f"{target.host} does not answer in {target.provider.label}'s format ({target.name})",
             hint=f"check models.providers.{target.provider.name}.base_url and api",
             retry=False,
         )
     if not body.strip() or body.lstrip()[:1] in (b"{", b"["):
         return broken(target)
     return UnexpectedServiceError(
-        f"{target.host} answers with something that is no JSON ({target.name})",
+        f"{target.host} does not answer with JSON ({target.name})",
         hint=f"check models.providers.{target.provider.name}.base_url, or try again later",
     )
 
@@ -296,7 +299,7 @@ def _is_json(body: bytes) -> bool:
 def no_answer(target: CallTarget, detail: str) -> UnreadableModelError:
     """Return the error for a command that succeeds with an unreadable answer. It is not retried."""
     label = target.provider.label
-    problem = f"the command of {label} ends well, and its answer cannot be read ({target.name})"
+    problem = f"the command of {label} succeeds, but its answer cannot be read ({target.name})"
     message = f"{problem}{_quoted(target, detail.strip())}"
     return UnreadableModelError(
         message, hint=f"run {label} by hand to see why, or {ANOTHER}", retry=False
@@ -307,24 +310,24 @@ def program_failed(target: CallTarget, detail: str, status: int = 0) -> NacreErr
     """Return the error for an agent's command that failed, by its provider's status, if known, and its output."""
     label = target.provider.label
     if status == 429 or (not status and re.search(_LIMITED, detail, re.I)):
-        message = f"{label} answers no more for now ({target.name}){_quoted(target, detail)}"
+        message = f"{label} has reached a limit ({target.name}){_quoted(target, detail)}"
         return ModelUnavailableError(
             message, hint=f"try again later, or {ANOTHER}", retry=False, may_cost=False
         )
     if status == 401 or re.search(_SIGNED_OUT, detail, re.I):
-        message = f"{label} is not signed in, and does not answer for {target.name}{_quoted(target, detail)}"
+        message = f"{label} is not signed in ({target.name}){_quoted(target, detail)}"
         return ModelRefusedError(
             message, hint=f"sign in with {label} itself, then run the command again"
         )
     if status >= 500:
-        message = f"{label} fails for now ({target.name}){_quoted(target, detail)}"
+        message = f"{label} fails temporarily ({target.name}){_quoted(target, detail)}"
         return ModelUnavailableError(
             message,
             hint=f"try again later, or {ANOTHER}",
             may_cost=status not in _UNPROCESSED_STATUSES,
         )
     if re.search(_OFFLINE, detail, re.I):
-        message = f"{label} reaches nobody for {target.name}{_quoted(target, detail)}"
+        message = f"{label} has no connection ({target.name}){_quoted(target, detail)}"
         return ModelUnavailableError(
             message, hint="check the network and its proxy", retry=False, may_cost=False
         )
@@ -334,7 +337,7 @@ def program_failed(target: CallTarget, detail: str, status: int = 0) -> NacreErr
         )
     if re.search(r"model", detail, re.I):
         return ModelRefusedError(
-            f"{label} has no answer of {target.name}{_quoted(target, detail)}", hint=ANOTHER
+            f"{label} returned no answer of {target.name}{_quoted(target, detail)}", hint=ANOTHER
         )
     message = f"the command of {label} failed for {target.name}{_quoted(target, detail)}"
     return ModelUnavailableError(
@@ -346,7 +349,7 @@ def no_such_tool(target: CallTarget, tools: Iterable[str], available: str) -> Mo
     """Return the error for tools that an agent's command does not have."""
     names = ", ".join(tools)
     return ModelRefusedError(
-        f"{target.provider.label} has no tools called {names} ({target.name})",
+        f"{target.provider.label} does not have the tools {names} ({target.name})",
         hint=f"tools: {available}",
     )
 
@@ -411,7 +414,7 @@ def no_key(target: CallTarget) -> ModelRefusedError:
 
 def no_library(target: CallTarget, library: str) -> ModelRefusedError:
     """Return the error for a provider's library that is not installed."""
-    message = f"the library {library!r} is not installed, which {target.name} needs"
+    message = f"{target.name} needs the library {library!r}, which is not installed"
     return ModelRefusedError(message, hint=install_hint(library))
 
 
@@ -419,7 +422,7 @@ def no_program(target: CallTarget, program: str) -> ModelRefusedError:
     """Return the error for an agent's command that is not installed."""
     hint = f"install {target.provider.label}, sign in with it once, and have {program!r} on PATH"
     return ModelRefusedError(
-        f"the command {program!r} is not installed, which {target.name} needs", hint=hint
+        f"{target.name} needs the command {program!r}, which is not installed", hint=hint
     )
 
 
@@ -580,7 +583,6 @@ class Calls:
                 self._running.discard(future)
 
     def close(self) -> None:
-        """Cancel the running calls."""
         with self._lock:
             self.closed.set()
             for future in self._running:
@@ -640,7 +642,6 @@ class Cached:
         return completion
 
     def close(self) -> None:
-        """Close the model."""
         self._model.close()
 
 
@@ -694,8 +695,8 @@ def absence(settings: Settings, provider: Provider) -> str:
     key = key_of_billing(settings, provider)
     if not key and credentials.may_be_in_keychain(settings, tool):
         return ""
-    problem = f"Nobody seems to be signed in to {provider.label}"
-    return f"{problem}, which would be billed to the key in {key}." if key else f"{problem}."
+    problem = f"You do not seem to be signed in to {provider.label}"
+    return f"{problem}, so calls would be billed to the key in {key}." if key else f"{problem}."
 
 
 def environment_of(settings: Settings, provider: Provider) -> dict[str, str]:

@@ -351,7 +351,7 @@ def load_any_tokenizer(path: Path, tokens: int) -> Any:
         from tokenizers import Tokenizer  # noqa: PLC0415 - an extra, and 30 ms
     except ImportError as error:
         raise EmbedderUnavailableError(
-            f"the tokenizer in {str(path.parent)!r} needs a library that is not installed: tokenizers",
+            f"the tokenizer in {str(path.parent)!r} needs the library tokenizers, which is not installed",
             hint=install_hint("tokenizers"),
         ) from error
     try:
@@ -461,7 +461,9 @@ _STEP_TURNS = 128
 _DEFAULT_TOKENS = 512
 _MAX_TOKENS = 8_192
 _SAMPLE_BYTES = 1 << 20
-_EMBEDDER_HINT = f"the folder must hold model.onnx and tokenizer.json; docs/embeddings.md tells what {OPTIONS} may say"
+_EMBEDDER_HINT = (
+    f"the folder must hold model.onnx and tokenizer.json; docs/embeddings.md describes {OPTIONS}"
+)
 Pooling = Literal["mean", "cls", "last", "none"]
 
 
@@ -537,9 +539,7 @@ class FolderEmbedder:
         vector = output[0] if output.ndim == 2 else self._pooled(output[0])
         length = float(np.linalg.norm(vector))
         if vector.ndim != 1 or not np.isfinite(length) or length < 1e-12:
-            raise EmbedderUnavailableError(
-                f"{self.name} gave a vector that has no direction", hint=_EMBEDDER_HINT
-            )
+            raise EmbedderUnavailableError(f"{self.name} gave a zero vector", hint=_EMBEDDER_HINT)
         unit: NDArray[np.float32] = vector / length
         return unit
 
@@ -564,7 +564,7 @@ def _found(folder: Path) -> tuple[Path, Options]:
     graph = next((folder / name for name in names if (folder / name).is_file()), None)
     if graph is None:
         raise EmbedderUnavailableError(
-            f"{names[0]} is missing in {str(folder)!r}", hint=_EMBEDDER_HINT
+            f"there is no {names[0]} in {str(folder)!r}", hint=_EMBEDDER_HINT
         )
     return graph, options
 
@@ -583,7 +583,7 @@ def _options(folder: Path) -> Options:
         return json_values.convert(tomllib.loads(own), Options)
     except (ValueError, RecursionError) as error:
         raise EmbedderUnavailableError(
-            f"{OPTIONS} in {str(folder)!r} is wrong: {error}", hint=_EMBEDDER_HINT
+            f"{OPTIONS} in {str(folder)!r} is invalid: {error}", hint=_EMBEDDER_HINT
         ) from error
 
 

@@ -21,7 +21,7 @@ from nacre.base.environment import OWN_CALL_VARIABLE, of_the_owner, user_home
 from nacre.base.plain import Values, mapping, objects, string, total
 from nacre.base.text import shorten
 from nacre.llm import failures
-from nacre.llm.api import anthropic_tokens, strict, told
+from nacre.llm.api import anthropic_tokens, schema_text, strict
 from nacre.llm.failures import Calls, CallTarget, TruncatedAnswerError
 from nacre.values.models import OWN_CALL, OWN_CONVERSATION, Capabilities, Completion, Prompt, Tokens
 
@@ -90,7 +90,7 @@ class CommandModel:
 
     def complete(self, prompt: Prompt) -> Completion:
         """Answer a prompt. Raises ModelUnavailableError, ModelRefusedError."""
-        form = told(prompt) if self.capabilities.answers == "text" else ""
+        form = schema_text(prompt) if self.capabilities.answers == "text" else ""
         head = (OWN_CALL, prompt.system, form) if prompt.answer else (OWN_CONVERSATION,)
         text = "\n\n".join(part for part in (*head, prompt.shared, prompt.text) if part)
         with tempfile.TemporaryDirectory(
@@ -103,7 +103,6 @@ class CommandModel:
         return self.read(*output)
 
     def close(self) -> None:
-        """Cancel the running calls."""
         self._calls.close()
         with self._lock:
             for process in self._running:

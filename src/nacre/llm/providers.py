@@ -182,8 +182,10 @@ def open_model(settings: Settings, name: str) -> LanguageModel:
         raise failures.no_key(target)
     api = target.provider.api  # each format is loaded only if it is used
     if api == "mcp-sampling":
-        hint = "it works where nacre is called by an MCP client that offers it; elsewhere set another model"
-        raise ModelRefusedError(f"no MCP client is connected, which {target.name} needs", hint=hint)
+        hint = "it only works with an MCP client that offers sampling; otherwise set another model"
+        raise ModelRefusedError(
+            f"{target.name} needs an MCP client, and none is connected", hint=hint
+        )
     if api in _COMMANDS:
         by_command: Callable[..., LanguageModel] = load(_COMMANDS[api])
         return by_command(target, able, _environment(settings, target.provider))
@@ -228,7 +230,7 @@ def describe(settings: Settings, name: str) -> tuple[CallTarget, Capabilities]:
         )
     if not model and (not colon or provider.api not in (*COMMANDS, "mcp-sampling")):
         raise ModelRefusedError(
-            f"{name!r} names no model of {provider.label}", hint=f"{provider_name}:<model>"
+            f"{name!r} is not a model of {provider.label}", hint=f"{provider_name}:<model>"
         )
     able = capabilities_of(settings, provider, model)
     return CallTarget(provider, model, credential_for(settings, provider_name), able.window), able
@@ -388,7 +390,7 @@ _LIST_TIMEOUT_SECONDS = 0.5
 _MAX_LIST_BYTES = 1_000_000
 
 
-def proposed(provider: Provider) -> list[str]:
+def list_proposed(provider: Provider) -> list[str]:
     """Return the names of models, the recommended first; empty if none is known."""
     listed = listed_here(provider)
     if listed is not None:
@@ -506,7 +508,6 @@ class RecordingModel:
         return completion
 
     def close(self) -> None:
-        """Close the model."""
         self._model.close()
 
 
@@ -533,7 +534,7 @@ class ReplayingModel:
                 answer["text"], tokens, answer["model"], answer["is_cut"], is_repeated=True
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
-            problem = f"no cassette in {self._folder} holds this prompt ({prompt.version or prompt.task.value})"
+            problem = f"no cassette in {self._folder} has this prompt ({prompt.version or prompt.task.value})"
             raise ModelUnavailableError(
                 problem, hint="make cassettes MODEL=provider:model", retry=False
             ) from error

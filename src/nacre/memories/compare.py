@@ -294,7 +294,7 @@ def judgements(answer: JudgeAnswer, count: int) -> list[Judgement]:
     ]
 
 
-def finished(
+def find_finished(
     answer: TodosAnswer, memory: Memory, todos: Sequence[Memory]
 ) -> list[tuple[Memory, str]]:
     """Return the todos that a memory's words finish, each with a quote that occurs there without negation."""

@@ -41,7 +41,7 @@ SeenBy = Annotated[Scope, Meta(description="Who may see it.")]
 ExpiresOn = Annotated[
     date | None,
     Meta(
-        description="After this day recall and context leave the memory out; its file stays. None: never."
+        description="Recall and context omit the memory after this day; its file stays. None: never."
     ),
 ]
 Tags = Annotated[tuple[str, ...], Meta(description="Tags.")]
@@ -55,13 +55,13 @@ Triggers = Annotated[
 Reference = Annotated[
     str,
     Meta(
-        description="A memory: its id, 4 or more characters from the start or end of the id, or its subject."
+        description="A memory: its id, at least 4 characters of its start or end, or the subject."
     ),
 ]
 References = Annotated[
     tuple[str, ...],
     Meta(
-        description="Memories: their ids, 4 or more characters from the start or end of these, or their subjects."
+        description="Memories: their ids, at least 4 characters of their start or end, or subjects."
     ),
 ]
 HostSession = Annotated[
@@ -176,7 +176,7 @@ class EditRequest(Request, frozen=True, kw_only=True, omit_defaults=True):
         tuple[str, ...] | UnsetType, Meta(description="Tags to add to the present ones.")
     ] = UNSET
     triggers: Triggers | UnsetType = UNSET
-    valid: Annotated[Validity | UnsetType, Meta(description="When it is true in the world.")] = (
+    valid: Annotated[Validity | UnsetType, Meta(description="The days on which it is true.")] = (
         UNSET
     )
     evergreen: Annotated[
@@ -409,11 +409,11 @@ def is_owners(memory: Memory) -> bool:
     return memory.speaker is Speaker.OWNER
 
 
-def wish(home: home.Home, memories: Sequence[Memory], what: str) -> None:
+def wish(home: home.Home, memories: Sequence[Memory], action: str) -> None:
     """Queue an agent's request for review: ``retired``, ``kept out``, or other words."""
     agent = home.actor.agent or ""
     detail = shorten(
-        one_line(home.redactor.clean(f"{agent} asked for this memory to be {what}")),
+        one_line(home.redactor.clean(f"{agent} asked for this memory to be {action}")),
         _MAX_DETAIL_CHARACTERS,
     )
     with home.database.transaction():

@@ -10,10 +10,10 @@ from nacre.base.ids import bytes_hash
 from nacre.errors import EditConflictError, InvalidMemoryError, UnusableVaultError
 from nacre.home.change import Change, read_pages
 from nacre.home.home import Home
-from nacre.home.location import redacted, with_former_names, without_secrets
+from nacre.home.location import redact, with_former_names, without_secrets
 from nacre.home.operations import apply_intents, left_open
 from nacre.memories.erasure import apply_tombstones
-from nacre.memories.judge import agreed, released, retire_due
+from nacre.memories.judge import reconcile, release, retire_due
 from nacre.memories.placement import await_models
 from nacre.memories.tombstones import is_ledger_new
 from nacre.values.codec import stamp
@@ -27,7 +27,7 @@ from nacre.values.memory import (
     Retirement,
     SeenMemoryFile,
 )
-from nacre.vault.documents import Stated, adopt, load, parse, render, split, stated, without_id
+from nacre.vault.documents import Stated, adopt, load, parse, read_stated, render, split, without_id
 from nacre.vault.files import GIT_FOLDER, FileStat, LedgerEntry, is_memory_file
 
 DELETED = "its file was deleted"
@@ -64,7 +64,7 @@ class _ReadFile:
     text: str
     digest: bytes
     memory: Memory
-    said: Stated
+    stated: Stated
     has_id: bool
 
 
@@ -303,7 +303,7 @@ def _read(home: Home, stat: FileStat, seen: SeenMemoryFile | None) -> _ReadFile 
     try:
         text = data.decode("utf-8")
         memory = _memory_in(home, text, stat, seen)
-        return _ReadFile(stat, text, digest, memory, stated(text), has_id=_has_key(text, "id"))
+        return _ReadFile(stat, text, digest, memory, read_stated(text), has_id=_has_key(text, "id"))
     except UnicodeDecodeError:
         reason = "it is not UTF-8 text"
     except InvalidMemoryError as error:
@@ -321,7 +321,7 @@ def _memory_in(home: Home, text: str, stat: FileStat, seen: SeenMemoryFile | Non
     """
     new_id = (lambda: seen.memory) if seen else home.ids
     written = parse(text, stat.path, new_id=new_id, modified=_modification_time(home, stat))
-    memory = redacted(home.redactor, written)
+    memory = redact(home.redactor, written)
     if memory.content != written.content:
         home.problems.append(
             f"{stat.path}: contains what looks like a secret, which recall leaves out"
@@ -390,7 +390,7 @@ def _accept(
     defers: bool = False,
 ) -> None:
     """Index a file. With ``defers``, leave files with consequences to the last transaction."""
-    memory, stated_values = file.memory, file.said
+    memory, stated_values = file.memory, file.stated
     last_seen = seen_before.get(file.stat.path)
     before = home.memories.find(memory.id)
     is_same_memory = last_seen is not None and last_seen.memory == memory.id
@@ -434,7 +434,7 @@ def _accept(
 def _follow_up_of(file: _ReadFile, before: Memory | None, memory: Memory) -> _FollowUp:
     """Return the work caused by a memory that was new or different before."""
     follow_up = _FollowUp()
-    if memory is not file.memory or file.said.differs(memory.kind, memory.project):
+    if memory is not file.memory or file.stated.differs(memory.kind, memory.project):
         follow_up.misplaced.append(memory)
     if memory.links or (before and (before.links or before.superseded_by)):
         follow_up.changed.append((before, memory))
@@ -458,13 +458,13 @@ def _follow(change: Change, follow_up: _FollowUp) -> None:
     """
     home = change.home
     change.put(follow_up.misplaced, follow_up.entries)
-    change.put(agreed(home, follow_up.changed))
+    change.put(reconcile(home, follow_up.changed))
     retired = [_as_retired(home, memory) for memory in follow_up.retired]
     entries = [change.entry("retire", memory=memory.id, reason=MOVED) for memory in retired]
     entries += [change.entry("restore", memory=memory.id) for memory in follow_up.returned]
     if entries:
         returned = [home.memories.find(memory.id) or memory for memory in follow_up.returned]
-        change.put([*retired, *returned, *released(home, retired)], entries)
+        change.put([*retired, *returned, *release(home, retired)], entries)
 
 
 def _as_retired(home: Home, memory: Memory) -> Memory:
@@ -517,7 +517,7 @@ def _retire_unfiled(change: Change, unfiled: Sequence[str]) -> None:
             if memory.retired:
                 home.memories.delete(memory_id)
                 continue
-            reactivated = [old for old in released(home, [memory]) if old.id not in unfiled]
+            reactivated = [old for old in release(home, [memory]) if old.id not in unfiled]
             entry = change.entry("retire", memory=memory_id, reason=DELETED)
             change.put([replace(memory, retired=retirement), *reactivated], [entry])
 

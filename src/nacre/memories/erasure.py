@@ -122,7 +122,7 @@ def _texts(payload: packs.Payload) -> Iterator[str]:
 _TOOL = "nacre-chat:"
 
 
-def held(home: Home, barred: Barred, match: Pattern | None = None) -> int:
+def count_forgotten(home: Home, barred: Barred, match: Pattern | None = None) -> int:
     """Return the number of messages, answer parts and names to erase that only the gateway's database has."""
     if not (home.settings.home / gateway.DATABASE).exists():
         return 0
@@ -230,10 +230,7 @@ class _Chat:
         """Return True if a line is forgotten, by its id or as an edit of a forgotten message."""
         if barred is None or record.get("type") != "message":
             return barred is None
-        session, ids = (
-            f"{_TOOL}{self.session}",
-            (record.get("id"), _message(record).get("edits")),
-        )
+        session, ids = (f"{_TOOL}{self.session}", (record.get("id"), _message(record).get("edits")))
         barred_by_id = any(
             barred.has_turn(session, str(turn_id), is_shared=shared)
             for turn_id in ids
@@ -439,7 +436,7 @@ def _erase_candidates(home: Home, barred: Barred) -> None:
     forgotten_ids = [
         memory.id
         for memory in memories
-        if barred.left_of(memory) != memory or barred.has_words(memory.content)
+        if barred.strip(memory) != memory or barred.has_words(memory.content)
     ]
     with home.database.transaction():
         home.candidates.delete(forgotten_ids)
@@ -561,7 +558,7 @@ def _erase_sessions(home: Home, affected: Affected) -> None:
     home.erasing.delete_sessions([session.row for session in affected.sessions])
 
 
-def clear_told(home: Home, quotes: Pattern) -> None:
+def clear_traces(home: Home, quotes: Pattern) -> None:
     """Delete questions and doubts that match, and all traces and cached answers."""
     _clear_traces(home, lambda text: quotes.search(text) is not None)
 

@@ -23,7 +23,7 @@ from nacre.home.change import BATCH, Change
 from nacre.memories import edit, store
 from nacre.memories import usage as memories_usage
 from nacre.memories.decision import Offset, Reference, is_owners, wish
-from nacre.memories.judge import CONTRADICTS, SUPERSEDES, agreed
+from nacre.memories.judge import CONTRADICTS, SUPERSEDES, reconcile
 from nacre.operations import operation
 from nacre.store import schema
 from nacre.store.memories import ALIKE, IN_BODY, EdgeFilter, StoredLink, as_edge
@@ -1038,7 +1038,7 @@ def _write(change: Change, source: Memory, links: Sequence[Link]) -> None:
     if {link.to for link in source.links if link.rel == SUPERSEDES} ^ {
         link.to for link in links if link.rel == SUPERSEDES
     }:
-        change.put(agreed(change.home, [(source, after)]))
+        change.put(reconcile(change.home, [(source, after)]))
 
 
 def _as_lines(home: home.Home, items: Sequence[_NewLink]) -> tuple[LinkLine, ...]:
@@ -1246,10 +1246,5 @@ def _node_map(row: schema.Row, degree: int) -> MapNode:
 def _edge(link: schema.Row, places: Mapping[str, int]) -> MapEdge:
     edge = as_edge(link)
     return MapEdge(
-        places[edge.source],
-        places[edge.target],
-        edge.rel,
-        edge.strength,
-        edge.valid,
-        edge.origin,
+        places[edge.source], places[edge.target], edge.rel, edge.strength, edge.valid, edge.origin
     )

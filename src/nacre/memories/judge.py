@@ -227,15 +227,19 @@ def _has_inverting_word(statement: Statement) -> bool:
 def _departure(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None:
     """Return the verdict if the later statement says that something asserted by the earlier one is gone."""
     for departure in new.departures:
-        if not departure.gone <= old.words or departure.case - old.words or _denies(old, departure):
+        if (
+            not departure.subject <= old.words
+            or departure.case - old.words
+            or _denies(old, departure)
+        ):
             continue
-        gone_words = [word.text.lower() for word in old.tokens if word.stem in departure.gone]
+        gone_words = [word.text.lower() for word in old.tokens if word.stem in departure.subject]
         is_rare = rarity.has_rare(gone_words)
         if is_rare or (
-            2 * len(departure.beside & old.words) >= len(departure.beside)
+            2 * len(departure.context & old.words) >= len(departure.context)
             and _common(old, new) >= _MIN_COMMON_SHARE
         ):
-            is_certain = is_rare and _asserts(old, departure) and departure.beside <= old.words
+            is_certain = is_rare and _asserts(old, departure) and departure.context <= old.words
             relation = Relation.SUPERSEDES if is_certain else Relation.DOUBTS
             return Verdict(relation, f"no longer: {departure.text}", _common(old, new))
     if (
@@ -252,8 +256,8 @@ def _departure(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None
 def _denies(old: Statement, departure: Departure) -> bool:
     """Return True if the earlier statement itself says that this is gone, or negates it in the same clause."""
     clauses = [read(clause) for clause in _ASIDE.split(old.text)]
-    is_denied = any(clause.negations for clause in clauses if departure.gone & clause.words)
-    return is_denied or any(departure.gone & other.gone for other in old.departures)
+    is_denied = any(clause.negations for clause in clauses if departure.subject & clause.words)
+    return is_denied or any(departure.subject & other.subject for other in old.departures)
 
 
 def _asserts(old: Statement, departure: Departure) -> bool:
@@ -261,12 +265,16 @@ def _asserts(old: Statement, departure: Departure) -> bool:
 
     The thing must not be in an aside, or a modifier of another word ("the Redis outage").
     """
-    if not departure.gone <= read(_ASIDE.split(old.text)[0]).words:
+    if not departure.subject <= read(_ASIDE.split(old.text)[0]).words:
         return False
-    last_gone = max(index for index, token in enumerate(old.tokens) if token.stem in departure.gone)
+    last_gone = max(
+        index for index, token in enumerate(old.tokens) if token.stem in departure.subject
+    )
     following = old.tokens[last_gone + 1 : last_gone + 2]
     return (
-        last_gone < len(departure.gone) + 1 or not following or following[0].stem not in old.words
+        last_gone < len(departure.subject) + 1
+        or not following
+        or following[0].stem not in old.words
     )
 
 
@@ -550,7 +558,7 @@ def _share_a_key(memory: Memory, other: Memory) -> bool:
 OUTLIVED = "what superseded it was forgotten"
 
 
-def ended(old: Memory, new: Memory) -> Memory:
+def mark_ended(old: Memory, new: Memory) -> Memory:
     """Return the old memory with its end date and ``superseded_by`` set to the new one."""
     has_later_start = new.valid.since and (
         old.valid.since is None or new.valid.since > old.valid.since
@@ -581,19 +589,19 @@ def _without(memory: Memory, rel: str, to: str) -> Memory:
     )
 
 
-def doubted(new: Memory, old_id: str, reason: str) -> Memory:
+def add_doubt(new: Memory, old_id: str, reason: str) -> Memory:
     """Return the new memory with a ``contradicts`` link to a possibly outdated one."""
     link = Link(CONTRADICTS, old_id, reason)
     is_present = any((existing.rel, existing.to) == (link.rel, link.to) for existing in new.links)
     return new if is_present else replace(new, links=(*new.links, link))
 
 
-def superseded(memory: Memory) -> dict[str, str | None]:
+def superseded_ids(memory: Memory) -> dict[str, str | None]:
     """Return the ids of the memories that a memory superseded, each with the reason."""
     return {link.to: link.reason for link in memory.links if link.rel == SUPERSEDES}
 
 
-def released(home: Home, removed: Sequence[Memory]) -> list[Memory]:
+def release(home: Home, removed: Sequence[Memory]) -> list[Memory]:
     """Return the memories to write when others are retired.
 
     Memories that those superseded are active again, or superseded by the next successor that
@@ -614,10 +622,10 @@ def released(home: Home, removed: Sequence[Memory]) -> list[Memory]:
             )
             continue
         changed.update(
-            (predecessor.id, ended(active_again(predecessor), newer))
+            (predecessor.id, mark_ended(active_again(predecessor), newer))
             for predecessor in predecessors
         )
-        reasons, newer = superseded(memory), changed.get(newer.id, newer)
+        reasons, newer = superseded_ids(memory), changed.get(newer.id, newer)
         links = tuple(
             Link(SUPERSEDES, predecessor.id, reasons.get(predecessor.id))
             for predecessor in predecessors
@@ -626,7 +634,7 @@ def released(home: Home, removed: Sequence[Memory]) -> list[Memory]:
     return list(changed.values())
 
 
-def outlived(
+def detach(
     home: Home, removed: Sequence[Memory], left: Mapping[str, Memory], now: datetime
 ) -> list[Memory]:
     """Return the memories to write when others are forgotten.
@@ -651,7 +659,7 @@ def outlived(
                 continue
             old = active_again(changed.get(old.id, old))
             if newer and not old.retired:
-                old = ended(old, newer)
+                old = mark_ended(old, newer)
                 holding = changed.get(newer.id, newer)
                 changed[newer.id] = replace(
                     holding, links=(*holding.links, Link(SUPERSEDES, old.id))
@@ -674,7 +682,7 @@ def _still_holding(home: Home, memory: Memory, gone_ids: Collection[str]) -> Mem
     return None
 
 
-def agreed(home: Home, changed: Iterable[tuple[Memory | None, Memory]]) -> list[Memory]:
+def reconcile(home: Home, changed: Iterable[tuple[Memory | None, Memory]]) -> list[Memory]:
     """Return the memories that must follow a manual edit so that both sides of a succession agree.
 
     ``changed`` has each edited memory before and after. A person may add or remove either side.
@@ -683,12 +691,15 @@ def agreed(home: Home, changed: Iterable[tuple[Memory | None, Memory]]) -> list[
     for before, after in changed:
         if after.retired:
             continue
-        superseded_now, superseded_before = superseded(after), superseded(before) if before else {}
+        superseded_now, superseded_before = (
+            superseded_ids(after),
+            superseded_ids(before) if before else {},
+        )
         for old in _find_unretired(home, superseded_now.keys() ^ superseded_before.keys()):
             if old.id in superseded_before and old.superseded_by == after.id:
                 updates[old.id] = active_again(old)
             elif old.id in superseded_now and not old.superseded_by:
-                updates[old.id] = ended(old, after)
+                updates[old.id] = mark_ended(old, after)
         newer = (
             home.memories.find(before.superseded_by or "")
             if before and not after.superseded_by
@@ -1032,7 +1043,7 @@ def _retire(change: Change, memory: Memory, rule: StandingRetirement) -> bool:
     reason = retired.retired.reason if retired.retired else None
     entry = change.entry("retire", memory=memory.id, reason=reason)
     try:
-        change.put([retired, *released(home, [memory])], [entry])
+        change.put([retired, *release(home, [memory])], [entry])
     except EditConflictError as error:
         home.problems.append(error.message)
         return False

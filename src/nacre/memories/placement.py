@@ -15,7 +15,7 @@ from nacre.base.times import day_of
 from nacre.errors import EditConflictError
 from nacre.home.change import Change
 from nacre.home.home import Home
-from nacre.home.location import redacted
+from nacre.home.location import redact
 from nacre.home.spending import waits_for_models
 from nacre.memories.judge import (
     SUPERSEDES,
@@ -26,9 +26,9 @@ from nacre.memories.judge import (
     Relation,
     Verdict,
     active_again,
+    add_doubt,
     compare,
-    doubted,
-    ended,
+    mark_ended,
     outranks,
     refusal,
     retired_by,
@@ -85,9 +85,9 @@ def place(
         if existing and _was_undone(memory, existing):
             memory = replace(memory, id=existing.id)
         elif existing and (
-            known := _known_outcome(change, memory, existing, repeat, by_hand=by_hand)
+            known_outcome := _known_outcome(change, memory, existing, repeat, by_hand=by_hand)
         ):
-            return known
+            return known_outcome
         rule = standing_for(home, memory)
         is_owners_request = by_hand and memory.is_vouched and memory.speaker is Speaker.OWNER
         if rule and not is_owners_request:
@@ -194,7 +194,7 @@ def _follow(
             repeat(target)
         return StoreOutcome("known", target.id)
     if decision.action is Action.UPDATE:
-        merged = united(home, target, memory, decision)
+        merged = unite(home, target, memory, decision)
         if not update(change, merged):
             return None
         await_models(home, merged)
@@ -203,7 +203,7 @@ def _follow(
         return StoreOutcome("updated", target.id)
     others = [comparison for comparison in comparisons if comparison.other.id != target.id]
     if decision.action is Action.AMEND:
-        if not amend(change, target, left_of(home, target, memory, decision)):
+        if not amend(change, target, keep_rest(home, target, memory, decision)):
             return None
     else:
         others.insert(
@@ -219,7 +219,7 @@ def _follow(
     )
 
 
-def united(home: Home, target: Memory, memory: Memory, decision: Decision) -> Memory:
+def unite(home: Home, target: Memory, memory: Memory, decision: Decision) -> Memory:
     """Return a memory with a text merged from it and a new one.
 
     Its speaker, trust and subject stay.
@@ -233,16 +233,16 @@ def united(home: Home, target: Memory, memory: Memory, decision: Decision) -> Me
         content=decision.merged,
         claim=None,
         updated=max(memory.updated, target.updated),
-        confirmed=_with_confirmation(target.confirmed, again_of(memory)),
+        confirmed=_with_confirmation(target.confirmed, as_confirmation(memory)),
         tags=tuple(dict.fromkeys((*target.tags, *memory.tags))),
         confidence=Confidence.INFERRED if is_inferred else target.confidence,
         extra={**target.extra, MERGED: {"by": decision.by, "reason": decision.reason}},
     )
-    return redacted(home.redactor, merged)
+    return redact(home.redactor, merged)
 
 
 def amend(change: Change, memory: Memory, now: Memory) -> bool:
-    """Write an :func:`amended` memory.
+    """Write a memory that :func:`reword` returned.
 
     Return False if a person is editing its file, whose version wins.
     """
@@ -252,7 +252,7 @@ def amend(change: Change, memory: Memory, now: Memory) -> bool:
     return is_written
 
 
-def amended(
+def reword(
     home: Home, memory: Memory, words: str, shown: Confirmation, *, by: str, reason: str
 ) -> Memory:
     """Return a memory with a text chosen by the model ``by``, supported by the confirmation ``shown``.
@@ -261,7 +261,7 @@ def amended(
     """
     subject = title_of(words) if memory.subject == title_of(memory.content) else memory.subject
     shortened_reason = shorten(home.redactor.clean(visible(reason)), _MAX_REASON_CHARACTERS)
-    return redacted(
+    return redact(
         home.redactor,
         replace(
             memory,
@@ -275,12 +275,12 @@ def amended(
     )
 
 
-def left_of(home: Home, target: Memory, memory: Memory, decision: Decision) -> Memory:
+def keep_rest(home: Home, target: Memory, memory: Memory, decision: Decision) -> Memory:
     """Return the rest of a memory, in a model's words, after a new one ended a part of it.
 
     The turn is evidence for the new memory, so only its time is recorded.
     """
-    return amended(
+    return reword(
         home,
         target,
         decision.merged,
@@ -290,7 +290,7 @@ def left_of(home: Home, target: Memory, memory: Memory, decision: Decision) -> M
     )
 
 
-def again_of(memory: Memory) -> Confirmation:
+def as_confirmation(memory: Memory) -> Confirmation:
     """Return a memory's source as a confirmation."""
     return Confirmation(memory.created, memory.source.session, memory.source.turns)
 
@@ -313,7 +313,7 @@ def put(change: Change, memory: Memory, comparisons: Sequence[Comparison]) -> St
         )
         successor = Replaced(newest.other, newest.verdict.reason) if newest else None
         if successor:
-            memory = ended(memory, successor.memory)
+            memory = mark_ended(memory, successor.memory)
         replaced = [comparison for comparison in comparisons if comparison.replaces][:_MAX_REPLACED]
         replaced_memories = [
             item for comparison in replaced if (item := _replace(change, comparison, memory))
@@ -328,7 +328,7 @@ def put(change: Change, memory: Memory, comparisons: Sequence[Comparison]) -> St
         )
         change.put([memory])
         changed = [
-            doubted(comparison.other, memory.id, comparison.verdict.reason)
+            add_doubt(comparison.other, memory.id, comparison.verdict.reason)
             for comparison in comparisons
             if comparison.is_doubted and not successor
         ]
@@ -363,7 +363,7 @@ def _with_doubts(
         if comparison.is_doubted or comparison.other.id in replaced_ids:
             memory = without_doubt(memory, comparison.other.id)
         elif comparison.doubts and not is_ended:
-            memory = doubted(memory, comparison.other.id, comparison.verdict.reason)
+            memory = add_doubt(memory, comparison.other.id, comparison.verdict.reason)
     return memory
 
 
@@ -393,7 +393,9 @@ def confirm(
         return
     if len(existing.confirmed) == MOST_CONFIRMATIONS and memory.created <= existing.confirmed[0].at:
         return
-    existing = replace(existing, confirmed=_with_confirmation(existing.confirmed, again_of(memory)))
+    existing = replace(
+        existing, confirmed=_with_confirmation(existing.confirmed, as_confirmation(memory))
+    )
     if touched is None:
         update(change, existing)
     else:
@@ -474,10 +476,10 @@ def _reverse_doubts(change: Change, known_id: str, memory: Memory) -> None:
             continue
         if existing.last_said < memory.last_said:
             existing = replace(
-                existing, confirmed=_with_confirmation(existing.confirmed, again_of(memory))
+                existing, confirmed=_with_confirmation(existing.confirmed, as_confirmation(memory))
             )
         if update(
-            change, reversed_memory := doubted(existing, doubting_memory.id, _SAID_AGAIN)
+            change, reversed_memory := add_doubt(existing, doubting_memory.id, _SAID_AGAIN)
         ) and update(change, without_doubt(doubting_memory, known_id)):
             existing = reversed_memory
     if doubting and not home.reviews.doubts([known_id]):
@@ -499,7 +501,7 @@ def rarity_of(home: Home) -> Rarity:
 
 
 def _replace(change: Change, comparison: Comparison, memory: Memory) -> Replaced | None:
-    old = ended(comparison.other, memory)
+    old = mark_ended(comparison.other, memory)
     return Replaced(old, comparison.verdict.reason) if update(change, old) else None
 
 

@@ -23,7 +23,7 @@ from nacre.home.change import (
     follow_pages,
     index_page,
     let_sessions_follow,
-    listed,
+    list_of,
     page_path,
     page_text,
     project_called,
@@ -47,7 +47,7 @@ _UNTRUSTED = "untrusted"
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class NewPage:
     """A page to write."""
 
     slug: str
@@ -58,7 +58,7 @@ class Written:
 def facts(page: Page | None) -> dict[str, tuple[str, ...]]:
     """Return the lists of a page by name, with normalised remotes. Empty without a page."""
     lists = (
-        {name: tuple(listed(page.values, name)) for name in (*LISTS, "dependencies")}
+        {name: tuple(list_of(page.values, name)) for name in (*LISTS, "dependencies")}
         if page
         else {}
     )
@@ -78,8 +78,7 @@ def page_of(home: Home, slug: str) -> Page | None:
     page = read_page(home, slug)
     if page and without_secrets(home.redactor, page.text) is None:
         raise ConflictError(
-            f"{page_path(slug)} contains what looks like a secret",
-            hint="remove the secret first",
+            f"{page_path(slug)} contains what looks like a secret", hint="remove the secret first"
         )
     return page
 
@@ -99,7 +98,7 @@ def own_words(home: Home, page: Page | None, into: Page | None) -> str:
     return home.redactor.clean("\n".join([*facts_text, *lines]).strip())
 
 
-def renamed(home: Home, page: Page | None, old: str, slug: str, name: str) -> Written:
+def rename_page(home: Home, page: Page | None, old: str, slug: str, name: str) -> NewPage:
     """Return the page under another name, with former names as aliases.
 
     The title is replaced if it was the old name.
@@ -107,7 +106,7 @@ def renamed(home: Home, page: Page | None, old: str, slug: str, name: str) -> Wr
     if page is None:
         return _new(home, slug, name, {"aliases": [old]})
     former_name = str(page.values.get("name") or old)
-    aliases_kept = [alias for alias in listed(page.values, "aliases") if alias not in (slug, name)]
+    aliases_kept = [alias for alias in list_of(page.values, "aliases") if alias not in (slug, name)]
     aliases = list(
         dict.fromkeys([*aliases_kept, old, *([former_name] if former_name != name else [])])
     )
@@ -123,14 +122,14 @@ def renamed(home: Home, page: Page | None, old: str, slug: str, name: str) -> Wr
     return _as_written_page(page, slug, changed, body)
 
 
-def merged(home: Home, old: str, page: Page | None, into: str, other: Page | None) -> Written:
+def merge_pages(home: Home, old: str, page: Page | None, into: str, other: Page | None) -> NewPage:
     """Return the remaining project's page with the other's lists and hand-written text."""
     names = [old, *([str(page.values["name"])] if page and page.values.get("name") else [])]
     values, other_values = (other.values if other else {}), (page.values if page else {})
     changed: dict[str, Any] = {}
     for key in (*LISTS, "dependencies"):
-        values_added = [*listed(other_values, key), *(names if key == "aliases" else ())]
-        present = listed(values, key)
+        values_added = [*list_of(other_values, key), *(names if key == "aliases" else ())]
+        present = list_of(values, key)
         new = [
             value
             for value in dict.fromkeys(values_added)
@@ -148,7 +147,7 @@ def merged(home: Home, old: str, page: Page | None, into: str, other: Page | Non
     return _as_written_page(other, into, changed, body)
 
 
-def edited(home: Home, slug: str, page: Page | None, text: str) -> Written:
+def edit_page(home: Home, slug: str, page: Page | None, text: str) -> NewPage:
     """Return a hand-edited page.
 
     It keeps its id, and its front matter if the text has none. Raises InvalidMemoryError.
@@ -157,14 +156,14 @@ def edited(home: Home, slug: str, page: Page | None, text: str) -> Written:
     if front is None:
         front = page.front if page else f"name: {slug}\n"
     page_id = str((page.values.get("id") if page else None) or home.ids())
-    return Written(
+    return NewPage(
         slug,
         join(text, merge_front(front, {"id": page_id}, []), body),
         {**load(front), "id": page_id},
     )
 
 
-def depending(home: Home, slug: str, page: Page | None, dependencies: list[str]) -> Written:
+def set_dependencies(home: Home, slug: str, page: Page | None, dependencies: list[str]) -> NewPage:
     """Return a page with the given dependencies."""
     if page is None:
         return _new(home, slug, slug, {"dependencies": dependencies})
@@ -173,19 +172,19 @@ def depending(home: Home, slug: str, page: Page | None, dependencies: list[str])
 
 
 def write(
-    change: Change, written: Written, before: Page | None, *, moved_from: str | None = None
+    change: Change, page: NewPage, before: Page | None, *, moved_from: str | None = None
 ) -> None:
     """Write and index a page, replacing ``before`` or moving it from another folder."""
-    path = page_path(written.slug)
+    path = page_path(page.slug)
     if before is None:
-        change.intend([Intent("write", path, written.text)])
+        change.intend([Intent("write", path, page.text)])
     elif moved_from is None:
-        change.intend([Intent("write", path, written.text, before.hash, former=before.text)])
+        change.intend([Intent("write", path, page.text, before.hash, former=before.text)])
     else:
-        change.intend([Intent("write", path, written.text), _removal(moved_from, before)])
+        change.intend([Intent("write", path, page.text), _removal(moved_from, before)])
     if moved_from is not None:
         change.home.files.forget_project(moved_from)
-    index_page(change.home, Project(str(written.values["id"]), written.slug, 0), written.values)
+    index_page(change.home, Project(str(page.values["id"]), page.slug, 0), page.values)
 
 
 def retire_page(change: Change, slug: str, page: Page, into: str, reason: str) -> str:
@@ -205,14 +204,14 @@ def _removal(slug: str, page: Page) -> Intent:
     return Intent("remove", page_path(slug), base=page.hash, former=page.text)
 
 
-def _new(home: Home, slug: str, name: str, lists: dict[str, Any]) -> Written:
+def _new(home: Home, slug: str, name: str, lists: dict[str, Any]) -> NewPage:
     values = {"id": home.ids(), "name": name, **{key: [] for key in LISTS}, **lists}
-    return Written(slug, f"---\n{dump(values)}---\n# {name}\n", values)
+    return NewPage(slug, f"---\n{dump(values)}---\n# {name}\n", values)
 
 
-def _as_written_page(page: Page, slug: str, changed: dict[str, Any], body: str) -> Written:
+def _as_written_page(page: Page, slug: str, changed: dict[str, Any], body: str) -> NewPage:
     text = join(page.text, merge_front(page.front, changed, []), body)
-    return Written(slug, text, {**page.values, **changed})
+    return NewPage(slug, text, {**page.values, **changed})
 
 
 def _redundant_values(key: str, old: str, values: dict[str, Any]) -> tuple[str, ...]:
@@ -285,7 +284,7 @@ def _worktrees(roots: tuple[str, ...], repositories: tuple[str, ...]) -> list[st
 # -- Requests ------------------------------------------------------------------
 
 
-_REASON = "The reason; it is kept in the ledger and the history."
+_REASON = "The reason, kept in the ledger and the history."
 
 
 class ProjectRequest(Request, frozen=True, kw_only=True):
@@ -449,7 +448,7 @@ def rename(home: Home, request: ProjectRenameRequest) -> ProjectMoved:
         sessions = _sessions(home, old)
         with change.transaction():
             if home.files.name_now(old) != slug:  # equal after a crash between page and memories
-                write(change, renamed(home, page, old, slug, name), page, moved_from=old)
+                write(change, rename_page(home, page, old, slug, name), page, moved_from=old)
             let_sessions_follow(home)
             memories = _move_memories(change, old, slug)
             change.append([change.entry(RENAME, project=old, into=slug, **_reason(request.reason))])
@@ -513,9 +512,9 @@ def merge_within(change: Change, source: str, into: str, reason: str | None) -> 
     home = change.home
     page, other = page_of(home, source), page_of(home, into)
     sessions, explanation = _sessions(home, source), reason or f"merged into {into}"
-    written = merged(home, source, page, into, other)
+    page_text = merge_pages(home, source, page, into, other)
     retired = retire_page(change, source, page, into, explanation) if page else None
-    write(change, written, other)
+    write(change, page_text, other)
     let_sessions_follow(home)
     memories = _move_memories(change, source, into)
     change.append([change.entry(MERGE, project=source, into=into, **_reason(reason))])
@@ -552,9 +551,8 @@ def _refuse_privacy(home: Home, source: str, into: str) -> None:
         affected = barred.projects(scope, (source, into)) if scope else None
         if affected:
             raise ConflictError(
-                f"{affected[0]} has statements from before {shown_day(until)} that were forgotten, and the record "
-                "uses its name",
-                hint="a project with such forgotten statements keeps its name",
+                f"forgotten statements of {affected[0]} from before {shown_day(until)} are recorded by its name",
+                hint="such a project keeps its name",
             )
     for key in _EXCLUSION_SETTINGS:
         patterns = home.settings.texts(key)
@@ -679,7 +677,7 @@ def depend(home: Home, request: ProjectDependRequest) -> ProjectLine:
         dependencies = list(dict.fromkeys(dependencies))
         if dependencies != present:
             with change.transaction():
-                write(change, depending(home, slug, page, dependencies), page)
+                write(change, set_dependencies(home, slug, page, dependencies), page)
                 change.append([change.entry(DEPEND, project=slug, on=dependencies)])
     return next(line for line in list_projects(home) if line.slug == slug)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from nacre.errors import EmbedderUnavailableError, NacreError
 from nacre.home import consent, home
-from nacre.home.spending import NONE, Answered, ask_all, is_final, model_for, name_for
+from nacre.home.spending import NONE, Answer, ask_all, is_final, model_for, name_for
 from nacre.llm import calibration, failures
 from nacre.memories import placement
 from nacre.memories import vectors as memories_vectors
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     Matrix = np.typing.NDArray[np.float32]
 from nacre.memories.decision import Asking
 
-_Answer = Answered[Choice] | NacreError | None
+_Answer = Answer[Choice] | NacreError | None
 
 AT_ONCE = 4
 """Maximum concurrent questions."""
@@ -51,13 +51,13 @@ _MAX_TITLE_CHARACTERS = 80
 class Decisions:
     """A model's decisions by the new memory's id, the number of memories asked about, and why some have no answer."""
 
-    made: dict[str, Decision] = field(default_factory=dict)
-    asked: int = 0
+    by_memory: dict[str, Decision] = field(default_factory=dict)
+    count: int = 0
     note: str | None = None
 
     def of(self, memory: Memory) -> Decision | None:
         """Return the decision about a memory, if any."""
-        return self.made.get(memory.id)
+        return self.by_memory.get(memory.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,11 +214,11 @@ class _Vectors:
 def _decide(
     home: home.Home, model: LanguageModel, doubtful: Sequence[Doubtful], seconds: float | None
 ) -> Decisions:
-    result = Decisions(asked=len(doubtful))
+    result = Decisions(count=len(doubtful))
     session = _Deciding(home, model, seconds, result)
     for item, answer in zip(doubtful, session.ask(doubtful), strict=True):
         session.take(item, answer)
-    if seconds is not None and result.note is None and len(result.made) < len(doubtful):
+    if seconds is not None and result.note is None and len(result.by_memory) < len(doubtful):
         result.note = (
             f"{model.name} did not answer within {seconds:g} seconds (dedup.model_seconds)"
         )
@@ -233,11 +233,7 @@ class _Deciding:
     """
 
     def __init__(
-        self,
-        home: home.Home,
-        model: LanguageModel,
-        seconds: float | None,
-        result: Decisions,
+        self, home: home.Home, model: LanguageModel, seconds: float | None, result: Decisions
     ) -> None:
         longest = home.settings.number("models.timeout_seconds")
         self._home = home
@@ -276,7 +272,7 @@ class _Deciding:
             )
         if decision is None:
             return
-        self._result.made[item.memory.id] = decision
+        self._result.by_memory[item.memory.id] = decision
         if target:
             self._outcomes.follow(self._home, item.memory, target, decision)
 
@@ -286,7 +282,7 @@ class _Deciding:
         )
 
     def _decision_of(self, item: Doubtful, answer: _Answer) -> Decision | None:
-        if not isinstance(answer, Answered):
+        if not isinstance(answer, Answer):
             self._result.note = self._result.note or (_note(answer) if answer else None)
             return None
         decision = decide(answer.value, item.memory, item.near, self._model.name)
@@ -315,11 +311,11 @@ class _Outcomes:
         if decision.action is Action.SUPERSEDE:
             self._lead(target, memory)
         elif decision.action is Action.UPDATE:
-            self._as[target.id] = self._as[memory.id] = placement.united(
+            self._as[target.id] = self._as[memory.id] = placement.unite(
                 home, target, memory, decision
             )
         elif decision.action is Action.AMEND:
-            self._as[target.id] = placement.left_of(home, target, memory, decision)
+            self._as[target.id] = placement.keep_rest(home, target, memory, decision)
         elif decision.action is Action.SKIP:
             self._lead(memory, target)
 
@@ -342,9 +338,9 @@ class _Outcomes:
             self._as[memory.id] = to
 
 
-def count_by_action(made: Iterable[Decision]) -> Mapping[str, int]:
+def count_by_action(decisions: Iterable[Decision]) -> Mapping[str, int]:
     """Return the number of decisions per action."""
-    actions = [decision.action for decision in made]
+    actions = [decision.action for decision in decisions]
     return {action.value: actions.count(action) for action in Action if action in actions}
 
 

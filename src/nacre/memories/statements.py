@@ -50,9 +50,9 @@ class Slot:
 class Departure:
     """Something that a statement declares gone: its stems, its text, the other stems of the clause, and its case."""
 
-    gone: frozenset[str]
+    subject: frozenset[str]
     text: str
-    beside: frozenset[str] = frozenset()
+    context: frozenset[str] = frozenset()
     case: frozenset[str] = frozenset()
 
 
@@ -200,30 +200,32 @@ class Statement:
                 break
             if not cues().pattern["ended"].search(clause):
                 continue
-            gone = self._topical_stems(clause) - cues().calendar
-            words = " ".join(token.text for token in _tokens(clause) if token.stem in gone)
-            departures.append(Departure(gone, words))
-        return [departure for departure in departures if departure and departure.gone]
+            subject = self._topical_stems(clause) - cues().calendar
+            words = " ".join(token.text for token in _tokens(clause) if token.stem in subject)
+            departures.append(Departure(subject, words))
+        return [departure for departure in departures if departure and departure.subject]
 
     def _departure(self, pattern: re.Pattern[str], *, leads: bool) -> Departure | None:
         match = pattern.search(self.text)
         if match is None:
             return None
-        phrase, come = match["gone"].strip(), match.groupdict().get("come") or ""
+        phrase, verb = match["gone"].strip(), match.groupdict().get("come") or ""
         borders = [token for token in _tokens(phrase) if token.text.lower() in cues().border]
         if borders:
             last = borders[-1]
             phrase = phrase[last.start + len(last.text) :] if leads else phrase[: borders[0].start]
-        gone = self._topical_stems(phrase) - cues().calendar
+        subject = self._topical_stems(phrase) - cues().calendar
         end = match.end() + len(_CLAUSE.split(self.text[match.end() :], maxsplit=1)[0])
         around = match.group().replace(phrase, "")
         if cues().pattern["unsure"].search(self.text[:end]) or read(around).negations:
             return None
         ends = (border.end() for border in _CLAUSE.finditer(self.text[: match.start()]))
         clause = self.text[max(ends, default=0) : end]
-        beside = self._topical_stems(clause) - gone - self._topical_stems(come) - cues().calendar
-        case = beside & self._topical_stems(" ".join(_CASE.findall(clause)))
-        return Departure(gone, phrase.strip(" ."), beside, case)
+        context = (
+            self._topical_stems(clause) - subject - self._topical_stems(verb) - cues().calendar
+        )
+        case = context & self._topical_stems(" ".join(_CASE.findall(clause)))
+        return Departure(subject, phrase.strip(" ."), context, case)
 
     def _topical_stems(self, text: str) -> frozenset[str]:
         plain = cues().plain

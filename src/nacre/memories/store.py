@@ -34,13 +34,13 @@ from nacre.errors import (
 )
 from nacre.home.change import FEW, Change, known_or_named, project_of_work
 from nacre.home.home import Home
-from nacre.home.location import redacted, with_dependencies
+from nacre.home.location import redact, with_dependencies
 from nacre.home.operations import subject_of
 from nacre.home.spending import fold_notes
 from nacre.memories import decision, requests
 from nacre.memories.decision import StoreRequest, as_proposed, as_quoted
 from nacre.memories.edit import catch_up, scan
-from nacre.memories.judge import Decision, released
+from nacre.memories.judge import Decision, release
 from nacre.memories.placement import await_models, place, put
 from nacre.memories.vectors import embed_memories, has_vectors
 from nacre.store.rows import noted_pair
@@ -340,7 +340,7 @@ class _RollbackError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class OwnerWords:
     """The source and time of the owner's words that an agent stores.
 
     ``mixed``: the message seems to contain pasted text.
@@ -351,7 +351,7 @@ class Said:
     mixed: bool = False
 
 
-def store(home: Home, new: StoreRequest, statement: Said | None = None) -> StoreOutcome:
+def store(home: Home, new: StoreRequest, statement: OwnerWords | None = None) -> StoreOutcome:
     """Store a memory; durable when it returns.
 
     If another process is writing, wait for it and leave the vector to the next ingest.
@@ -369,7 +369,7 @@ def store(home: Home, new: StoreRequest, statement: Said | None = None) -> Store
         catch_up(home, _STORE_PATIENCE_SECONDS)
         fold_usage(home, _FOLDING_SECONDS)
         with home.change("store", subject=memory.subject) as change, change.transaction():
-            outcome = _place(change, memory, beside=new.force, decision=model_decisions.of(memory))
+            outcome = _place(change, memory, alone=new.force, decision=model_decisions.of(memory))
             change.explain(outcome.in_words())
     outcome = replace(outcome, note=model_decisions.note)
     if not was_free:  # under load no model is started, which takes a second of CPU and 100 MB
@@ -396,7 +396,7 @@ def store(home: Home, new: StoreRequest, statement: Said | None = None) -> Store
     )
 
 
-def rehearse(home: Home, new: StoreRequest, statement: Said | None = None) -> Rehearsal:
+def rehearse(home: Home, new: StoreRequest, statement: OwnerWords | None = None) -> Rehearsal:
     """Return what :func:`store` would do and why, without writing.
 
     A model may be asked. Raises InvalidMemoryError.
@@ -408,7 +408,7 @@ def rehearse(home: Home, new: StoreRequest, statement: Said | None = None) -> Re
         catch_up(home, _STORE_PATIENCE_SECONDS)
         with suppress(_RollbackError), change.transaction():
             decision = model_decisions.of(memory)
-            outcome = _place(change, memory, beside=new.force, decision=decision)
+            outcome = _place(change, memory, alone=new.force, decision=decision)
             after = home.memories.find(outcome.memory_id) or memory
             rehearsals.append(Rehearsal(replace(outcome, note=model_decisions.note), after))
             raise _RollbackError
@@ -452,7 +452,7 @@ def new_memory(
     home: Home,
     new: StoreRequest,
     project_of: Callable[[Home, Path], str | None],
-    statement: Said | None,
+    statement: OwnerWords | None,
 ) -> Memory:
     """Return the memory to store, without secrets, as a proposal if an agent states it.
 
@@ -461,7 +461,7 @@ def new_memory(
     content = new.content.strip()
     if not content:
         raise InvalidMemoryError(
-            "the memory has no content", hint='give it, e.g. nacre store "We deploy on Fridays"'
+            "the memory has no content", hint='give a text, e.g. nacre store "We deploy on Fridays"'
         )
     if not 1 <= new.importance <= 10:
         raise InvalidMemoryError(f"importance must be 1 to 10, not {new.importance}")
@@ -487,18 +487,18 @@ def new_memory(
         memory = replace(memory, extra={BESIDE_PASTE: True}) if statement.mixed else memory
     elif home.actor.is_agent or memory.speaker is Speaker.AGENT:
         memory = as_proposed(memory)
-    return redacted(home.redactor, memory)
+    return redact(home.redactor, memory)
 
 
 def _place(
-    change: Change, memory: Memory, *, beside: bool, decision: Decision | None
+    change: Change, memory: Memory, *, alone: bool, decision: Decision | None
 ) -> StoreOutcome:
-    """Place a memory, or store it next to all others with ``beside``.
+    """Place a memory, or store it next to all others with ``alone``.
 
     A quote from a session does not count as stored by hand, so it does not restore a memory retired
     since.
     """
-    if beside:
+    if alone:
         return put(change, memory, ())
     return place(change, memory, by_hand=not memory.source.turns, decision=decision)
 
@@ -545,7 +545,7 @@ def edit(home: Home, reference: str, *, expected: str | None = None, **changes: 
         if "add_tags" in changes:
             added = changes.pop("add_tags")
             changes["tags"] = tuple(dict.fromkeys((*changes.get("tags", memory.tags), *added)))
-        changed = redacted(home.redactor, replace(memory, **changes, updated=home.now()))
+        changed = redact(home.redactor, replace(memory, **changes, updated=home.now()))
         if replace(changed, updated=memory.updated) == memory:
             return memory
         if changed.content != memory.content:
@@ -611,7 +611,7 @@ def _retire(change: Change, memory: Memory, reason: str | None, ids: Collection[
         return current  # handled by another process
     retired = replace(current, retired=Retirement(home.now(), reason))
     details = {"reason": reason} if reason else {}
-    reactivated = [old for old in released(home, [retired]) if old.id not in ids]
+    reactivated = [old for old in release(home, [retired]) if old.id not in ids]
     change.put([retired, *reactivated], [change.entry("retire", memory=memory.id, **details)])
     return retired
 

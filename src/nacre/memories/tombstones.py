@@ -18,7 +18,7 @@ from nacre.base.ids import keyed_hash
 from nacre.base.text import Expression, is_unspaced, normalise, one_line
 from nacre.errors import InvalidMemoryError, InvalidQueryError, UnusableVaultError
 from nacre.home.home import Home
-from nacre.memories.judge import OUTLIVED, is_under, outlived
+from nacre.memories.judge import OUTLIVED, detach, is_under
 from nacre.store.schema import shared_identity
 from nacre.values.codec import texts_of
 from nacre.values.memory import (
@@ -58,7 +58,7 @@ def heed_ledger(home: Home) -> None:
         if stamp == (home.tombstones.value("ledger") or "") or home.files.has_intents():
             return
         try:
-            entries = list(told(home))
+            entries = list(read_forgetting(home))
         except UnusableVaultError as error:
             home.problems.append(error.message)  # existing tombstones stay in force
             return
@@ -92,15 +92,15 @@ def is_ledger_new(home: Home) -> bool:
     return _stamp(home) != (home.tombstones.value("ledger") or "")
 
 
-def told(home: Home) -> Iterator[files.LedgerEntry]:
+def read_forgetting(home: Home) -> Iterator[files.LedgerEntry]:
     """Yield the ledger's entries about forgetting, without parsing others."""
     try:
-        yield from told_in(home.vault.read(LEDGER))
+        yield from forgetting_in(home.vault.read(LEDGER))
     except FileNotFoundError:
         return
 
 
-def told_in(data: bytes) -> Iterator[files.LedgerEntry]:
+def forgetting_in(data: bytes) -> Iterator[files.LedgerEntry]:
     """Return the entries of a ledger about forgetting."""
     return files.read_about(data, _ABOUT_FORGETTING)
 
@@ -206,7 +206,7 @@ class Barred:
         """Return the projects of a scope, or ``None`` for all."""
         return [slug for slug in slugs if self._is_of(scope, slug)] if scope else None
 
-    def left_of(self, memory: Memory) -> Memory | None:
+    def strip(self, memory: Memory) -> Memory | None:
         """Return a memory without forgotten evidence, or ``None`` if it is itself forgotten.
 
         It is forgotten if no evidence remains. Losing turns of a session that is not forgotten
@@ -244,7 +244,7 @@ class Barred:
             )
         except InvalidMemoryError:
             return False
-        return self.left_of(memory) is None
+        return self.strip(memory) is None
 
     def names_in(self, data: bytes) -> set[str]:
         """Return the ids of forgotten memories in a file."""
@@ -305,7 +305,9 @@ class Gate:
         )
         return not self._barred.has_session(session.id, parent)
 
-    def admitted(self, session: Session, project: str | None, turns: Sequence[Turn]) -> list[Turn]:
+    def filter_turns(
+        self, session: Session, project: str | None, turns: Sequence[Turn]
+    ) -> list[Turn]:
         """Return the turns that are not forgotten. A turn without a time is as old as its session."""
         barred = self._barred
         return [
@@ -315,14 +317,14 @@ class Gate:
             and not barred.is_before(turn.time or session.started, project, session.id)
         ]
 
-    def titled(self, session: Session) -> Session:
+    def clean_title(self, session: Session) -> Session:
         """Return a session without a title that quotes forgotten text."""
         is_barred = session.title and self._barred.has_words(session.title)
         return replace(session, title=None) if is_barred else session
 
     def bars(self, memory: Memory) -> bool:
         """Return True if a memory about to be learned rests on forgotten evidence."""
-        return self._barred.left_of(memory) != memory
+        return self._barred.strip(memory) != memory
 
 
 def turn_value(key: bytes, tool: str, native_id: str, turn_id: str) -> str:
@@ -465,7 +467,7 @@ def survey(home: Home, barred: Barred) -> Affected:
             if by_row[row] not in emptied
         },
         memories=tuple(memories),
-        changed=tuple(outlived(home, memories, {memory.id: memory for memory in changed}, now)),
+        changed=tuple(detach(home, memories, {memory.id: memory for memory in changed}, now)),
         untitled=tuple(
             session
             for session in sessions
@@ -537,7 +539,7 @@ def _find_barred_memories(home: Home, barred: Barred) -> tuple[list[Memory], lis
     ids = sorted(home.memories.all_ids())
     for start in range(0, len(ids), 500):
         for memory in home.memories.in_any_state(ids[start : start + 500]):
-            remaining = barred.left_of(memory)
+            remaining = barred.strip(memory)
             if remaining is None:
                 forgotten.append(memory)
             elif remaining != memory:

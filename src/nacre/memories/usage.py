@@ -94,10 +94,10 @@ def verdict(reply: float, stored: float, borders: Borders) -> Verdict:
     return Verdict.USED if reply >= borders.used else Verdict.UNUSED
 
 
-def quality_after(before: float, heard: Verdict, kind: Kind, share: float = REPLY_SHARE) -> float:
+def quality_after(before: float, verdict: Verdict, kind: Kind, share: float = REPLY_SHARE) -> float:
     """Return (1 - share) · before + share · signal, but at least the minimum of the kind."""
     floor = min(before, _MIN_QUALITY_BY_KIND.get(kind, _MIN_QUALITY))
-    return min(1.0, max(floor, (1 - share) * before + share * SIGNALS[heard]))
+    return min(1.0, max(floor, (1 - share) * before + share * SIGNALS[verdict]))
 
 
 def is_protected(memory: Memory, patterns: Sequence[str]) -> bool:
@@ -178,7 +178,7 @@ def hold_again(change: change.Change, reference: str) -> Memory:
     restored = judge.without_link(
         replace(restored, links=(*restored.links, *links_between)), memory.id
     )
-    superseded_again = judge.agreed(home, [(None, restored)]) if memory.retired else []
+    superseded_again = judge.reconcile(home, [(None, restored)]) if memory.retired else []
     changed = [
         restored,
         *(judge.without_link(newer, memory.id) for newer in followers),
@@ -219,7 +219,7 @@ def _start_of(memory: Memory) -> date:
 
 def _step(memory: Memory, chain: dict[str, Memory], *, is_asked: bool) -> home_views.Step:
     newer = chain.get(memory.superseded_by or "")
-    reason = judge.superseded(newer).get(memory.id) if newer else None
+    reason = judge.superseded_ids(newer).get(memory.id) if newer else None
     return home_views.Step(
         memory, _start_of(memory), memory.valid.until, memory.superseded_by, reason, is_asked
     )

@@ -30,7 +30,7 @@ from nacre.errors import (
     UnusableStoreError,
 )
 from nacre.home.consent import (
-    asked,
+    as_requested,
     configured_embedder,
     embedder_in_use,
     embedder_of,
@@ -109,7 +109,7 @@ def embed_pending(
             home.vectors.begin(configured_embedder(home).name, setting)
             if home.other_vectors.model():  # left by a crash or an abandoned switch
                 home.other_vectors.drop()
-            work.fill(home.vectors, work.chosen(configured_embedder(home)))
+            work.fill(home.vectors, work.mark_requested(configured_embedder(home)))
     except EmbedderUnavailableError as error:
         work.stop(error)
     except KeyboardInterrupt:
@@ -174,7 +174,7 @@ def _switch(home: Home, work: _Work) -> None:
     home.other_vectors.begin(configured_embedder(home).name, setting)
     while not work.is_over():
         before = work.done
-        work.fill(home.other_vectors, work.chosen(configured_embedder(home)), settles=False)
+        work.fill(home.other_vectors, work.mark_requested(configured_embedder(home)), settles=False)
         if home.other_vectors.exchange():
             work.exchanged = True
             work.note = None
@@ -187,13 +187,7 @@ class _Work:
     """Computes vectors and counts them."""
 
     def __init__(
-        self,
-        home: Home,
-        notify: OnProgress,
-        limit: int | None,
-        deadline: float,
-        *,
-        is_asked: bool,
+        self, home: Home, notify: OnProgress, limit: int | None, deadline: float, *, is_asked: bool
     ) -> None:
         self.done = 0
         self.note: str | None = None
@@ -218,9 +212,9 @@ class _Work:
             return 0
         return sum(self._filled.missing())
 
-    def chosen(self, embedder: Embedder) -> Embedder:
+    def mark_requested(self, embedder: Embedder) -> Embedder:
         """Return the configured model, marked as requested if the user requested it."""
-        return asked(embedder) if self.is_asked else embedder
+        return as_requested(embedder) if self.is_asked else embedder
 
     def looks_at(self, vectors: Vectors) -> None:
         """Select the vectors that :meth:`left` counts."""
@@ -492,7 +486,9 @@ def plan(home: Home, request: ModelRequest) -> Plan:
 def try_one(home: Home, request: ModelRequest) -> Trial:
     """Embed one short text. Raises EmbedderUnavailableError."""
     started = time.perf_counter()
-    vectors = asked(embedder_of(home, _full_name(request.name))).embed(["Does this model answer?"])
+    vectors = as_requested(embedder_of(home, _full_name(request.name))).embed(
+        ["Does this model answer?"]
+    )
     return Trial(vectors.shape[1], time.perf_counter() - started)
 
 
@@ -603,8 +599,5 @@ class ModelRequest(Request, frozen=True, kw_only=True):
     """An embedding model."""
 
     name: Annotated[
-        str,
-        Meta(
-            description="minilm, onnx:FOLDER, or PROVIDER:MODEL; @N at the end sets N dimensions."
-        ),
+        str, Meta(description="minilm, onnx:FOLDER, or PROVIDER:MODEL, with @N for N dimensions.")
     ]

@@ -25,7 +25,7 @@ from nacre.home.home import Home
 from nacre.home.spending import model_for
 from nacre.llm.failures import ask, schema_of
 from nacre.protocols import LanguageModel
-from nacre.recall.lanes import ScoredMemory, rescored
+from nacre.recall.lanes import ScoredMemory, rescore
 from nacre.values.models import Capabilities, Completion, Prompt
 from nacre.values.recall import Lane, LaneState
 from nacre.values.session import Task, Trust
@@ -103,8 +103,8 @@ def prompt_of(
     return Prompt(
         task=Task.RECALL,
         system=_system(name),
-        shared="" if shared is None else framed(shared),
-        text=framed(text),
+        shared="" if shared is None else frame(shared),
+        text=frame(text),
         answer=schema_of(answer),
         name=name.replace("-", "_"),
         version=f"{name}/1",
@@ -113,7 +113,7 @@ def prompt_of(
     )
 
 
-def framed(value: Any) -> str:
+def frame(value: Any) -> str:
     """Return data as JSON between marks, which cannot occur in it because angle brackets are escaped."""
     return f"<data>\n{quoted(value)}\n</data>"
 
@@ -171,7 +171,7 @@ def other_phrasings(adviser: Adviser, question: str) -> list[str] | None:
     ][:PHRASINGS]
 
 
-def graded(
+def grade(
     adviser: Adviser, question: str, ranked: Sequence[ScoredMemory]
 ) -> list[ScoredMemory] | None:
     """Return the best 20 hits in the order of a model's grades, then the others; ``None`` without an answer.
@@ -198,7 +198,7 @@ def graded(
         if 1 <= grade.number <= len(positions)
     }
     if not grades:
-        adviser.distrust("the model graded none of the texts")
+        adviser.distrust("the model graded no text")
         return None
     return _in_order(ranked, positions, grades)
 
@@ -236,7 +236,7 @@ _NO_MODEL = "no language model is set: nacre writer setup"
 
 
 @contextmanager
-def advised(
+def open_adviser(
     home: Home, seconds: float, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Adviser]:
     """Provide an adviser with the model configured for recall, or without one if none is set or it is refused."""
@@ -253,10 +253,10 @@ def advised(
             model.close()
 
 
-def phrased(home: Home, question: str) -> tuple[list[str], Lane]:
+def rephrase(home: Home, question: str) -> tuple[list[str], Lane]:
     """Return other phrasings of a question, and the lane that reports them."""
     clean = home.redactor.clean(question)
-    with advised(home, SECONDS) as adviser:
+    with open_adviser(home, SECONDS) as adviser:
         phrasings = other_phrasings(adviser, clean)
         if phrasings is None:
             return [], _unavailable_lane("expansion", adviser)
@@ -281,20 +281,20 @@ def _specifics(text: str) -> frozenset[str]:
     )
 
 
-def regraded(
+def rerank(
     home: Home, question: str, ranked: Sequence[ScoredMemory]
 ) -> tuple[list[ScoredMemory], Lane]:
     """Return hits in the order of a model's grades, with scores by position, and the lane that reports the grading."""
     clean = home.redactor.clean(question)
-    with advised(home, SECONDS) as adviser:
-        order = graded(adviser, clean, ranked)
+    with open_adviser(home, SECONDS) as adviser:
+        order = grade(adviser, clean, ranked)
         if order is None:
             return list(ranked), _unavailable_lane("reranker", adviser)
         name = adviser.model.name if adviser.model else ""
     left_out = len(ranked) - len(order)
     note = f"{name}; {left_out} left out, as about something else" if left_out else name
     scores = sorted((item.score for item in ranked), reverse=True)
-    placed = [rescored(item, score) for item, score in zip(order, scores, strict=False)]
+    placed = [rescore(item, score) for item, score in zip(order, scores, strict=False)]
     return placed, Lane("reranker", LaneState.RAN, note)
 
 

@@ -28,7 +28,7 @@ from nacre.memories.decision import evidence_of
 from nacre.memories.edit import catch_up
 from nacre.memories.store import spool_use
 from nacre.operations import operation
-from nacre.recall.advice import Adviser, advised, prompt_of
+from nacre.recall.advice import Adviser, open_adviser, prompt_of
 from nacre.recall.question import Question, asks, read_question
 from nacre.recall.ranking import note_question
 from nacre.recall.recall import check, recall
@@ -470,14 +470,14 @@ class _Run:
     steps: list[DeepStep] = field(default_factory=list)
     lanes: tuple[Lane, ...] = ()
 
-    def took(self, name: str, by: DecidedBy, outcome: str) -> None:
+    def record(self, name: str, by: DecidedBy, outcome: str) -> None:
         """Record a step, with the model's problem if it failed."""
         self.steps.append(
             DeepStep(name, by, outcome, None if by is DecidedBy.MODEL else self.adviser.problem)
         )
         self.adviser.problem = None
 
-    def recalled(self, filter_: Filter) -> tuple[MemoryHit, ...]:
+    def recall(self, filter_: Filter) -> tuple[MemoryHit, ...]:
         """Return the hits of a plain recall of the question."""
         query = RecallQuery(
             self.query.text,
@@ -512,7 +512,7 @@ def deep_recall(
     if result:
         result = replace(result, repeated=True)
     else:
-        with advised(home, _MODEL_SECONDS, clock) as adviser:
+        with open_adviser(home, _MODEL_SECONDS, clock) as adviser:
             result = _answer(home, query, adviser)
         home.deep_answers.put(key, result)
     if query.update and result.hits:
@@ -586,7 +586,7 @@ def _find(run: _Run) -> DeepResult:
         return DeepResult(text, route)
     owner = _owner(run)
     if route is Route.OWNER:
-        hits = run.recalled(_outside_projects(run))[:CHOSEN]
+        hits = run.recall(_outside_projects(run))[:CHOSEN]
         if hits or run.steps[0].by is DecidedBy.MODEL:
             _note_selection(run, DecidedBy.RULES, hits)
             return DeepResult(text, route, hits=hits, context=_block(run, route, None, owner, hits))
@@ -600,7 +600,7 @@ def _find(run: _Run) -> DeepResult:
 def _gate(run: _Run) -> Route:
     """Choose the route. Trivial questions and explicit projects need no model."""
     if run.query.filter.projects:
-        run.took("gate", DecidedBy.ASKER, Route.PROJECT.value)
+        run.record("gate", DecidedBy.ASKER, Route.PROJECT.value)
         return Route.PROJECT
     names_project = len(named_in(run.query.text, run.projects)) == 1
     chosen = None
@@ -618,7 +618,7 @@ def _gate(run: _Run) -> Route:
     route = chosen or route_by_rules(run.question, names_project=names_project)
     if route is Route.NONE and names_project:
         by, route = DecidedBy.RULES, Route.PROJECT
-    run.took("gate", by, route.value)
+    run.record("gate", by, route.value)
     return route
 
 
@@ -628,13 +628,13 @@ def _owner(run: _Run) -> str:
         return ""
     profile = _profile(run.home)
     if profile:
-        run.took("owner", DecidedBy.RULES, "the profile")
+        run.record("owner", DecidedBy.RULES, "the profile")
         return profile
     preferences = replace(_outside_projects(run), kinds=(Kind.PREFERENCE,))
     today = run.home.today()
     rows = run.home.selection.browse_memories(preferences, limit=_MAX_PREFERENCES, today=today)
     memories = run.home.memories.by_rows(rows)
-    run.took(
+    run.record(
         "owner",
         DecidedBy.RULES,
         count(len(rows), "preference", "preferences") if rows else "nothing known",
@@ -669,7 +669,7 @@ def _in_project(run: _Run, owner: str) -> DeepResult:
         context = block(route, None, owner, note=note)
         return DeepResult(text, route, None, clarify, candidates, context=context)
     if project is None:
-        hits = run.recalled(run.query.filter)[:CHOSEN]
+        hits = run.recall(run.query.filter)[:CHOSEN]
         _note_selection(run, DecidedBy.RULES, hits)
     else:
         project, hits = _memories(run, project, candidates)
@@ -681,7 +681,7 @@ def _project(run: _Run) -> tuple[tuple[Candidate, ...], str | None, tuple[str, .
     """Return the shortlist, the project if it is clear, and else the projects to ask about."""
     explicit = run.query.filter.projects
     if len(explicit) == 1:
-        run.took("project", DecidedBy.ASKER, explicit[0])
+        run.record("project", DecidedBy.ASKER, explicit[0])
         return (), explicit[0], ()
     candidates = tuple(shortlist(run.query.text, run.query.recent, run.projects, run.query.here))
     if not candidates:
@@ -693,11 +693,11 @@ def _project(run: _Run) -> tuple[tuple[Candidate, ...], str | None, tuple[str, .
             Candidate(slug, confidence) for slug, confidence in ranked if slug in slugs
         )[:MOST_PROJECTS]
         if not candidates:
-            run.took("project", DecidedBy.RULES, "none")
+            run.record("project", DecidedBy.RULES, "none")
             return (), None, ()
     by, project = _choose(run, candidates)
     clarify = () if project else tuple(candidate.slug for candidate in candidates)
-    run.took("project", by, project or f"not clear: {', '.join(clarify)}")
+    run.record("project", by, project or f"not clear: {', '.join(clarify)}")
     return candidates, project, clarify
 
 
@@ -728,7 +728,7 @@ def _choose(run: _Run, candidates: Sequence[Candidate]) -> tuple[DecidedBy, str 
 def _sureness(run: _Run, criteria: Filter) -> dict[str, float]:
     """Return the confidence of the best answer of each project."""
     confidences: dict[str, float] = {}
-    for hit in run.recalled(criteria):
+    for hit in run.recall(criteria):
         if hit.memory.project:
             confidences[hit.memory.project] = max(
                 confidences.get(hit.memory.project, 0.0), hit.components.get("sure", 0.0)
@@ -744,7 +744,7 @@ def _memories(
     Without a model, a project that was not named and has no answer is replaced by another that has.
     """
     in_project = replace(run.query.filter, projects=(project,))
-    ranked = run.recalled(in_project)
+    ranked = run.recall(in_project)
     chosen = select(run.adviser, run.query.text, _manifest(run, in_project, ranked))
     if chosen is not None:
         hits = _hits_of(run, chosen, ranked)
@@ -752,7 +752,7 @@ def _memories(
         return project, hits
     is_sure = run.query.filter.projects or any(candidate.named for candidate in candidates)
     if not ranked and not is_sure and run.steps[-1].by is DecidedBy.RULES:
-        ranked = run.recalled(run.query.filter)
+        ranked = run.recall(run.query.filter)
         project_found = next((hit.memory.project for hit in ranked if hit.memory.project), project)
         ranked = tuple(hit for hit in ranked if hit.memory.project in (None, project_found))
         project = project_found if ranked else project
@@ -798,7 +798,7 @@ def _hits_of(
 
 
 def _note_selection(run: _Run, by: DecidedBy, hits: Sequence[MemoryHit]) -> None:
-    run.took("select", by, count(len(hits), "memory", "memories") if hits else "nothing")
+    run.record("select", by, count(len(hits), "memory", "memories") if hits else "nothing")
 
 
 def _block(

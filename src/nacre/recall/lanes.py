@@ -403,7 +403,7 @@ class ScoredMemory:
     linked_from: tuple[str, ...] = ()
 
 
-def rescored(item: ScoredMemory, score: float) -> ScoredMemory:
+def rescore(item: ScoredMemory, score: float) -> ScoredMemory:
     """Return a hit with another score, and an ``x_place`` component so that the product of components still holds."""
     if not item.score:
         return replace(item, score=score)
@@ -457,7 +457,6 @@ class _LaneResults:
     def signals(
         self, row: int, *, cosine: float | None, in_part: bool, is_leant_to: bool
     ) -> Signals:
-        """Return the signals of a row."""
         match = self.matches.get(row)
         signals = self.coverage.signals(match.held if match else {}, cosine=cosine, in_part=in_part)
         if not (self.empty or is_leant_to):
@@ -473,7 +472,7 @@ class _LaneResults:
         }
         relevant = nlargest(_MAX_PROMPT_ROWS, parts, key=lambda row: sum(parts[row].values()))
         kept = {*relevant, *nlargest(1, best_possible, key=lambda row: best_possible[row])}
-        return [row for row in parts if row in kept or best_possible[row] >= self.sureness.beside]
+        return [row for row in parts if row in kept or best_possible[row] >= self.sureness.further]
 
     def _best_confidence(self, row: int, *, in_part: bool) -> float:
         """Return the highest possible confidence of a row, for any kind and script of its memory."""
@@ -606,11 +605,7 @@ class MemoryRecall:
         for synonym in synonyms:
             if not corpus.frequencies[synonym.at]:
                 combined[synonym.at] += synonym.rows
-        corpus = replace(
-            corpus,
-            rows=corpus.rows + UNSEEN_ROWS,
-            frequencies=tuple(combined),
-        )
+        corpus = replace(corpus, rows=corpus.rows + UNSEEN_ROWS, frequencies=tuple(combined))
         terms, weights, coverage = choose(question, terms, corpus)
         matches = {match.row: match for match in self._search.match(terms, where, CANDIDATES)}
         for old in self._search.match(terms, FORMER, CANDIDATES) if former else ():
@@ -855,7 +850,7 @@ class Lanes:
     reports: tuple[Lane, ...]
     second: SecondLook | None = None
 
-    def told(self) -> tuple[Lane, ...]:
+    def finish(self) -> tuple[Lane, ...]:
         """Return the reports, once all lanes ran."""
         return (*self.reports, self.second.report()) if self.second else self.reports
 
@@ -898,7 +893,7 @@ def _embed_question(home: Home, question: Question, topic: str) -> tuple[QueryVe
     model = vectors.model()
     if model is None:
         return None, Lane(
-            "vector", LaneState.PARTIAL, note="no vectors yet: nacre ingest makes them"
+            "vector", LaneState.PARTIAL, note="no vectors yet: nacre ingest computes them"
         )
     embedder = consent.embedder_in_use(home)
     if embedder.name != model:
@@ -909,13 +904,13 @@ def _embed_question(home: Home, question: Question, topic: str) -> tuple[QueryVe
         text = home.redactor.clean(text)  # it may leave this machine
     embedded = embedder.embed([text])[0]
     if vectors.dimensions() not in (0, len(embedded)):
-        problem = f"{model} gives vectors of {len(embedded)} numbers now, and the index has {vectors.dimensions()}"
+        problem = f"{model} gives vectors of {len(embedded)} numbers now, but the index has {vectors.dimensions()}"
         return None, Lane("vector", LaneState.UNAVAILABLE, note=problem)
     are_missing = vectors.are_missing()
     goes_on = (
-        "nacre writer embedding tells why"
+        "nacre writer embedding shows why"
         if isinstance(embedder, RemoteEmbedder)
-        else "nacre ingest goes on with them"
+        else "nacre ingest continues"
     )
     note = f"some texts have no vectors yet: {goes_on}" if are_missing else None
     state = LaneState.PARTIAL if are_missing else LaneState.RAN

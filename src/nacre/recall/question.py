@@ -541,7 +541,7 @@ def find_anchor(question: Question) -> Anchor | None:
     return Anchor(match["event"].strip(), match["side"].lower(), match.group()) if match else None
 
 
-def anchored(question: Question, when: Callable[[str], datetime | None]) -> Question:
+def resolve_anchor(question: Question, when: Callable[[str], datetime | None]) -> Question:
     """Return the question with the window of its event; ``when`` finds the time of an event."""
     anchor = find_anchor(question)
     moment = when(anchor.event) if anchor else None
@@ -637,14 +637,14 @@ def as_prompt(question: Question) -> Question:
     )
 
 
-def _in_english(question: Question, read: Reading) -> Question:
+def _in_english(question: Question, reading: Reading) -> Question:
     """Apply the gloss of a foreign prompt. Capitals are ignored, because some languages capitalise nouns."""
     return replace(
         question,
-        words=tuple(word for word in question.words if word not in read.fillers),
-        telling=tuple(word for word in question.telling if word not in read.fillers),
+        words=tuple(word for word in question.words if word not in reading.fillers),
+        telling=tuple(word for word in question.telling if word not in reading.fillers),
         proper=frozenset(),
-        semantic=read.english or question.semantic,
+        semantic=reading.english or question.semantic,
     )
 
 
@@ -739,7 +739,7 @@ _ENDINGS = (
 _MAX_ENDING_CHARACTERS = max(map(len, _ENDINGS))
 
 
-def spelled(home: Home, text: str) -> tuple[str, Lane]:
+def correct_spelling(home: Home, text: str) -> tuple[str, Lane]:
     """Return the question with corrected words, and the lane that lists the corrections."""
     unknown = _unknown(home, text)
     corrections = {word: near for word in unknown if (near := _nearest(home, word))}

@@ -24,21 +24,14 @@ from nacre.recall.lanes import (
     QueryVector,
     Ranking,
     ScoredMemory,
-    rescored,
+    rescore,
     sureness_kind,
 )
-from nacre.recall.scoring import BORDER, Scale, Signals, answering, min_max
+from nacre.recall.scoring import BORDER, Scale, Signals, min_max, select_answering
 from nacre.store import memories
 from nacre.values import models
 from nacre.values.memory import Memory, Scope
-from nacre.values.recall import (
-    Filter,
-    LaneState,
-    Mode,
-    RecallQuery,
-    RecallResult,
-    TurnHit,
-)
+from nacre.values.recall import Filter, LaneState, Mode, RecallQuery, RecallResult, TurnHit
 from nacre.values.review import Verdict
 from nacre.values.session import Action, Trust, Turn
 
@@ -196,11 +189,11 @@ def may_come_along(weight: float) -> bool:
     return weight >= COMPANION_WEIGHT
 
 
-def lift(hits: Sequence[ScoredMemory], drawn: Mapping[str, float]) -> list[ScoredMemory]:
+def lift(hits: Sequence[ScoredMemory], weights: Mapping[str, float]) -> list[ScoredMemory]:
     """Add to each hit that probably answers: own score + .15 · weight, at most 1."""
     lifted = [
-        _with_gain(item, drawn[item.memory.id])
-        if item.memory.id in drawn and item.confidence >= BORDER
+        _with_gain(item, weights[item.memory.id])
+        if item.memory.id in weights and item.confidence >= BORDER
         else item
         for item in hits
     ]
@@ -211,15 +204,15 @@ def companions(
     hits: Sequence[ScoredMemory],
     others: Sequence[ScoredMemory],
     unranked_memories: Sequence[Memory],
-    drawn: Mapping[str, float],
+    weights: Mapping[str, float],
 ) -> list[ScoredMemory]:
     """Return memories to show below the hits: unsure hits of lanes (``others``) and ``unranked_memories``."""
     unranked = [ScoredMemory(memory, 0.0, {}, Signals(0.0, None)) for memory in unranked_memories]
     ceiling = min((item.score for item in hits), default=0.0)
     lifted = [
-        _with_gain(item, drawn[item.memory.id], ceiling)
+        _with_gain(item, weights[item.memory.id], ceiling)
         for item in [*others, *unranked]
-        if may_come_along(drawn.get(item.memory.id, 0.0))
+        if may_come_along(weights.get(item.memory.id, 0.0))
     ]
     return sorted(lifted, key=lambda item: (-item.score, item.memory.id))[:COMPANIONS]
 
@@ -321,7 +314,7 @@ def _in_order(group: Sequence[ScoredMemory]) -> list[ScoredMemory]:
         return list(group)
     scores = sorted((hit.score for hit in group), reverse=True)
     latest = sorted(group, key=lambda hit: (hit.memory.last_said, hit.memory.id), reverse=True)
-    return [rescored(hit, score) for hit, score in zip(latest, scores, strict=True)]
+    return [rescore(hit, score) for hit, score in zip(latest, scores, strict=True)]
 
 
 # -- Constants for ranking turns -------------------------------------------------------------------
@@ -484,7 +477,7 @@ def rank_memories(
         limit = max(3 * query.limit, 50)
         rows = home.selection.browse_memories(query.filter, limit=limit, today=ranking.today)
         return engine.browse(rows, ranking), query.filter
-    criteria = narrowed(query, question)
+    criteria = narrow(query, question)
     return engine.rank(question, criteria, ranking, vector=vector, lexical=lexical), criteria
 
 
@@ -506,7 +499,7 @@ def _move(moment: datetime, by: timedelta) -> datetime | None:
         return None
 
 
-def narrowed(query: RecallQuery, question: recall_question.Question) -> Filter:
+def narrow(query: RecallQuery, question: recall_question.Question) -> Filter:
     """Restrict the filter to the kinds and projects of a question for a list; options take precedence."""
     filter_ = query.filter
     if not question.lists:
@@ -532,7 +525,7 @@ def confident(
     if query.mode is Mode.BROWSE or question.is_open:
         return list(ranked)
     sure_ids = {item.memory.id for item in ranked if item.confidence >= BORDER}
-    answering_ids = {item.memory.id for item in answering(sureness_kind(question), ranked)}
+    answering_ids = {item.memory.id for item in select_answering(sureness_kind(question), ranked)}
     return [
         item
         for item in ranked

@@ -40,7 +40,7 @@ from nacre.memories.usage import (
 from nacre.memories.vectors import passages
 from nacre.operations import operation
 from nacre.recall import ranking, requests
-from nacre.recall.advice import is_guessed, phrased, regraded
+from nacre.recall.advice import is_guessed, rephrase, rerank
 from nacre.recall.lanes import (
     Lanes,
     QueryVector,
@@ -48,17 +48,17 @@ from nacre.recall.lanes import (
     ScoredMemory,
     choose,
     open_lanes,
-    rescored,
+    rescore,
     within,
 )
 from nacre.recall.question import (
     Question,
-    anchored,
     as_prompt,
+    correct_spelling,
     find_anchor,
     parts_of,
     read_question,
-    spelled,
+    resolve_anchor,
 )
 from nacre.recall.ranking import (
     DEFAULT,
@@ -80,7 +80,7 @@ from nacre.recall.ranking import (
     window_of,
     with_error,
 )
-from nacre.recall.scoring import BORDER, answering, in_words, is_sure, matches, sureness_of
+from nacre.recall.scoring import BORDER, in_words, is_sure, matches, select_answering, sureness_of
 from nacre.recall.turns import ScoredTurn, TurnRecall
 from nacre.store.search import Corpus
 from nacre.values.memory import Memory, Scope
@@ -224,7 +224,7 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
     sure = _rerank(lanes, likely, lambda item: f"{item.memory.subject}. {item.memory.content}")
     graded: tuple[Lane, ...] = ()
     if query.rerank and query.mode is not Mode.BROWSE and sure:
-        sure, lane = regraded(home, query.text, sure)
+        sure, lane = rerank(home, query.text, sure)
         graded = (lane,)
     sure = newest_first(home, query, sure)
     raised, companion_hits = _with_companions(home, query, criteria, ranked, sure)
@@ -257,7 +257,7 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
             for item in hits
         ),
         turns=tuple(_turns_beside(home, query, question, lanes, is_sure=any(map(is_sure, hits)))),
-        lanes=(*lanes.told(), *spelling, *expansion, *graded),
+        lanes=(*lanes.finish(), *spelling, *expansion, *graded),
         around=query.around,
         **_time_range(criteria, ranking.window),
         truncated=truncated,
@@ -311,7 +311,7 @@ def search_sessions(
     return RecallResult(
         query=text,
         turns=tuple(hits[offset : needed - 1]),
-        lanes=(*lanes.told(), *spelling),
+        lanes=(*lanes.finish(), *spelling),
         around=query.around,
         **_time_range(query.filter, window_of(query, question)),
         truncated=len(hits) >= needed,
@@ -340,7 +340,7 @@ def _with_spelling(home: Home, query: RecallQuery) -> tuple[RecallQuery, tuple[L
     """Return the query with corrected spelling if fuzzy search is on, and the lane that lists the corrections."""
     if not query.fuzzy or query.mode is Mode.BROWSE:
         return query, ()
-    text, lane = spelled(home, query.text)
+    text, lane = correct_spelling(home, query.text)
     return replace(query, text=text), (lane,)
 
 
@@ -358,7 +358,7 @@ def _read_question(home: Home, query: RecallQuery) -> Question:
     if query.ignore_time or find_anchor(question) is None:
         return question
     engine = TurnRecall(home.turn_search, home.sessions, home.selection)
-    return anchored(question, lambda event: engine.when(read(event), query.filter))
+    return resolve_anchor(question, lambda event: engine.time_of(read(event), query.filter))
 
 
 def _note_use(
@@ -375,7 +375,7 @@ def check(query: RecallQuery) -> None:
     """Raise InvalidQueryError if the query is not valid."""
     if not query.text.strip() and query.mode is not Mode.BROWSE:
         raise InvalidQueryError(
-            "the question is empty", hint="ask something, or browse: nacre recall --browse"
+            "the question is empty", hint="enter a question, or browse: nacre recall --browse"
         )
     if len(query.text) > _MAX_QUERY_CHARACTERS:
         raise InvalidQueryError(
@@ -383,16 +383,14 @@ def check(query: RecallQuery) -> None:
         )
     criteria = query.filter
     if criteria.since and criteria.until and criteria.since >= criteria.until:
-        raise InvalidQueryError("--since lies after --until", hint="exchange them")
+        raise InvalidQueryError("--since is after --until", hint="exchange them")
     if not 0 < query.radius_days <= MOST_RADIUS_DAYS:
         raise InvalidQueryError(
             f"the radius must be above 0 and at most {MOST_RADIUS_DAYS:,} days",
-            hint="14 days reach a fortnight to either side",
+            hint="14 days include two weeks before and after",
         )
     if query.around is None and query.radius_days != DEFAULT_RADIUS_DAYS:
-        raise InvalidQueryError(
-            "a radius is around a day, and none is given", hint="add the day: --around 2026-11-20"
-        )
+        raise InvalidQueryError("a radius needs a day", hint="add the day: --around 2026-11-20")
     if query.limit < 1:
         raise InvalidQueryError("the limit must be at least 1", hint="10 is the usual limit")
 
@@ -424,7 +422,7 @@ def _with_expansion(
     """Merge in the hits of rephrased questions if expansion is on; return them with the expansion's lane."""
     if not query.expand or question.is_open or query.mode is Mode.BROWSE:
         return ranked, ()
-    phrasings, lane = phrased(home, query.text)
+    phrasings, lane = rephrase(home, query.text)
     rankings = [ranked]
     engine = engine_of(home)
     for phrasing in phrasings:
@@ -479,7 +477,7 @@ def _rerank(lanes: Lanes, ranked: list[Hit], text: Callable[[Hit], str]) -> list
     reordered = lanes.second.reorder(ranked, score=lambda item: item.score, text=text)
     scores = sorted((item.score for item in ranked), reverse=True)
     return [
-        rescored(item, score) if isinstance(item, ScoredMemory) else replace(item, score=score)
+        rescore(item, score) if isinstance(item, ScoredMemory) else replace(item, score=score)
         for item, score in zip(reordered, scores, strict=True)
     ]
 
@@ -521,7 +519,7 @@ def _turns_beside(
 
     def keep(ranked: Sequence[ScoredTurn]) -> list[ScoredTurn]:
         weak = [] if is_sure or query.confident else [item for item in ranked if matches(item)]
-        return answering("turns", ranked) or weak
+        return select_answering("turns", ranked) or weak
 
     hits = _rank_turns(home, query, question, lanes, 2 * query.turns, keep)
     current = (hit for hit in hits if criteria.as_of or not _is_outdated(home, hit, question))
@@ -646,8 +644,8 @@ def feedback(
     """
     if not references and not session:
         raise InvalidQueryError(
-            "nothing says which memories to judge",
-            hint="name them, or the session they were used in",
+            "there are no memories to judge",
+            hint="give memories, or the session in which they were used",
         )
     catch_up(home)
     fold_usage(home)

@@ -9,11 +9,7 @@ from msgspec import Meta
 
 from nacre.base.bounds import bounds
 from nacre.base.request import Request
-from nacre.values.recall import (
-    Filter,
-    RecallQuery,
-    Said,
-)
+from nacre.values.recall import Filter, RecallQuery, Said
 
 ASPECTS = "all|errors|plans|configs|tools|files|decisions"
 ROLES = "all|owner|agent"
@@ -37,17 +33,17 @@ class DeepQuery(Request, frozen=True, kw_only=True):
     text: Annotated[str, Meta(description="The question.")]
     filter: Annotated[Filter, Meta(description="Which memories.")] = Filter()
     recent: Annotated[
-        tuple[Said, ...], Meta(description="The messages before, the latest last.")
+        tuple[Said, ...], Meta(description="The previous messages, the latest last.")
     ] = ()
     here: Annotated[str | None, Meta(description="The project of the current folder.")] = None
     update: Annotated[bool, Meta(description="Count the hits as used.")] = True
-    session: Annotated[str | None, Meta(description="The host's session that asks.")] = None
+    session: Annotated[str | None, Meta(description="The host's session.")] = None
 
 
 class FeedbackRequest(Request, frozen=True, kw_only=True):
-    """Which memories an agent's reply used: those named, else those used in the session since the last feedback."""
+    """The memories to judge by an agent's reply; default: those used in the session since the last feedback."""
 
-    reply: Annotated[str, Meta(description="The agent's reply; it is compared, never kept.")]
+    reply: Annotated[str, Meta(description="The agent's reply, which is not kept.")]
     references: Annotated[
         tuple[str, ...], Meta(description="Memories, by their ids or subjects.")
     ] = ()

@@ -355,13 +355,15 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Sureness:
-    """The confidence model. ``scale`` calibrates cosines; ``beside`` is the minimum confidence of further hits once the
-    best hit of an answer has passed."""
+    """The confidence model. ``scale`` calibrates cosines.
+
+    ``further`` is the minimum confidence of further hits once the best hit has passed.
+    """
 
     with_meaning: Weights
     words_alone: Weights
     scale: Calibration
-    beside: float
+    further: float
 
     def confidence(self, signals: Signals) -> float:
         """Return the confidence, 0 to 1. An answer is shown from BORDER on."""
@@ -393,18 +395,18 @@ def sureness_of(kind: str, model: str | None, seen: Seen | None = None) -> Suren
         with_meaning=Weights(**constants["with_meaning"]),
         words_alone=Weights(**constants["words_alone"]),
         scale=calibration_of(model, seen),
-        beside=constants["beside"],
+        further=constants["beside"],
     )
 
 
-def answering(kind: str, ranked: Sequence[HitT]) -> list[HitT]:
+def select_answering(kind: str, ranked: Sequence[HitT]) -> list[HitT]:
     """Return the hits that probably answer, in order. ``kind`` is ``turns``, ``memories`` or ``prompts``.
 
     Return none unless one of them is sure.
     """
     if max((item.confidence for item in ranked), default=0.0) < BORDER:
         return []
-    minimum = sureness_of(kind, None).beside
+    minimum = sureness_of(kind, None).further
     return [item for item in ranked if item.confidence >= minimum]
 
 

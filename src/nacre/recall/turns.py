@@ -61,7 +61,7 @@ class _LexicalHits:
     around: dict[Place, Match] = field(default_factory=dict)
 
     @property
-    def known(self) -> dict[Place, Match]:
+    def all_matches(self) -> dict[Place, Match]:
         """All known matches by place."""
         return {**self.around, **self.matches}
 
@@ -105,7 +105,7 @@ class TurnRecall:
         )
         best = self._answers_first(best, pool, parts, scores)[:limit]
         sureness = vector.sureness("turns") if vector else sureness_of("turns", None)
-        hits, matches = [], words.known
+        hits, matches = [], words.all_matches
         for place in best:
             if scores[place] <= 0:
                 break
@@ -117,7 +117,7 @@ class TurnRecall:
             )
         return hits
 
-    def when(self, event: Question, criteria: Filter) -> datetime | None:
+    def time_of(self, event: Question, criteria: Filter) -> datetime | None:
         """Return the time of an event: of the turn that mentions it, if one is sure to, by words alone."""
         ranked = self.rank(event, criteria, vector=None, limit=10)
         if not ranked or ranked[0].confidence < BORDER:
@@ -236,7 +236,7 @@ class TurnRecall:
     ) -> dict[str, tuple[float, dict[Place, float]]]:
         if not words.matches:
             return {}
-        counts = normalise(words.known, words.weights)
+        counts = normalise(words.all_matches, words.weights)
         counts_in_context = in_context(
             counts, pool, share=self._recipe.neighbours, reach=self._recipe.reach
         )
@@ -389,7 +389,7 @@ def _closeness(
 def _sessions_by_words(words: _LexicalHits) -> dict[int, float]:
     """Return each session's lexical score as a whole, in which a turn counts at most once per term."""
     counts: dict[int, Held] = {}
-    for (session, _), match in words.known.items():
+    for (session, _), match in words.all_matches.items():
         totals = counts.setdefault(session, {})
         for at, count in match.held.items():
             totals[at] = totals.get(at, 0.0) + (count if count < 1.0 else 1.0)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from nacre.home.home import Home
-from nacre.home.location import redacted
+from nacre.home.location import redact
 from nacre.llm.failures import ask, schema_of
 from nacre.memories.compare import MOST_HINTS, ClaimAnswer, claim_of, claim_prompt
 from nacre.protocols import LanguageModel
@@ -23,7 +23,7 @@ def tell_claim(
     """
     answer = ask(model, _prompt(home, memory, also_known), ClaimAnswer)
     claim = claim_of(answer)
-    return redacted(home.redactor, replace(memory, claim=claim)).claim if claim else None
+    return redact(home.redactor, replace(memory, claim=claim)).claim if claim else None
 
 
 def _prompt(home: Home, memory: Memory, also_known: Sequence[str] = ()) -> Prompt:

@@ -14,7 +14,7 @@ from nacre.base.ids import content_hash
 from nacre.base.times import day_of, shown_day
 from nacre.errors import NacreError
 from nacre.home.home import Home
-from nacre.home.spending import NONE, Answered, ask_all, is_final, model_for, name_for, rests
+from nacre.home.spending import NONE, Answer, ask_all, is_final, model_for, name_for, rests
 from nacre.memories.usage import is_protected
 from nacre.protocols import LanguageModel
 from nacre.settings import Settings
@@ -212,7 +212,7 @@ _FLOORS = ((8, 0.4), (6, 0.15))
 _ANY_IMPORTANCE, _ANY_NUMBER = 11, 2**62
 
 
-def ending(
+def plan_ending(
     memories: Sequence[Memory], usage: Mapping[str, Usage], now: datetime, settings: Settings
 ) -> list[Step]:
     """Return steps for outdated and unused memories, by the first rule that applies. Open todos stay."""
@@ -231,7 +231,7 @@ def ending(
 
 
 def bounds(settings: Settings) -> EndingBounds:
-    """Return database bounds of memories that :func:`ending` certainly keeps."""
+    """Return database bounds of memories that :func:`plan_ending` certainly keeps."""
     if not settings.flag("forgetting.enabled"):
         return EndingBounds(TEMPORARY_FOR, timedelta(0), 0, 0)
     faded = int(
@@ -251,7 +251,7 @@ def _expiry(memory: Memory, used: Usage, now: datetime) -> str:
         return f"was valid until {memory.expires_on}"
     last = last_used(memory, used)
     if memory.expiry is Expiry.TEMPORARY and now - last >= TEMPORARY_FOR:
-        return f"was meant to be temporary; last stated or recalled on {shown_day(last)}"
+        return f"was temporary; last stated or recalled on {shown_day(last)}"
     return ""
 
 
@@ -314,7 +314,7 @@ def answers(
     Returns ``None`` for each failed or unasked question, and the first problem. Stops once the writer is
     unavailable or the budget is spent.
     """
-    results: list[Answered[A] | NacreError | None] = []
+    results: list[Answer[A] | NacreError | None] = []
     for start in range(0, len(questions), _MAX_PARALLEL):
         if on_progress:
             on_progress(Progress("asking", start, len(questions)))
@@ -322,5 +322,5 @@ def answers(
         if any(result is None or is_final(result) for result in results):
             break
     failed = next((result.message for result in results if isinstance(result, NacreError)), None)
-    good = [result.value if isinstance(result, Answered) else None for result in results]
+    good = [result.value if isinstance(result, Answer) else None for result in results]
     return [*good, *(None for _ in questions[len(good) :])], failed

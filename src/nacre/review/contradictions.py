@@ -31,15 +31,8 @@ from nacre.errors import (
 )
 from nacre.home.change import Change
 from nacre.home.home import Home
-from nacre.home.location import redacted
-from nacre.home.spending import (
-    Answered,
-    ask_all,
-    is_final,
-    may_judge,
-    model_for,
-    waits_for_models,
-)
+from nacre.home.location import redact
+from nacre.home.spending import Answer, ask_all, is_final, may_judge, model_for, waits_for_models
 from nacre.home.views import Choice, Pair, PendingKind
 from nacre.learn import explicit, sentences
 from nacre.llm.failures import ask, schema_of
@@ -49,7 +42,7 @@ from nacre.memories.compare import (
     Judgement,
     Resolution,
     TodosAnswer,
-    finished,
+    find_finished,
     judge_prompt,
     judgements,
     todos_prompt,
@@ -63,14 +56,14 @@ from nacre.memories.judge import (
     Action,
     Decision,
     Relation,
+    add_doubt,
     compare,
-    doubted,
-    ended,
+    mark_ended,
     outranks,
-    released,
+    release,
     without_doubt,
 )
-from nacre.memories.placement import await_models, place, united
+from nacre.memories.placement import await_models, place, unite
 from nacre.memories.store import get, queue_reviews, refuse_broken
 from nacre.memories.vectors import embed_memories
 from nacre.protocols import LanguageModel
@@ -87,8 +80,7 @@ Item = Annotated[
     str,
     Meta(
         description=(
-            "An item: a candidate or memory by its id, or a conflict by both memories' ids joined by +, or by one "
-            "of the ids if it is in one conflict only."
+            "The id of a candidate or memory, or of a conflict: both memories' ids joined by +, or one if unambiguous."
         )
     ),
 ]
@@ -117,9 +109,9 @@ class ReviewKeepRequest(Request, frozen=True, kw_only=True):
     """Keep items: candidates become memories, memories in doubt stay, both memories of a conflict hold."""
 
     references: Annotated[tuple[Item, ...], Meta(description="Ids of the items.", min_length=1)]
-    content: Annotated[str | None, Meta(description="Keep the one item with this text.")] = None
+    content: Annotated[str | None, Meta(description="Keep the single item with this text.")] = None
     into: Annotated[
-        str | None, Meta(description="Merge the one item into this memory, by its id or subject.")
+        str | None, Meta(description="Merge the single item into this memory (id or subject).")
     ] = None
     expected: Expected = None
     anyway: Annotated[
@@ -128,21 +120,21 @@ class ReviewKeepRequest(Request, frozen=True, kw_only=True):
 
 
 class ReviewResolveRequest(Request, frozen=True, kw_only=True):
-    """Say which of two memories in conflict holds."""
+    """Settle a conflict between two memories."""
 
     reference: Item
     choice: Annotated[Choice, Meta(description="The memory that holds.")]
-    reason: Annotated[str | None, Meta(description="The reason; it is kept in the ledger.")] = None
+    reason: Annotated[str | None, Meta(description="The reason, kept in the ledger.")] = None
 
 
 class ReviewUndoRequest(Request, frozen=True, kw_only=True):
-    """Take back the last decision about an item: it waits again."""
+    """Undo the last decision about an item, which is then pending again."""
 
     reference: Item
 
 
 class JudgeWaitingRequest(Request, frozen=True, kw_only=True):
-    """Have a model judge the memories that wait."""
+    """Let a model judge the pending memories."""
 
     background: Annotated[
         bool,
@@ -222,7 +214,7 @@ Models = Callable[[Task], LanguageModel | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PairFinding:
     """Another memory, its judgement, the outcome for the pair, and the judge."""
 
     other: Memory
@@ -233,7 +225,7 @@ class Found:
 
 
 @dataclass(slots=True)
-class Looked:
+class JudgedMemory:
     """A memory at the time of the model calls, and the answers.
 
     ``is_reworded``: its words changed since its claim was extracted. ``claim`` is the new claim;
@@ -245,7 +237,7 @@ class Looked:
     memory: Memory
     is_reworded: bool = False
     claim: Claim | None = None
-    found: tuple[Found, ...] = ()
+    findings: tuple[PairFinding, ...] = ()
     is_claimless: bool = False
     error: NacreError | None = None
     is_partial: bool = False
@@ -258,12 +250,11 @@ class Looked:
 
     @property
     def claiming(self) -> Memory:
-        """The memory with its claim."""
         is_told = self.claim or self.is_claimless
         return replace(self.memory, claim=self.claim) if is_told else self.memory
 
 
-def look_at(home: Home, looked: Sequence[Looked], models: Models) -> None:
+def look_at(home: Home, looked: Sequence[JudgedMemory], models: Models) -> None:
     """Fill in the judgement of each memory. Call without a lock. Raises ModelRefusedError.
 
     Later memories see earlier ones; each pair is judged once.
@@ -277,7 +268,7 @@ def look_at(home: Home, looked: Sequence[Looked], models: Models) -> None:
     questions.ask()
 
 
-def _extract_claims(home: Home, looked: Sequence[Looked], models: Models) -> None:
+def _extract_claims(home: Home, looked: Sequence[JudgedMemory], models: Models) -> None:
     """Extract claims in sequence: each call gets the earlier entities, so that names stay consistent."""
     unclaimed = [item for item in looked if item.memory.claim is None or item.is_reworded]
     model = models(Task.CLAIMS) if unclaimed else None
@@ -309,19 +300,19 @@ class _Asking:
     def __init__(self, home: Home, models: Models) -> None:
         self._home = home
         self._models = models
-        self._questions: list[tuple[Looked, Callable[[], Sequence[Found]]]] = []
+        self._questions: list[tuple[JudgedMemory, Callable[[], Sequence[PairFinding]]]] = []
         self._earlier: list[Memory] = []
-        self._pairs: dict[frozenset[str], Looked] = {}
-        self._repeated: list[tuple[Looked, Looked]] = []
+        self._pairs: dict[frozenset[str], JudgedMemory] = {}
+        self._repeated: list[tuple[JudgedMemory, JudgedMemory]] = []
 
-    def about_rivals(self, item: Looked) -> None:
+    def about_rivals(self, item: JudgedMemory) -> None:
         """Queue questions about possible conflicts, except pairs that an earlier memory already covers."""
         memory = item.claiming
         others = review_judgements.rivals(self._home, memory, beside=self._earlier)
         judge = self._models(Task.CONTRADICTION) if others else None
-        item.found = tuple(_by_rules(memory, others, is_alone=judge is None))
+        item.findings = tuple(_by_rules(memory, others, is_alone=judge is None))
         self._earlier.append(memory)
-        settled = {finding.other.id for finding in item.found}
+        settled = {finding.other.id for finding in item.findings}
         unsettled = {}
         for other in others:
             pair = frozenset((memory.id, other.id))
@@ -336,7 +327,7 @@ class _Asking:
                 (item, partial(_judge_rivals, self._home, judge, memory, rivals))
             )
 
-    def about_todos(self, item: Looked) -> None:
+    def about_todos(self, item: JudgedMemory) -> None:
         """Queue a question about todos that the memory may complete."""
         candidates = review_judgements.open_todos(self._home, item.memory)
         model = self._models(Task.TODOS) if candidates else None
@@ -347,8 +338,8 @@ class _Asking:
         """Ask all questions. A pair whose earlier question failed makes the later memory partial."""
         answers = ask_all(self._home, [question for _, question in self._questions], AT_ONCE)
         for (item, _), answer in zip(self._questions, answers, strict=True):
-            if isinstance(answer, Answered):
-                item.found += tuple(answer.value)
+            if isinstance(answer, Answer):
+                item.findings += tuple(answer.value)
             else:
                 item.error = item.error or answer
                 item.is_left = item.is_left or answer is None
@@ -356,7 +347,7 @@ class _Asking:
             later.is_partial = later.is_partial or not earlier.is_open
 
 
-def _by_rules(memory: Memory, others: Sequence[Memory], *, is_alone: bool) -> list[Found]:
+def _by_rules(memory: Memory, others: Sequence[Memory], *, is_alone: bool) -> list[PairFinding]:
     """Return pairs that rules decide: claims with the same key.
 
     ``is_alone``: no model judges, so different values of a key become conflicts for a person.
@@ -372,7 +363,7 @@ def _by_rules(memory: Memory, others: Sequence[Memory], *, is_alone: bool) -> li
         other_claim = same[comparison.other.id]
         if comparison.verdict.relation is Relation.SUPERSEDES:
             judged = Judgement(Bearing.SUPERSEDES, 1.0, comparison.verdict.reason)
-            findings.append(Found(comparison.other, judged, Resolution.SUPERSEDED, BY_RULES))
+            findings.append(PairFinding(comparison.other, judged, Resolution.SUPERSEDED, BY_RULES))
         elif (
             is_alone
             and claim
@@ -383,13 +374,13 @@ def _by_rules(memory: Memory, others: Sequence[Memory], *, is_alone: bool) -> li
             judged = Judgement(
                 Bearing.CONTRADICTS, min(other_claim.confidence, claim.confidence), why
             )
-            findings.append(Found(comparison.other, judged, Resolution.PENDING, BY_RULES))
+            findings.append(PairFinding(comparison.other, judged, Resolution.PENDING, BY_RULES))
     return findings
 
 
 def _judge_rivals(
     home: Home, model: LanguageModel, memory: Memory, others: Sequence[Memory]
-) -> list[Found]:
+) -> list[PairFinding]:
     prompt = judge_prompt(memory, others, schema_of(JudgeAnswer))
     answer = ask(model, prompt, JudgeAnswer, lambda answer: judgements(answer, len(others)))
     answers = judgements(answer, len(others))
@@ -398,23 +389,23 @@ def _judge_rivals(
         judgement = replace(judgement, explanation=home.redactor.clean(judgement.explanation))
         earlier, later = in_order(memory, other)
         findings.append(
-            Found(other, judgement, resolution_of(earlier, later, judgement), model.name)
+            PairFinding(other, judgement, resolution_of(earlier, later, judgement), model.name)
         )
     return findings
 
 
 def _find_finished(
     model: LanguageModel, memory: Memory, candidates: Sequence[Memory]
-) -> list[Found]:
+) -> list[PairFinding]:
     """Return the open todos that the memory shows to be done."""
     answer = ask(model, todos_prompt(memory, candidates, schema_of(TodosAnswer)), TodosAnswer)
     findings = []
-    for todo, quote in finished(answer, memory, candidates):
+    for todo, quote in find_finished(answer, memory, candidates):
         is_sure = memory.speaker is Speaker.OWNER or todo.speaker is not Speaker.OWNER
         outcome = Resolution.SUPERSEDED if is_sure else Resolution.PENDING
         if memory.is_said_after(todo):
             judgement = Judgement(Bearing.SUPERSEDES, 1.0, f"done: {quote}")
-            findings.append(Found(todo, judgement, outcome, model.name, is_todo=True))
+            findings.append(PairFinding(todo, judgement, outcome, model.name, is_todo=True))
     return findings
 
 
@@ -462,7 +453,7 @@ def merge_into(change: Change, target: Memory, memory: Memory, content: str | No
         raise InvalidInputError(
             "the memory has no content", hint="leave out the content to join both texts"
         )
-    merged = united(
+    merged = unite(
         home, target, memory, Decision(Action.UPDATE, _BY, _REASON, target.id, merged=words)
     )
     merged = replace(merged.as_worded(), trust=Trust.TRUSTED, proposed=False, updated=home.now())
@@ -486,13 +477,13 @@ _CONTRADICTS = "contradicts"
 _MIN_REFERENCE_CHARACTERS = 4
 
 
-def pending(home: Home) -> list[Pair]:
+def list_pending(home: Home) -> list[Pair]:
     """Return the pairs in conflict, the oldest first, after reading manual edits."""
     catch_up(home)
-    return waiting(home)
+    return list_waiting(home)
 
 
-def waiting(home: Home) -> list[Pair]:
+def list_waiting(home: Home) -> list[Pair]:
     """Return the pairs in conflict without reading manual edits."""
     doubts = home.reviews.doubts()
     ids = sorted({memory for doubt in doubts for memory in (doubt.older, doubt.newer)})
@@ -517,7 +508,7 @@ def find(home: Home, reference: str) -> Pair:
     ends = [end.strip().lower() for end in reference.split("+")]
     pairs = []
     if len(ends) <= 2 and all(len(end) >= _MIN_REFERENCE_CHARACTERS for end in ends):
-        pairs = [pair for pair in pending(home) if all(_is_in(pair, end) for end in ends)]
+        pairs = [pair for pair in list_pending(home) if all(_is_in(pair, end) for end in ends)]
     if not pairs:
         raise NotFoundError(
             f"there is no conflict {reference!r}", hint="nacre review shows pending items"
@@ -567,12 +558,12 @@ def settle(change: Change, pair: Pair, choice: Choice, reason: str | None = None
     older, newer = without_doubt(older, newer.id), without_doubt(newer, older.id)
     if choice is Choice.KEEP_NEW:
         newer = replace(newer, links=(*newer.links, Link(SUPERSEDES, older.id, why)))
-        older = ended(older, newer)
+        older = mark_ended(older, newer)
     elif choice is Choice.KEEP_OLD:
         cause = reason or pair.reason
         text = f"{older.id[-8:]} holds instead" + (f": {cause}" if cause else "")
         newer = replace(newer, retired=Retirement(home.now(), text))
-        others = [memory for memory in released(home, [newer]) if memory.id != older.id]
+        others = [memory for memory in release(home, [newer]) if memory.id != older.id]
     else:
         older = replace(older, links=(*older.links, Link(APART, newer.id)))
     details = {"reason": reason} if reason else {}
@@ -704,7 +695,7 @@ class _Run:
             if memory is None or not memory.is_active:
                 self.home.claims.done(entry.memory)
             else:
-                items.append(Looked(memory, is_reworded=entry.reworded))
+                items.append(JudgedMemory(memory, is_reworded=entry.reworded))
         try:
             look_at(self.home, items, self.model)
         except ModelRefusedError as error:
@@ -713,7 +704,7 @@ class _Run:
         for item in items:
             self.finish(item, waiting[item.memory.id].tries)
 
-    def finish(self, item: Looked, tries: int) -> None:
+    def finish(self, item: JudgedMemory, tries: int) -> None:
         """Write the result, or postpone or give up the memory."""
         memory_id = item.memory.id
         try:
@@ -753,7 +744,7 @@ class _Run:
             self.models[task] = model_for(self.home, task, background=self.background)
         return self.models[task]
 
-    def apply(self, item: Looked) -> bool:
+    def apply(self, item: JudgedMemory) -> bool:
         """Write the findings; return ``False`` if a memory changed during the model calls."""
         home = self.home
         with home.change(JUDGE) as change:
@@ -764,9 +755,11 @@ class _Run:
                 return True
             if not _is_unchanged(item.memory, present):
                 return False
-            findings = [finding for finding in item.found if self.still_applies(present, finding)]
+            findings = [
+                finding for finding in item.findings if self.still_applies(present, finding)
+            ]
             is_whole = not item.is_partial and not any(
-                self.is_changed(finding.other) for finding in item.found
+                self.is_changed(finding.other) for finding in item.findings
             )
             change.describe(subject=present.subject)
             judgement = _Judgement(change, present, item.claim, is_claimless=item.is_claimless)
@@ -789,7 +782,7 @@ class _Run:
         other = self.home.memories.find(before.id)
         return other is not None and other.is_active and not _is_unchanged(before, other)
 
-    def still_applies(self, memory: Memory, finding: Found) -> bool:
+    def still_applies(self, memory: Memory, finding: PairFinding) -> bool:
         """Return True if the other memory is unchanged and the pair still unsettled."""
         other = self.home.memories.find(finding.other.id)
         return (
@@ -799,7 +792,7 @@ class _Run:
         )
 
 
-def _order(memory: Memory, finding: Found) -> tuple[bool, bool]:
+def _order(memory: Memory, finding: PairFinding) -> tuple[bool, bool]:
     """Sort first the findings that supersede the memory itself, since it then supersedes nothing."""
     is_later = in_order(memory, finding.other)[1] is memory
     return is_later, finding.outcome is not Resolution.SUPERSEDED
@@ -824,13 +817,13 @@ class _Judgement:
     is_claimless: bool = False
     others: dict[str, Memory] = field(default_factory=dict)
     entries: list[files.LedgerEntry] = field(default_factory=list)
-    kept: list[tuple[Memory, Memory, Found]] = field(default_factory=list)
+    kept: list[tuple[Memory, Memory, PairFinding]] = field(default_factory=list)
     calmed: list[tuple[Memory, Memory]] = field(default_factory=list)
     superseded: int = 0
     pending: int = 0
     todos: int = 0
 
-    def take(self, finding: Found) -> None:
+    def take(self, finding: PairFinding) -> None:
         """Apply a finding, unless the memory is already superseded."""
         if self.memory.superseded_by:
             return
@@ -844,7 +837,7 @@ class _Judgement:
         elif finding.judged.says_both_hold and (earlier, later) != before:
             self._withdraw_doubt(earlier, later, finding)
 
-    def _withdraw_doubt(self, earlier: Memory, later: Memory, finding: Found) -> None:
+    def _withdraw_doubt(self, earlier: Memory, later: Memory, finding: PairFinding) -> None:
         """Withdraw a doubt of the rules that the model does not share."""
         self._set(earlier, later)
         self.entries.append(
@@ -861,10 +854,10 @@ class _Judgement:
         )
         self.calmed.append((earlier, later))
 
-    def _end(self, earlier: Memory, later: Memory, finding: Found) -> None:
+    def _end(self, earlier: Memory, later: Memory, finding: PairFinding) -> None:
         reason = finding.judged.explanation or finding.judged.bearing.value
         later = replace(later, links=(*later.links, Link(SUPERSEDES, earlier.id, reason)))
-        self._set(ended(earlier, later), later)
+        self._set(mark_ended(earlier, later), later)
         details: dict[str, Any] = {"reason": reason, "judge": finding.by}
         if finding.by != BY_RULES:
             details["relation"] = finding.judged.bearing.value
@@ -875,9 +868,9 @@ class _Judgement:
         self.superseded += not finding.is_todo
         self.todos += finding.is_todo
 
-    def _doubt(self, earlier: Memory, later: Memory, finding: Found) -> None:
+    def _doubt(self, earlier: Memory, later: Memory, finding: PairFinding) -> None:
         reason = finding.judged.explanation or finding.judged.bearing.value
-        self._set(earlier, doubted(later, earlier.id, reason))
+        self._set(earlier, add_doubt(later, earlier.id, reason))
         self.kept.append((earlier, later, finding))
         self.pending += 1
 
@@ -935,7 +928,7 @@ _SUBJECT_CHARACTERS = 60
 _LATER_CHARACTERS = 300
 
 
-def kept_because(candidate: HeldCandidate) -> str:
+def keep_reason(candidate: HeldCandidate) -> str:
     """Return the reason recorded for keeping a candidate."""
     return f"candidate {candidate.memory.id[-8:]} kept in review"
 
@@ -948,7 +941,7 @@ def keep(home: Home, candidate: HeldCandidate, request: ReviewKeepRequest) -> St
     """
     if request.into is not None:
         return _merge(home, candidate, request.into, request.content)
-    memory = redacted(home.redactor, _with_content(candidate.memory, request.content))
+    memory = redact(home.redactor, _with_content(candidate.memory, request.content))
     if request.content is None and explicit.leans(
         memory.content, sentences.language_of(memory.content)
     ):
@@ -966,7 +959,7 @@ def keep(home: Home, candidate: HeldCandidate, request: ReviewKeepRequest) -> St
             hint="drop the candidate, or keep it with --anyway",
         )
     with (
-        home.change("keep", subject=kept.subject, why=kept_because(candidate)) as change,
+        home.change("keep", subject=kept.subject, why=keep_reason(candidate)) as change,
         change.transaction(),
     ):
         outcome = place(change, kept, by_hand=True)
@@ -976,12 +969,12 @@ def keep(home: Home, candidate: HeldCandidate, request: ReviewKeepRequest) -> St
 
 def _merge(home: Home, candidate: HeldCandidate, into: str, content: str | None) -> StoreOutcome:
     """Merge a candidate into an existing memory."""
-    with home.change("merge", why=kept_because(candidate)) as change:
+    with home.change("merge", why=keep_reason(candidate)) as change:
         catch_up(home)
         target = target_of(home, into, candidate.memory)
         change.describe(subject=target.subject)
         with change.transaction():
-            merge_into(change, target, redacted(home.redactor, candidate.memory), content)
+            merge_into(change, target, redact(home.redactor, candidate.memory), content)
             _settle(change, candidate.memory)
     return StoreOutcome("updated", target.id)
 

@@ -20,7 +20,7 @@ from nacre.home.change import Change, resolve_project
 from nacre.home.home import Home
 from nacre.home.location import projects
 from nacre.memories.edit import catch_up
-from nacre.memories.judge import OUTLIVED, SUPERSEDES, ended
+from nacre.memories.judge import OUTLIVED, SUPERSEDES, mark_ended
 from nacre.memories.usage import is_protected
 from nacre.operations import operation
 from nacre.review.consolidate import SIGNALS, DreamAction, DreamReport, Promotion, Step
@@ -71,7 +71,7 @@ class AlikeRequest(Request, frozen=True, kw_only=True):
 
 
 class DreamRequest(DreamPlanRequest, frozen=True, kw_only=True):
-    """Have a dream: plan, check, do it."""
+    """Plan, check and execute a dream."""
 
     steps: Annotated[
         tuple[str, ...] | None,
@@ -134,7 +134,9 @@ def may_end(home: Home, memories: Iterable[Memory]) -> list[Memory]:
 _MAX_CONFIRMATIONS = 20
 
 
-def carried(home: Home, steps: Sequence[Step], memories: Mapping[str, Memory]) -> dict[str, Memory]:
+def apply_steps(
+    home: Home, steps: Sequence[Step], memories: Mapping[str, Memory]
+) -> dict[str, Memory]:
     """Return the kept memories as changed by the steps, and the superseded ones. Statement times do not
     change.
     """
@@ -160,7 +162,7 @@ def _changed(home: Home, step: Step, memories: Mapping[str, Memory]) -> list[Mem
         links = tuple(Link(SUPERSEDES, end, f"{step.why} ({step.by})") for end in step.ends)
         return [
             replace(memory, links=(*memory.links, *links)),
-            *(ended(memories[end], memory) for end in step.ends),
+            *(mark_ended(memories[end], memory) for end in step.ends),
         ]
     if step.action is DreamAction.LINK:
         drawn = tuple(
@@ -287,7 +289,7 @@ def path_of(now: datetime) -> str:
     return f"{FOLDER}/{shown_day(now)}.md"
 
 
-def written(report: DreamReport, memories: Mapping[str, Memory], now: datetime) -> str:
+def render_section(report: DreamReport, memories: Mapping[str, Memory], now: datetime) -> str:
     """Return a dream as a section of its day's diary."""
     plan = report.plan
     ending = plan.ending - sum(len(step.ends) for step, _ in report.left)
@@ -306,13 +308,13 @@ def written(report: DreamReport, memories: Mapping[str, Memory], now: datetime) 
     if plan.put_off:
         lines += [
             "",
-            f"{len(plan.put_off):,} more steps are left for another night: a dream ends at most {plan.most:,} "
+            f"{len(plan.put_off):,} more steps are postponed: a dream ends at most {plan.most:,} "
             "memories.",
         ]
     if plan.refused:
         lines += [
             "",
-            f"{len(plan.refused):,} proposals of the writer were not followed; see `nacre review`.",
+            f"{len(plan.refused):,} of the writer's proposals were rejected; see `nacre review`.",
         ]
     if plan.promotions:
         lines += ["", "### Projects with new sessions", "", *map(_promotion, plan.promotions)]
@@ -382,7 +384,7 @@ def _memory_line(memory_id: str, memories: Mapping[str, Memory]) -> str:
 _ID_SHOWN = 8
 
 
-def orphaned(home: Home, memories: Iterable[Memory]) -> list[Step]:
+def plan_unlinking(home: Home, memories: Iterable[Memory]) -> list[Step]:
     """Return steps that drop links to deleted memories."""
     linking = [memory for memory in memories if memory.links]
     deleted = gone_for_good(home, {link.to for memory in linking for link in memory.links})
@@ -442,7 +444,7 @@ class Filing:
         return ProjectNames(self.home)
 
     @cached_property
-    def _known(self) -> frozenset[str]:
+    def _projects(self) -> frozenset[str]:
         return frozenset(projects(self.home))
 
     def evidence(self, memory: Memory) -> tuple[str, str] | None:
@@ -455,11 +457,11 @@ class Filing:
         if memory.project:
             reasons.setdefault(memory.project, "its file names the project")
         if memory.is_vouched:
-            reasons = self._names.named(f"{memory.subject}\n{memory.content}") | reasons
+            reasons = self._names.find_in(f"{memory.subject}\n{memory.content}") | reasons
         if len(reasons) != 1:
             return None
         ((slug, why),) = reasons.items()
-        return (slug, why) if why and slug in self._known else None
+        return (slug, why) if why and slug in self._projects else None
 
     def objection(self, step: Step, memory: Memory | None) -> str | None:
         """Return the objection to filing a memory in its present state, or ``None``."""
@@ -491,7 +493,7 @@ class Filing:
         return {} if set(reasons) == {_NOWHERE} else reasons
 
 
-def filed(home: Home, inbox: Iterable[Memory], project: str | None) -> list[Step]:
+def plan_filing(home: Home, inbox: Iterable[Memory], project: str | None) -> list[Step]:
     """Return steps that file memories from the inbox into projects, or into one."""
     filing = Filing(home)
     steps = []
@@ -503,7 +505,7 @@ def filed(home: Home, inbox: Iterable[Memory], project: str | None) -> list[Step
     return steps
 
 
-def shelved(
+def plan_shelving(
     home: Home,
     inbox: Iterable[Memory],
     usage: Mapping[str, Usage],
@@ -511,7 +513,7 @@ def shelved(
     protected: Sequence[str],
 ) -> list[Step]:
     """Return steps that retire memories which dreams failed to file and no one recalled."""
-    attempts = _tried(home)
+    attempts = _read_attempts(home)
     steps = []
     for memory in inbox:
         times, first = attempts.get(memory.id, (0, now))
@@ -535,11 +537,11 @@ def may_be_shelved(memory: Memory, protected: Sequence[str]) -> bool:
     return memory.inbox and is_extracted and not is_kept
 
 
-def note_tried(home: Home, unfiled: Collection[str] | None) -> None:
+def record_attempt(home: Home, unfiled: Collection[str] | None) -> None:
     """Record a failed attempt to file these; ``None`` if the dream did not try. Call in a transaction."""
     if unfiled is None:
         return
-    before = _tried(home)
+    before = _read_attempts(home)
     now = home.now()
     counted = {memory_id: before.get(memory_id, (0, now)) for memory_id in unfiled}
     attempts = {
@@ -548,7 +550,7 @@ def note_tried(home: Home, unfiled: Collection[str] | None) -> None:
     home.usage.set_value(_TRIED, json.dumps(attempts))
 
 
-def _tried(home: Home) -> dict[str, tuple[int, datetime]]:
+def _read_attempts(home: Home) -> dict[str, tuple[int, datetime]]:
     noted = json.loads(home.usage.value(_TRIED) or "{}")
     return {
         memory_id: (int(times), datetime.fromisoformat(first))

@@ -14,15 +14,7 @@ from nacre.home.home import Home
 from nacre.learn.sentences import utterances
 from nacre.llm.calibration import calibration_of
 from nacre.memories.compare import are_one_attribute
-from nacre.memories.judge import (
-    APART,
-    CONTRADICTS,
-    SUPERSEDES,
-    Relation,
-    compare,
-    judge,
-    vouches,
-)
+from nacre.memories.judge import APART, CONTRADICTS, SUPERSEDES, Relation, compare, judge, vouches
 from nacre.memories.placement import rarity_of
 from nacre.recall.recall import search_sessions
 from nacre.values.memory import Kind, Memory

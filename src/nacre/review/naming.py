@@ -44,7 +44,7 @@ class ProjectNames:
 
     home: Home
 
-    def named(self, text: str) -> dict[str, str]:
+    def find_in(self, text: str) -> dict[str, str]:
         """Return the projects in a text with their evidence, empty if ambiguous."""
         reasons: dict[str, str] = {}
         for slug, reason in (*self._by_remote(text), *self._by_path(text), *self._by_name(text)):

@@ -47,7 +47,7 @@ from nacre.vault import files
 from nacre.vault.documents import load, split
 
 
-def repeated(
+def plan_merging(
     memories: Iterable[Memory], usage: Mapping[str, Usage], protected: Sequence[str]
 ) -> list[Step]:
     """Return steps that merge memories of one kind and place whose text is identical after normalisation.
@@ -85,11 +85,11 @@ def repeated(
 
 def holds(keeper: Memory, merged: Memory) -> bool:
     """Return True if merging ``merged`` into the keeper loses nothing: same text, trust, validity and place."""
-    is_as_sure = is_told_alike(keeper, merged) and is_owners(keeper) >= is_owners(merged)
+    is_as_sure = have_same_terms(keeper, merged) and is_owners(keeper) >= is_owners(merged)
     return is_as_sure and written(keeper.content) == written(merged.content)
 
 
-def is_told_alike(left: Memory, right: Memory) -> bool:
+def have_same_terms(left: Memory, right: Memory) -> bool:
     """Return True if two memories agree in trust, validity, scope and contexts."""
     keys = {left.canonical_key, right.canonical_key} - {None}
     names = ("trust", "proposed", "scope", "valid", "expiry", "expires_on")
@@ -162,7 +162,7 @@ def clusters(home: Home, memories: Sequence[Memory]) -> list[Cluster]:
 def may_be_one(left: Memory, right: Memory) -> bool:
     """Return True if two memories differ in their text only."""
     of_one_kind = left.kind is right.kind or {left.kind, right.kind} <= _CLAIMS
-    return of_one_kind and left.shares_place(right) and is_told_alike(left, right)
+    return of_one_kind and left.shares_place(right) and have_same_terms(left, right)
 
 
 def _rests(memory: Memory, now: datetime) -> bool:
@@ -241,12 +241,14 @@ def unfit(step: Step, memories: Mapping[str, Memory]) -> str | None:
     later, *earlier = named
     if any(memory.kind in (Kind.EVENT, Kind.TODO) for memory in named):
         return "events stay true, and a todo ends when it is done"
-    if not all((said(memory), memory.id) < (said(later), later.id) for memory in earlier):
+    if not all(
+        (last_stated(memory), memory.id) < (last_stated(later), later.id) for memory in earlier
+    ):
         return "it is the later statement"
     return None
 
 
-def said(memory: Memory) -> datetime:
+def last_stated(memory: Memory) -> datetime:
     """Return when the memory was last stated. Later edits do not change this."""
     return max((memory.created, *(confirmation.at for confirmation in memory.confirmed)))
 
@@ -418,7 +420,7 @@ def sections_of(part: str) -> list[Section]:
     return [(title, tuple(lines)) for title, lines in sections]
 
 
-def composed(sections: Sequence[Section]) -> str:
+def compose(sections: Sequence[Section]) -> str:
     """Return nacre's part of a page, without empty sections."""
     filled = [(title, lines) for title, lines in sections if lines]
     parts: list[str] = []
@@ -445,7 +447,7 @@ _ENTRY = re.compile(rb'"action": ?"project-merge"')
 Pages = Mapping[str, ProjectFile | None]
 
 
-def joined(home: Home, project: str | None) -> list[Step]:
+def plan_joining(home: Home, project: str | None) -> list[Step]:
     """Return the steps that join projects; with ``project``, only those that involve it."""
     pages = dict(_readable(home, projects.known_slugs(home)))
     weights = _weights(home, pages)
@@ -828,7 +830,7 @@ _DECISION_WORDS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SummarisedSession:
     """A session, its summary and the owner's requests, the most important first."""
 
     stored: StoredSession
@@ -836,14 +838,16 @@ class Told:
     topics: tuple[Topic, ...]
 
 
-def latest(home: Home, project: str, since: datetime | None, limit: int = MOST_READ) -> list[Told]:
+def latest(
+    home: Home, project: str, since: datetime | None, limit: int = MOST_READ
+) -> list[SummarisedSession]:
     """Return the owner's latest sessions whose transcripts still exist, the newest first.
 
     ``since`` excludes sessions that ended by then.
     """
     criteria = SessionFilter(project=project, kind=SessionKind.MAIN, since=since)
     newest = home.sessions.newest(criteria, limit=limit)
-    told = []
+    sessions = []
     for stored in newest:
         file = stored.file or ""
         if not stored.ended or (since is not None and stored.ended <= since):
@@ -856,11 +860,11 @@ def latest(home: Home, project: str, since: datetime | None, limit: int = MOST_R
                 for topic in summary.topics
                 if topic.speaker is Speaker.OWNER and len(topic.text) >= _TOPIC_CHARACTERS
             )
-            told.append(Told(stored, summary, tuple(topics)))
-    return told
+            sessions.append(SummarisedSession(stored, summary, tuple(topics)))
+    return sessions
 
 
-def weighed(project: str, sessions: Sequence[Told], now: datetime) -> Promotion:
+def weigh(project: str, sessions: Sequence[SummarisedSession], now: datetime) -> Promotion:
     """Return the signals of a project's sessions and the gates that they fail."""
     topics = [topic.text for session in sessions for topic in session.topics]
     queries = len({" ".join(words(text)[:_OPENING_WORDS]) for text in topics})
@@ -915,7 +919,7 @@ _PLAIN_PATH = re.compile(r"(?!/|~|[A-Za-z]:|\.\.)[\w.@+ /\\\[\]-]+")
 _SENTENCE_ENDS = tuple('.?!…:。？！)"”')
 
 
-def promoted(
+def plan_pages(
     home: Home,
     memories: Sequence[Memory],
     project: str | None,
@@ -949,9 +953,9 @@ def _promotion(
     except UNREADABLE:
         return None, None
     sessions = latest(home, slug, _since(home, page, backfill=backfill))
-    promotion = weighed(slug, sessions, home.now()) if sessions else None
+    promotion = weigh(slug, sessions, home.now()) if sessions else None
     is_worth = promotion is not None and not promotion.failed
-    written = _written(home, page, slug, draft)
+    written = _sections_to_write(home, page, slug, draft)
     if not (is_worth or draft or written != _written_before(page, slug)):
         return promotion, None
     words = home.redactor.clean(_part(home, slug, memories, page, written, is_worth=is_worth))
@@ -1000,14 +1004,16 @@ def _profile(home: Home, draft: PageDraft | None) -> Step | None:
         page = read_page(home, "")
     except UNREADABLE:
         return None
-    written = _written(home, page, "", draft)
-    words = home.redactor.clean(composed(written))
+    written = _sections_to_write(home, page, "", draft)
+    words = home.redactor.clean(compose(written))
     if words == page.part or not (draft or page.part):
         return None
     return _checked_step(home, page, "", words, draft, (), None)[1]
 
 
-def _written(home: Home, page: Page, project: str, draft: PageDraft | None) -> list[Section]:
+def _sections_to_write(
+    home: Home, page: Page, project: str, draft: PageDraft | None
+) -> list[Section]:
     """Return a draft's sections, else the present written lines that are still valid."""
     form = form_of(project)
     if draft:
@@ -1053,10 +1059,10 @@ def _part(
     decisions = [memory for memory in memories if is_decision(home, memory, slug)]
     decisions.sort(key=lambda decision: decision.last_said, reverse=True)
     decided = tuple(map(_decision_line, decisions[:DECISIONS_SHOWN]))
-    return composed([*written, ("Recent activity", tuple(recent)), ("Decisions", decided)])
+    return compose([*written, ("Recent activity", tuple(recent)), ("Decisions", decided)])
 
 
-def activity(home: Home, slug: str, page: Page, sessions: Sequence[Told]) -> list[str]:
+def activity(home: Home, slug: str, page: Page, sessions: Sequence[SummarisedSession]) -> list[str]:
     """Return lines of the latest sessions, the newest first.
 
     Lines already on the page remain while among the latest, since another machine may have written them.
@@ -1069,7 +1075,7 @@ def activity(home: Home, slug: str, page: Page, sessions: Sequence[Told]) -> lis
     return sorted(shown.values(), key=lambda line: line[:DAY], reverse=True)[:SESSIONS_SHOWN]
 
 
-def _session_line(home: Home, session: Told) -> str:
+def _session_line(home: Home, session: SummarisedSession) -> str:
     request = session.topics[0].text
     bare = language_of(request).trim(request) or request  # without greetings
     text = plain_words(bare[:1].upper() + bare[1:], _REQUEST_CHARACTERS)

@@ -53,7 +53,7 @@ from nacre.review.relations import (
     SORT,
     Consultation,
     Outcome,
-    asked_for_relations,
+    ask_for_relations,
     batches,
     known_pairs,
     prompt_of,
@@ -183,9 +183,9 @@ class PageQuestion:
         parts = [*shown, *(["", "The page has these lines:", *lines] if lines else [])]
         return prompt_of(self.form.prompt, "\n".join(parts), self.form.answer, self.seconds)
 
-    def _proposed(self, answered: msgspec.Struct) -> Iterator[Proposed]:
+    def _proposed(self, answer: msgspec.Struct) -> Iterator[Proposed]:
         for field, _, _ in self.form.sections:
-            for line in getattr(answered, field):
+            for line in getattr(answer, field):
                 plain = plain_words(one_line(visible(line.text)), _LINE_CHARACTERS)
                 words, numbers = self.redactor.clean(plain).strip("- "), sorted(set(line.numbers))
                 is_shown = all(1 <= number <= len(self.sources) for number in numbers)
@@ -280,7 +280,7 @@ _SOURCE_MARK_CHARACTERS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PageToAsk:
     """A page to ask about, with its sources and marks of their versions. ``project`` is empty for the
     profile.
     """
@@ -315,9 +315,9 @@ NOT_CONSULTED = Consulted({})
 
 def wanted_pages(
     home: Home, memories: Iterable[Memory], project: str | None, writer: str
-) -> list[Wanted]:
+) -> list[PageToAsk]:
     """Return the pages worth asking about, those with the most changes first."""
-    looked = _looked(home)
+    looked = _read_looked(home)
     slugs = sorted({file.slug for file in home.files.projects()})
     candidates = list(memories)
     pages = []
@@ -329,8 +329,8 @@ def wanted_pages(
     return [page for _, page in sorted(pages, key=lambda item: (-item[0], item[1].project))]
 
 
-def asked_for_pages(
-    home: Home, model: LanguageModel, pages: Sequence[Wanted], on_progress: OnProgress | None
+def ask_for_pages(
+    home: Home, model: LanguageModel, pages: Sequence[PageToAsk], on_progress: OnProgress | None
 ) -> Consulted:
     """Ask the writer about pages. Nothing is changed."""
     chosen = pages[:MOST_PAGES]
@@ -356,7 +356,7 @@ def asked_for_pages(
     return Consulted(drafts, looked=looked, unasked=len(pages) - len(chosen), note=note)
 
 
-def tokens_for(pages: Sequence[Wanted]) -> tuple[int, Tokens]:
+def tokens_for(pages: Sequence[PageToAsk]) -> tuple[int, Tokens]:
     """Return the maximum number of calls and tokens of asking about pages."""
     chosen = pages[:MOST_PAGES]
     asking = sum(
@@ -370,14 +370,14 @@ def note_looked(home: Home, looked: Iterable[tuple[str, Sequence[str]]]) -> None
     """Record that these pages were asked about. Call in a transaction."""
     added = {project: list(marks) for project, marks in looked}
     if added:
-        home.usage.set_value(_LOOKED, json.dumps({**_looked(home), **added}))
+        home.usage.set_value(_LOOKED, json.dumps({**_read_looked(home), **added}))
 
 
-def _looked(home: Home) -> dict[str, list[str]]:
+def _read_looked(home: Home) -> dict[str, list[str]]:
     return dict(json.loads(home.usage.value(_LOOKED) or "{}"))
 
 
-def _changes(page: Wanted, seen: Sequence[str]) -> int:
+def _changes(page: PageToAsk, seen: Sequence[str]) -> int:
     """Return the number of changes since a page was asked about, 0 if too few."""
     count = len(set(page.marks) ^ set(seen))
     return count if count >= (LEAST_NEW if seen else LEAST_KNOWN) else 0
@@ -385,7 +385,7 @@ def _changes(page: Wanted, seen: Sequence[str]) -> int:
 
 def _page_to_ask(
     home: Home, project: str, memories: Sequence[Memory], writer: str
-) -> Wanted | None:
+) -> PageToAsk | None:
     """Return a page to ask about; ``None`` if it has too few memories or must not be written."""
     try:
         page = read_page(home, project)
@@ -408,7 +408,9 @@ def _page_to_ask(
         *map(_source, shown),
         *(_of_sessions(home, project, page, writer) if project else ()),
     )
-    return Wanted(project, sources, tuple(_valid_written_lines(home, page, form, sources)), marks)
+    return PageToAsk(
+        project, sources, tuple(_valid_written_lines(home, page, form, sources)), marks
+    )
 
 
 def _memories_to_show(memories: Sequence[Memory], named: set[str]) -> list[Memory]:
@@ -486,7 +488,7 @@ def _valid_written_lines(
 # -- Pages and links (tier 3) -------------------------------------------------
 
 
-def consulted(
+def consult(
     home: Home,
     memories: Sequence[Memory],
     project: str | None,
@@ -504,18 +506,18 @@ def consulted(
             return Consulted({}, note=why_not)
         name = name_for(home, Task.DREAM)
         wanted = wanted_pages(home, memories, project, name)
-        pages = asked_for_pages(home, model, wanted, on_progress)
+        pages = ask_for_pages(home, model, wanted, on_progress)
         if pages.note:
             return pages
         pairs = wanted_pairs(home, memories, settled, name)
-        links = asked_for_relations(home, model, pairs, on_progress)
+        links = ask_for_relations(home, model, pairs, on_progress)
     unasked = pages.unasked + links.unasked
     return replace(
         pages, steps=links.steps, settled=links.settled, unasked=unasked, note=links.note
     )
 
 
-def consulting_takes(
+def estimate_consulting(
     home: Home, memories: Sequence[Memory], project: str | None, settled: Sequence[str]
 ) -> tuple[int, int, int, Tokens]:
     """Return how many pages and pairs one dream asks about, with the maximum calls and tokens."""
@@ -540,7 +542,7 @@ _ANSWER_TOKENS_WRITING = 200
 """Estimated tokens of both answers about a cluster."""
 
 
-def asked_of_writer(
+def ask_about_clusters(
     home: Home,
     memories: Sequence[Memory],
     usage: Mapping[str, Usage],
@@ -594,7 +596,9 @@ def estimate(
     tokens = Tokens(asking + 2 * sum(map(size_of, chosen)), _ANSWER_TOKENS_WRITING * len(chosen))
     pages = pairs = 0
     if all_memories is not None:
-        pages, pairs, more_calls, more = consulting_takes(home, all_memories, project, asked(home))
+        pages, pairs, more_calls, more = estimate_consulting(
+            home, all_memories, project, list_settled(home)
+        )
         calls += more_calls
         tokens = Tokens(tokens.input + more.input, tokens.output + more.output)
     try:
@@ -622,7 +626,7 @@ def _clusters_to_ask(
     embed_memories(home, begins=True)
     if home.vectors.model() is None:
         return [], 0, "similarity needs vectors: run nacre writer embedding"
-    settled = set(asked(home))
+    settled = set(list_settled(home))
     eligible = [
         cluster
         for cluster in clusters(home, memories)
@@ -632,7 +636,7 @@ def _clusters_to_ask(
     return eligible[:MOST_CLUSTERS], max(0, len(eligible) - MOST_CLUSTERS), None
 
 
-def asked(home: Home) -> list[str]:
+def list_settled(home: Home) -> list[str]:
     """Return fingerprints of clusters and pairs that the writer has answered."""
     return list(json.loads(home.usage.value(_ASKED_KEY) or "[]"))
 
@@ -640,4 +644,4 @@ def asked(home: Home) -> list[str]:
 def note_settled(home: Home, settled: Sequence[str]) -> None:
     """Record answered clusters and pairs. Call in a transaction."""
     if settled:
-        home.usage.set_value(_ASKED_KEY, json.dumps([*asked(home), *settled][-_MAX_ASKED:]))
+        home.usage.set_value(_ASKED_KEY, json.dumps([*list_settled(home), *settled][-_MAX_ASKED:]))

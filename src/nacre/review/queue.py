@@ -20,14 +20,14 @@ from nacre.errors import ConflictError, EmbedderUnavailableError, InvalidInputEr
 from nacre.home.change import Change, known_or_named
 from nacre.home.consent import embedder_of
 from nacre.home.home import BUNDLED, Home
-from nacre.home.location import redacted
+from nacre.home.location import redact
 from nacre.home.operations import memories_in_entry, subject_of
 from nacre.home.spending import fold_notes
 from nacre.home.views import Choice, Pair, Pending, PendingKind, PendingPage
 from nacre.memories import store
 from nacre.memories.decision import StoreRequest, keep
 from nacre.memories.edit import catch_up, scan
-from nacre.memories.judge import CONTRADICTS, SUPERSEDES, ended, without_doubt
+from nacre.memories.judge import CONTRADICTS, SUPERSEDES, mark_ended, without_doubt
 from nacre.memories.placement import await_models, place
 from nacre.memories.store import fold_usage, get, new_memory, queue_reviews
 from nacre.memories.usage import KEPT_QUALITY, note_stale
@@ -49,9 +49,9 @@ from nacre.review.contradictions import (
     ReviewUndoRequest,
     UnansweredRequest,
     judge_waiting,
-    kept_because,
+    keep_reason,
+    list_pending,
     merge_into,
-    pending,
     settle,
     target_of,
 )
@@ -100,14 +100,14 @@ def judge(
 
 
 @operation("review", by_key=True)
-def listed(home: Home, request: ReviewRequest) -> PendingPage:
+def list_items(home: Home, request: ReviewRequest) -> PendingPage:
     """List conflicts and memories in doubt, the oldest first, then the likeliest candidates.
 
     A memory in doubt because of a conflict is listed in that conflict only.
     """
     catch_up(home)
     note_stale(home)
-    pairs = contradictions.waiting(home)
+    pairs = contradictions.list_waiting(home)
     in_conflict = {pair.older.id for pair in pairs}
     first_entries: dict[str, tuple[Memory, QueuedReview]] = {}
     for memory, entry in _doubts(home):
@@ -256,7 +256,7 @@ def _reword(change: Change, memory: Memory, content: str) -> Memory:
     changed = replace(
         memory, content=words, subject=subject, claim=None, trust=Trust.TRUSTED, updated=home.now()
     )
-    changed = redacted(home.redactor, changed)
+    changed = redact(home.redactor, changed)
     change.put([changed])
     await_models(home, changed, memory)
     return changed
@@ -273,7 +273,7 @@ def _merge(home: Home, memory: Memory, into: str, content: str | None) -> Memory
                 target, links=(*target.links, Link(SUPERSEDES, memory.id, "merged in review"))
             )
             merged = merge_into(change, target, without_doubt(memory, target.id), content)
-            change.put([ended(without_doubt(memory, target.id), merged)])
+            change.put([mark_ended(without_doubt(memory, target.id), merged)])
     return merged
 
 
@@ -418,7 +418,7 @@ def reflect(home: Home, request: ReflectRequest) -> Reflection:
             pair.reason or "one of them may be out of date",
             contradicts=True,
         )
-        for pair in pending(home)
+        for pair in list_pending(home)
     )
     questions = [
         question
@@ -434,7 +434,7 @@ def reflect(home: Home, request: ReflectRequest) -> Reflection:
     return Reflection(tuple(chosen), len(questions))
 
 
-def unconnected(home: Home) -> list[Question]:
+def list_unconnected(home: Home) -> list[Question]:
     """Return all unlinked pairs that the owner did not skip, the most useful first."""
     return _not_skipped(home, _unconnected(home))
 
@@ -515,7 +515,9 @@ def answer(home: Home, request: ReflectAnswerRequest) -> Reflected:
         )
         return Reflected("skipped", first, second)
     ends = {first.id, second.id}
-    pair = next((pair for pair in pending(home) if {pair.older.id, pair.newer.id} == ends), None)
+    pair = next(
+        (pair for pair in list_pending(home) if {pair.older.id, pair.newer.id} == ends), None
+    )
     if request.keep:
         if pair is None:
             raise ConflictError(
@@ -631,7 +633,7 @@ def reopen(home: Home, request: ReviewUndoRequest) -> Memory:
 
 
 def _reopen_candidate(home: Home, candidate: HeldCandidate) -> Memory:
-    why = kept_because(candidate)
+    why = keep_reason(candidate)
     is_undone = _undo_latest(home, candidate.found, lambda operation: operation.why == why)
     kept = home.memories.find(candidate.memory.id)
     if not is_undone and kept and kept.is_active:
@@ -726,7 +728,7 @@ class _Wording:
 
 
 @operation("unanswered", by_key=True)
-def unanswered(home: Home, request: UnansweredRequest) -> Unanswered:
+def list_unanswered(home: Home, request: UnansweredRequest) -> Unanswered:
     """Return groups of unanswered questions, the most frequent first, then the latest.
 
     Questions that have an answer today are left out; the check does not count as recall. Raises StoreBusyError.

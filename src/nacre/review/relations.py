@@ -23,8 +23,8 @@ from nacre.llm.failures import ask, schema_of
 from nacre.protocols import LanguageModel
 from nacre.redact.redactor import Redactor
 from nacre.review.consolidate import DreamAction, Step, answers
-from nacre.review.pages import Cluster, fingerprint, is_owners, mark, said, unfit, weight
-from nacre.review.queue import unconnected
+from nacre.review.pages import Cluster, fingerprint, is_owners, last_stated, mark, unfit, weight
+from nacre.review.queue import list_unconnected
 from nacre.values.memory import Kind, Memory
 from nacre.values.models import Prompt, Tokens
 from nacre.values.reports import OnProgress
@@ -139,7 +139,7 @@ def probe_at(steps: Sequence[Step]) -> int:
     return int(steps[0].mark, 16) % (len(steps) + 1)
 
 
-def looked_at(steps: Sequence[Step], answer: Comparisons) -> list[Compared | None] | None:
+def verify_steps(steps: Sequence[Step], answer: Comparisons) -> list[Compared | None] | None:
     """Return the verification of each step; ``None`` if the writer accepted the probe."""
     by_number = {case.number: case for case in answer.cases}
     cases = [by_number.get(number) for number in range(1, len(steps) + 3)]
@@ -155,8 +155,8 @@ def probes_for(clusters: Sequence[Cluster]) -> list[Cluster]:
     at = int(mark(chain.from_iterable(clusters))[:8], 16)
     pairs = known_pairs()
     chosen = [pairs[(at + step * (len(pairs) // _PROBES)) % len(pairs)] for step in range(_PROBES)]
-    like = max(chain.from_iterable(clusters), key=lambda memory: (said(memory), memory.id))
-    day, project = said(like), like.project
+    like = max(chain.from_iterable(clusters), key=lambda memory: (last_stated(memory), memory.id))
+    day, project = last_stated(like), like.project
     return [
         tuple(
             Memory(f"probe {number}", Kind.FACT, title_of(text), text, day, day, project=project)
@@ -166,7 +166,7 @@ def probes_for(clusters: Sequence[Cluster]) -> list[Cluster]:
     ]
 
 
-def among(clusters: Sequence[Cluster], probes: Sequence[Cluster]) -> list[Cluster]:
+def insert_probes(clusters: Sequence[Cluster], probes: Sequence[Cluster]) -> list[Cluster]:
     """Insert probes at positions derived from the contents."""
     shown = list(clusters)
     drawn = int(mark(chain.from_iterable(clusters)), 16)
@@ -221,7 +221,7 @@ def _as_member(memory: Memory, number: int) -> str:
         "number": number,
         "kind": memory.kind.value,
         "said_by": memory.speaker.value,
-        "said": shown_day(said(memory)),
+        "said": shown_day(last_stated(memory)),
         "project": memory.project,
         "text": memory.content,
     }
@@ -277,7 +277,7 @@ class Consultation:
         the home.
         """
         probes = probes_for(clusters)
-        order = among(clusters, probes)
+        order = insert_probes(clusters, probes)
         shown = list(chain.from_iterable(order))
         answer = ask(self.model, sort_prompt(order, self.seconds), Sorted)
         probe_ids = {memory.id for memory in chain.from_iterable(probes)}
@@ -287,7 +287,7 @@ class Consultation:
         memories = {memory.id: memory for memory in shown}
         if not steps:
             return Outcome(refused=tuple(refused), settled=tuple(map(fingerprint, clusters)))
-        looked = looked_at(
+        looked = verify_steps(
             steps,
             ask(self.model, compare_prompt(steps, memories, probes[0], self.seconds), Comparisons),
         )
@@ -480,7 +480,7 @@ def wanted_pairs(
     settled = set(settled_marks)
     count_of: Counter[str] = Counter()
     pairs = []
-    for question in unconnected(home):
+    for question in list_unconnected(home):
         pair = (question.first, question.second)
         if (
             not all(memory.id in present and count_of[memory.id] < MOST_OF_ONE for memory in pair)
@@ -498,7 +498,7 @@ def settled_mark(pair: str) -> str:
     return f"{_MARKED}{pair}"
 
 
-def asked_for_relations(
+def ask_for_relations(
     home: Home, model: LanguageModel, pairs: Sequence[Pair], on_progress: OnProgress | None
 ) -> RelationsAsked:
     """Ask the writer about pairs. Nothing is changed."""
@@ -648,6 +648,6 @@ def _shown(memory: Memory) -> dict[str, object]:
     return {
         "kind": memory.kind.value,
         "said_by": memory.speaker.value,
-        "day": shown_day(said(memory)),
+        "day": shown_day(last_stated(memory)),
         "text": shorten(memory.content, _TEXT_CHARACTERS),
     }

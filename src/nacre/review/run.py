@@ -38,32 +38,32 @@ from nacre.review.dream import (
     DreamPlanRequest,
     DreamRequest,
     Filing,
-    carried,
-    filed,
+    apply_steps,
     gone_for_good,
     may_be_shelved,
     may_end,
-    note_tried,
-    orphaned,
+    plan_filing,
+    plan_shelving,
+    plan_unlinking,
+    record_attempt,
     retire,
-    shelved,
 )
 from nacre.review.pages import (
     holds,
     join_objection,
-    joined,
     page_objection,
     page_write,
-    promoted,
-    repeated,
+    plan_joining,
+    plan_merging,
+    plan_pages,
     unfit,
 )
 from nacre.review.pages_by_writer import (
     NOT_CONSULTED,
-    asked,
-    asked_of_writer,
-    consulted,
+    ask_about_clusters,
+    consult,
     estimate,
+    list_settled,
     note_looked,
     note_settled,
 )
@@ -80,7 +80,7 @@ _IDS_PER_QUERY = 500
 _TEXT_CHARACTERS = 160
 
 
-def planned(
+def make_plan(
     home: Home,
     request: DreamPlanRequest,
     *,
@@ -92,29 +92,29 @@ def planned(
     Tier 2 adds the writer, tier 3 the inbox, pages and links. Raises ModelRefusedError if the writer cannot be
     opened.
     """
-    joins = joined(home, request.project) if request.tier > 2 else []
+    joins = plan_joining(home, request.project) if request.tier > 2 else []
     apart = frozenset(step.subject for step in joins)
     memories, free, usage, steps = _by_rules(home, request.project, apart)
     outcome, unasked, note = Outcome(), 0, None
     if request.tier > 1 and request.writer:
-        outcome, unasked, note = asked_of_writer(
+        outcome, unasked, note = ask_about_clusters(
             home, _staying(free, steps), usage, background=background, on_progress=on_progress
         )
     steps += outcome.steps
-    steps += orphaned(home, _staying(memories, steps))
+    steps += plan_unlinking(home, _staying(memories, steps))
     consulted_, promotions, unfiled = NOT_CONSULTED, list[Promotion](), None
     if request.tier > 2:
         staying = _staying(memories, steps)
         if request.writer:
-            consulted_ = consulted(
+            consulted_ = consult(
                 home,
                 staying,
                 request.project,
-                asked(home),
+                list_settled(home),
                 background=background,
                 on_progress=on_progress,
             )
-        moved, promotions, unfiled = _reorganised(home, request, staying, usage, consulted_.drafts)
+        moved, promotions, unfiled = _plan_tidying(home, request, staying, usage, consulted_.drafts)
         # Pages of joined projects are written after the join.
         concerned = apart | {step.project for step in joins}
         steps += [
@@ -170,7 +170,7 @@ _ORDER = [
 ]
 
 
-def _reorganised(
+def _plan_tidying(
     home: Home,
     request: DreamPlanRequest,
     memories: Sequence[Memory],
@@ -180,13 +180,15 @@ def _reorganised(
     """Return steps for the inbox and pages, the evaluation of projects, and the ids that could not be filed."""
     waiting = memories if request.project is None else home.memories.everything()
     inbox = [memory for memory in waiting if memory.inbox and memory.is_active]
-    steps = filed(home, inbox, request.project)
-    pages, promotions = promoted(home, memories, request.project, drafts, backfill=request.backfill)
+    steps = plan_filing(home, inbox, request.project)
+    pages, promotions = plan_pages(
+        home, memories, request.project, drafts, backfill=request.backfill
+    )
     if request.project is not None:
         return [*steps, *pages], promotions, None
     going = {step.into for step in steps}
     unfiled = [memory for memory in inbox if memory.id not in going]
-    steps += shelved(
+    steps += plan_shelving(
         home, may_end(home, unfiled), usage, home.now(), home.settings.texts("forgetting.protect")
     )
     return [*steps, *pages], promotions, tuple(memory.id for memory in unfiled)
@@ -226,10 +228,10 @@ def _by_rules(
     usage = usage_of(home, memories)
     protected = home.settings.texts("forgetting.protect")
     free = may_end(home, memories)
-    steps = consolidate.ending(free, usage, home.now(), home.settings)
+    steps = consolidate.plan_ending(free, usage, home.now(), home.settings)
     ended = {memory_id for step in steps for memory_id in step.ends}
     staying = [memory for memory in free if memory.id not in ended]
-    return memories, free, usage, [*repeated(staying, usage, protected), *steps]
+    return memories, free, usage, [*plan_merging(staying, usage, protected), *steps]
 
 
 def _split_at_bound(steps: Sequence[Step], most: int) -> tuple[list[Step], list[Step]]:
@@ -330,7 +332,7 @@ _PROPOSALS = {
 A_DAY = timedelta(hours=20)
 """Minimum time between automatic dreams."""
 
-_PAGE = "# Dreams of {day}\n\nChanges that nacre made to memories on its own. `nacre undo` reverts a dream.\n\n"
+_PAGE = "# Dreams of {day}\n\nAutomatic changes to memories. `nacre undo` reverts a dream.\n\n"
 
 
 @operation("dream-plan", takes_long=True)
@@ -350,7 +352,7 @@ def plan(home: Home, request: DreamPlanRequest, on_progress: OnProgress | None =
 def _plan(home: Home, request: DreamPlanRequest, on_progress: OnProgress | None) -> DreamPlan:
     if request.tier > 1:
         home.actor.require_owner("nacre dream --tier 2")
-    plan_ = planned(home, request, on_progress=on_progress)
+    plan_ = make_plan(home, request, on_progress=on_progress)
     if (
         request.project
         and not plan_.seen
@@ -393,7 +395,7 @@ def _restrict(plan_: DreamPlan, keys: Sequence[str]) -> DreamPlan:
     )
 
 
-def dream_unasked(home: Home) -> DreamReport | None:
+def dream_if_due(home: Home) -> DreamReport | None:
     """Run the daily dream if ``dream.at_night`` is set and the last was at least ``A_DAY`` ago.
 
     The writer is used if models may run in the background. Call while the home is idle. Raises StoreBusyError.
@@ -405,16 +407,16 @@ def dream_unasked(home: Home) -> DreamReport | None:
         return None
     lock = FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS)
     with lock:
-        return _dream(home, _planned_unasked(home), may_act=False)
+        return _dream(home, _plan_if_due(home), may_act=False)
 
 
-def _planned_unasked(home: Home) -> DreamPlan:
+def _plan_if_due(home: Home) -> DreamPlan:
     """Plan with the writer, or without if it cannot be opened."""
     may_ask = home.settings.flag("models.background") and name_for(home, Task.DREAM) != NONE
     try:
-        return planned(home, DreamPlanRequest(tier=3, writer=may_ask), background=True)
+        return make_plan(home, DreamPlanRequest(tier=3, writer=may_ask), background=True)
     except ModelRefusedError as error:
-        return replace(planned(home, DreamPlanRequest(tier=3, writer=False)), note=error.message)
+        return replace(make_plan(home, DreamPlanRequest(tier=3, writer=False)), note=error.message)
 
 
 def _dream(home: Home, plan_: DreamPlan, *, may_act: bool) -> DreamReport:
@@ -428,7 +430,7 @@ def _dream(home: Home, plan_: DreamPlan, *, may_act: bool) -> DreamReport:
         links = [step for step in _done(report) if step.action is DreamAction.LINK]
         note_settled(home, (*plan_.settled, *(settled_mark(step.mark) for step in links)))
         note_looked(home, _pages_without_proposals(report))
-        note_tried(home, plan_.unfiled)
+        record_attempt(home, plan_.unfiled)
         _have_reviewed(home, plan_)
     return report
 
@@ -473,7 +475,7 @@ def carry_out(home: Home, plan_: DreamPlan) -> DreamReport:
         steps = [step for step in plan_.steps if step not in left]
         if not steps:
             return DreamReport(plan_, left=tuple(left.items()))
-        changed = carried(home, steps, memories)
+        changed = apply_steps(home, steps, memories)
         ending = [memories[end] for step in steps for end in step.ends]
         pages = [step for step in steps if step.action is DreamAction.PAGE]
         joins = [step for step in steps if step.action is DreamAction.JOIN]
@@ -521,7 +523,7 @@ def _objections(
     filing = Filing(home)
     reasons = {}
     for step in steps:
-        why = objection(step, memories, protected) or _edited(home, step)
+        why = objection(step, memories, protected) or _find_edit(home, step)
         if not why and step.action is DreamAction.UNLINK and not deleted.issuperset(step.links):
             why = "a link may have a target again"
         if not why and step.action is DreamAction.FILE:
@@ -535,7 +537,7 @@ def _objections(
     return reasons
 
 
-def _edited(home: Home, step: Step) -> str | None:
+def _find_edit(home: Home, step: Step) -> str | None:
     """Return an objection if a file that the step writes differs from the index."""
     for memory_id in (*step.ends, *([step.into] if step.into else [])):
         file = home.files.file_of(memory_id)
@@ -560,6 +562,8 @@ def _note(change: Change, report: DreamReport, memories: Mapping[str, Memory]) -
         data = None
     former = data.decode("utf-8", "replace") if data is not None else None
     before = _PAGE.format(day=shown_day(now)) if former is None else former
-    text = home.redactor.clean(f"{before.rstrip()}\n\n{diary.written(report, memories, now)}")
+    text = home.redactor.clean(
+        f"{before.rstrip()}\n\n{diary.render_section(report, memories, now)}"
+    )
     base = bytes_hash(data) if data is not None else None
     change.intend([Intent("write", path, text, base, former=former)])

@@ -53,7 +53,7 @@ from nacre.home.spending import fold_notes
 from nacre.memories.edit import catch_up
 from nacre.memories.vectors import embed_memories
 from nacre.operations import Operation
-from nacre.review.run import dream_unasked
+from nacre.review.run import dream_if_due
 from nacre.serve import browsers, hook_shapes
 from nacre.serve.catalogue import CATALOGUE, find_operation
 from nacre.serve.events import Bus, Live
@@ -377,7 +377,7 @@ class Tending:
     def _dream(self) -> None:
         try:
             with self._homes.lent(0.0) as home:
-                report = dream_unasked(home)
+                report = dream_if_due(home)
         except NacreError as error:
             self._tell(f"no dream: {error.message}")
             return

@@ -47,22 +47,19 @@ class SessionsRequest(Request, frozen=True, kw_only=True):
 
 
 class SessionRequest(Request, frozen=True, kw_only=True):
-    """One session: its turns from ``first`` on, those ``around`` one, or, with ``at_end``, its last ones."""
+    """A session with its turns from ``first`` on, ``around`` a turn, or (``at_end``) its last ones."""
 
     reference: Annotated[
-        SessionId | None, Meta(description="By default, the last one of the folder.")
+        SessionId | None, Meta(description="Default: the folder's last session.")
     ] = None
-    first: Annotated[int, Meta(description="From this turn on.", ge=0)] = 0
+    first: Annotated[int, Meta(description="The first turn.", ge=0)] = 0
     limit: (
-        Annotated[int, Meta(description="Turns at most; all of them without one.", ge=0)] | None
+        Annotated[int, Meta(description="Maximum number of turns; default: all.", ge=0)] | None
     ) = 20
     at_end: Annotated[bool, Meta(description="The last turns.")] = False
-    around: Annotated[
-        str | None, Meta(description="The turns around this one, named by its id.")
-    ] = None
+    around: Annotated[str | None, Meta(description="The turns around the one with this id.")] = None
     folder: Annotated[
-        str | None,
-        Meta(description="The folder or project of the last session, if no session is named."),
+        str | None, Meta(description="Without a session: the folder or project of the last one.")
     ] = None
 
 
@@ -73,8 +70,7 @@ class ResumeRequest(Request, frozen=True, kw_only=True):
         Annotated[
             str,
             Meta(
-                description="Its id or the beginning of it, else words of its title or of what was said; by default, "
-                "the last one of the folder.",
+                description="Its id, the start of its id, or words from it; default: the folder's last session.",
                 max_length=20_000,
             ),
         ]
@@ -83,7 +79,7 @@ class ResumeRequest(Request, frozen=True, kw_only=True):
     folder: Annotated[
         str | None,
         Meta(
-            description="The tool of the last session, if no session is named; sessions of the tool itself go first."
+            description="Without a session: the tool of the last one. The tool's own sessions come first."
         ),
     ] = None
 
@@ -91,21 +87,19 @@ class ResumeRequest(Request, frozen=True, kw_only=True):
 class MatchRequest(Request, frozen=True, kw_only=True):
     """Turns that a regular expression matches."""
 
-    expression: Annotated[
-        str, Meta(description="A regular expression; letter case does not count.")
-    ]
+    expression: Annotated[str, Meta(description="A regular expression, which ignores case.")]
     filter: Annotated[Filter, Meta(description="Which turns.")] = Filter()
     limit: Annotated[int, Meta(description="Turns at most.", ge=0)] = 10
     offset: Offset = 0
     aspect: Aspect = "all"
     role: Role = "all"
-    seconds: Annotated[float, Meta(description="Longest time to look.", gt=0, le=60)] = 10.0
+    seconds: Annotated[float, Meta(description="Time limit of the search.", gt=0, le=60)] = 10.0
 
 
 class ChatSearchRequest(Request, frozen=True, kw_only=True):
     """A search in conversations in channels."""
 
-    query: Annotated[str, Meta(description="A question or key words.", max_length=4_000)]
+    query: Annotated[str, Meta(description="A question or keywords.", max_length=4_000)]
     limit: Annotated[int, Meta(description="Passages at most.", ge=1, le=50)] = 10
     channel: (
         Annotated[
@@ -122,14 +116,13 @@ class ChatSearchRequest(Request, frozen=True, kw_only=True):
         Annotated[
             str,
             Meta(
-                description="Only this conversation, by its key, or one session, by its id.",
-                max_length=300,
+                description="Only this conversation (its key) or session (its id).", max_length=300
             ),
         ]
         | None
     ) = None
     leave_out: Annotated[
-        str | None, Meta(description="A session whose words are not wanted, by its whole id.")
+        str | None, Meta(description="A session to leave out, by its whole id.")
     ] = None
     since: Annotated[datetime | None, Meta(description="From then on.")] = None
     until: Annotated[datetime | None, Meta(description="Before then.")] = None
@@ -138,25 +131,21 @@ class ChatSearchRequest(Request, frozen=True, kw_only=True):
 class DidQuery(Request, frozen=True, kw_only=True):
     """The history of a file or folder."""
 
-    path: Annotated[
-        str, Meta(description="A file or folder, as a person names it.", max_length=20_000)
-    ]
+    path: Annotated[str, Meta(description="A file or folder.", max_length=20_000)]
     wanted: WhoseDeeds = DeedFilter()
-    reads: Annotated[bool, Meta(description="Also deeds that only read it.")] = False
+    reads: Annotated[bool, Meta(description="Also actions that only read it.")] = False
     commands: Annotated[bool, Meta(description="Also commands that only name it.")] = False
-    limit: Annotated[int, Meta(description="Changes at most.", ge=0)] = 10
+    limit: Annotated[int, Meta(description="Maximum number of changes.", ge=0)] = 10
     offset: Offset = 0
 
 
 class FixQuery(Request, frozen=True, kw_only=True):
     """Earlier attempts to fix an error."""
 
-    error: Annotated[
-        str, Meta(description="The error as it was printed: a line, or a whole trace.")
-    ]
+    error: Annotated[str, Meta(description="The error as printed: a line or a whole trace.")]
     wanted: WhoseDeeds = DeedFilter()
-    limit: Annotated[int, Meta(description="Errors at most.", ge=0)] = 3
-    repairs: Annotated[int, Meta(description="Repairs of each at most.", ge=0)] = 3
+    limit: Annotated[int, Meta(description="Maximum number of errors.", ge=0)] = 3
+    repairs: Annotated[int, Meta(description="Maximum repairs per error.", ge=0)] = 3
 
 
 # -- Following a session ------------------------------------------------------
@@ -208,8 +197,7 @@ def _transcript(session: StoredSession) -> Path:
     path = Path(session.file) if session.file else None
     if path is None or not path.exists():
         raise NotFoundError(
-            f"the transcript of {session.session.id} is gone",
-            hint="without --follow its end is shown",
+            f"the transcript of {session.session.id} is gone", hint="omit --follow to see its end"
         )
     return path
 

@@ -95,7 +95,7 @@ def look_at_session(
     return _view(home, session, home.sessions.turns_of(session.row, first=first, limit=limit))
 
 
-def cleaned(home: Home, view: SessionView) -> SessionView:
+def redact_view(home: Home, view: SessionView) -> SessionView:
     """Redact a session and its parent and children with the current rules."""
     clean = home.redactor.clean
     turns = tuple(replace(item, turn=clean_turn(item.turn, clean)) for item in view.turns)
@@ -184,7 +184,7 @@ def show(home: Home, request: SessionRequest) -> SessionView:
     if request.at_end:
         edit.catch_up(home)
         session = find_session(home, request.reference, folder)
-        return cleaned(home, _view(home, session, home.sessions.last_turns(session.row, limit)))
+        return redact_view(home, _view(home, session, home.sessions.last_turns(session.row, limit)))
     view = look_at_session(
         home,
         request.reference,
@@ -193,7 +193,7 @@ def show(home: Home, request: SessionRequest) -> SessionView:
         folder=folder,
         around=request.around,
     )
-    return cleaned(home, view)
+    return redact_view(home, view)
 
 
 @operation("match-sessions")
@@ -271,7 +271,6 @@ class _Span:
         return CHARACTERS - sum(map(len, self.lines.values()))
 
     def add(self, stored: StoredTurn, line: str) -> None:
-        """Add a turn."""
         self.turns[stored.seq], self.lines[stored.seq] = stored, line
 
     def touches(self, other: _Span) -> bool:
@@ -279,7 +278,6 @@ class _Span:
         return max(other.lines) + 1 == min(self.lines) or max(self.lines) + 1 == min(other.lines)
 
     def passage(self) -> Passage:
-        """Return the span as a passage."""
         is_trusted = all(stored.turn.trust is Trust.TRUSTED for stored in self.turns.values())
         key = self.session.label or ""
         return Passage(
@@ -455,23 +453,21 @@ def resume(home: Home, request: ResumeRequest) -> Resumption:
     session, look = stored.session, f"nacre sessions show {stored.session.id} reads it"
     if session.kind is not SessionKind.MAIN:
         parent = (
-            f"; nacre resume {session.tool}:{session.parent} opens the one that sent it"
+            f"; nacre resume {session.tool}:{session.parent} opens its parent"
             if session.parent
             else ""
         )
         raise ConflictError(
-            f"{session.id} is no session that you talked in ({session.kind.value})",
+            f"{session.id} is not one of your own sessions ({session.kind.value})",
             hint=f"{look}{parent}",
         )
     if _is_own(home, stored):
-        raise ConflictError(
-            f"{session.id} is a question that nacre itself asked a model", hint=look
-        )
+        raise ConflictError(f"{session.id} is nacre's own call of a model", hint=look)
     command = _command(home, stored, look)
     if session.cwd and not Path(session.cwd).is_dir():
         raise NotFoundError(
             f"the folder of {session.id} is gone: {session.cwd}",
-            hint=f"{look}; make the folder to go on",
+            hint=f"{look}; create the folder to resume",
         )
     return Resumption(SessionLine(stored, opening_of(home, stored)), command, session.cwd)
 
@@ -485,8 +481,7 @@ def _find_resumable(home: Home, reference: str, folder: Path) -> StoredSession:
         newest = home.sessions.newest(SessionFilter(project=project), limit=1) if project else []
         if not newest:
             raise NotFoundError(
-                f"no session in {folder} is known",
-                hint="give an id; nacre sessions list shows them",
+                f"no session in {folder} is known", hint="give an id: nacre sessions list"
             )
         return newest[0]
     for candidate in dict.fromkeys((project, None)):
@@ -502,7 +497,7 @@ def _find_resumable(home: Home, reference: str, folder: Path) -> StoredSession:
     if session := _first(home, (home.sessions.find(session_id)[0] for session_id in ids)):
         return session
     raise NotFoundError(
-        f"no session is called {reference!r}, and none speaks of it",
+        f"no session is called {reference!r}, and no session contains it",
         hint="nacre sessions list shows them",
     )
 
@@ -528,11 +523,10 @@ def _command(home: Home, stored: StoredSession, look: str) -> tuple[str, ...]:
     keeper = next((reader for reader in _keepers(home, session.tool, file) if reader.resume), None)
     if keeper is None or not _ID.fullmatch(session.native_id):
         raise UnavailableError(
-            f"{label} cannot open {session.id}: its command line keeps none in {file.parent}",
-            hint=look,
+            f"{label} cannot open {session.id}: its command does not use {file.parent}", hint=look
         )
     if not file.is_file():
-        hint = f"nacre sessions restore {session.id} writes it again, where it was archived"
+        hint = f"nacre sessions restore {session.id} restores it if it was archived"
         raise NotFoundError(f"the transcript of {session.id} is gone: {file}", hint=hint)
     return tuple(word.replace("{id}", session.native_id) for word in keeper.resume)
 

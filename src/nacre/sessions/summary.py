@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from nacre.base.text import one_line, shorten
-from nacre.learn.reading import calls, changes, is_own, passages, without_fences
+from nacre.learn.reading import calls, is_change, is_own, passages, without_fences
 from nacre.learn.sentences import ConcludedCues, Pattern, is_content, language_of
 from nacre.readers.conversation import looks, names, parts
 from nacre.values.session import (
@@ -151,7 +151,7 @@ def commands(calls: Iterable[ToolCall]) -> tuple[CommandUse, ...]:
 
 def errors(calls: Sequence[ToolCall]) -> tuple[ErrorMet, ...]:
     """Return errors, unresolved ones first, then the latest first."""
-    is_mended = mended(calls)
+    is_mended = find_mended(calls)
     latest: dict[str, tuple[int, ToolCall, str]] = {}
     times: Counter[str] = Counter()
     for at, call in enumerate(calls):
@@ -165,7 +165,12 @@ def errors(calls: Sequence[ToolCall]) -> tuple[ErrorMet, ...]:
         times[key] += 1
         latest[key] = (at, call, message)
     unique_errors = [
-        (at, ErrorMet(shorten(message, _ERROR_CHARACTERS), told(call), times[key], is_mended(at)))
+        (
+            at,
+            ErrorMet(
+                shorten(message, _ERROR_CHARACTERS), describe_call(call), times[key], is_mended(at)
+            ),
+        )
         for key, (at, call, message) in latest.items()
     ]
     unique_errors = [
@@ -184,7 +189,7 @@ def does(call: ToolCall) -> bool:
     )
 
 
-def mended(calls: Sequence[ToolCall]) -> Callable[[int], bool]:
+def find_mended(calls: Sequence[ToolCall]) -> Callable[[int], bool]:
     """Return a predicate: the failed call at a position was later repeated successfully."""
     worked = {
         name: at for at, call in enumerate(calls) if call.outcome == "ok" for name in attempt(call)
@@ -203,7 +208,7 @@ def attempt(call: ToolCall) -> frozenset[str]:
     return frozenset({f"{call.name} {call.input}"})
 
 
-def told(call: ToolCall) -> str:
+def describe_call(call: ToolCall) -> str:
     """Return a call as one line: the command, else the tool and its input."""
     text = call.input if call.action is Action.RUN and call.input else f"{call.name} {call.input}"
     return shorten(text, _CALL_CHARACTERS)
@@ -211,7 +216,9 @@ def told(call: ToolCall) -> str:
 
 def commits(turns: Sequence[Turn]) -> tuple[str, ...]:
     """Return short hashes of the latest commits."""
-    created = [name.removeprefix("commit ") for name in _made(turns) if name.startswith("commit ")]
+    created = [
+        name.removeprefix("commit ") for name in _iter_made(turns) if name.startswith("commit ")
+    ]
     return tuple(dict.fromkeys(commit[:_HASH_CHARACTERS].lower() for commit in created))[
         -MOST_COMMITS:
     ]
@@ -219,7 +226,7 @@ def commits(turns: Sequence[Turn]) -> tuple[str, ...]:
 
 def pull_requests(turns: Sequence[Turn]) -> tuple[str, ...]:
     """Return addresses of pull requests opened or linked by the host."""
-    addresses = [name for name in _made(turns) if name.startswith("https://")]
+    addresses = [name for name in _iter_made(turns) if name.startswith("https://")]
     linked = [
         turn.text for turn in turns if turn.speaker is Speaker.SYSTEM and turn.flags & Flag.META
     ]
@@ -284,7 +291,7 @@ def _packages(words: Sequence[str]) -> Iterator[str]:
             yield match[1]
 
 
-def _made(turns: Sequence[Turn]) -> Iterator[str]:
+def _iter_made(turns: Sequence[Turn]) -> Iterator[str]:
     for turn in turns:
         for call in turn.tool_calls:
             yield from call.made
@@ -364,10 +371,10 @@ def failing(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
     return list({id(call): (turn, call) for turn, call in failed_by_kind.values()}.values())
 
 
-def unmended(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
+def find_unmended(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
     """Return failed commands other than checks without a later success."""
     done = [(turn, call) for turn in turns for call in turn.tool_calls]
-    is_mended = mended([call for _, call in done])
+    is_mended = find_mended([call for _, call in done])
     return [
         (turn, call)
         for at, (turn, call) in enumerate(done)
@@ -383,7 +390,7 @@ def unmended(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
 def pass_at_the_end(turns: Sequence[Turn]) -> bool:
     """Return True if a check passed after the last change."""
     done = calls(turns, 0, len(turns))
-    since = next((at for at in range(len(done), 0, -1) if changes(done[at - 1])), None)
+    since = next((at for at in range(len(done), 0, -1) if is_change(done[at - 1])), None)
     if since is None or failing(turns):
         return False
     return any(
@@ -458,7 +465,7 @@ def says_done(text: str) -> bool:
     return any(pattern.search(line) for line in text.splitlines() if line.strip())
 
 
-def tells_work(text: str) -> bool:
+def states_work(text: str) -> bool:
     """Return True if words state completed work, such as "The pears are pruned"."""
     return any(
         language_of(sentence).concluded.work.search(sentence)
@@ -614,7 +621,7 @@ def open_todos(turns: Sequence[Turn]) -> list[tuple[Turn, str]]:
     return [*_listed(turns), *_tasks(turns)]
 
 
-def unticked(text: str) -> list[str]:
+def find_unticked(text: str) -> list[str]:
     """Return open checkboxes in a message: ``- [ ] profile``."""
     return _UNTICKED.findall(without_fences(text)) if "[ ]" in text else []
 

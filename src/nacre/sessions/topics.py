@@ -10,14 +10,14 @@ from functools import cached_property
 from nacre.base.text import is_unspaced, normalise, one_line, shorten
 from nacre.learn.explicit import leans
 from nacre.learn.reading import (
-    bounded,
     calls,
-    changes,
     content_words,
-    in_time,
+    is_change,
+    is_objection,
     is_own,
-    objects,
     passages,
+    shorten_for_regex,
+    sort_by_time,
 )
 from nacre.learn.sentences import (
     Language,
@@ -34,8 +34,11 @@ from nacre.sessions import summary
 from nacre.sessions.summary import (
     announces,
     asks_last,
+    describe_call,
     does,
     failing,
+    find_unmended,
+    find_unticked,
     giving_up,
     is_check,
     is_report,
@@ -45,11 +48,8 @@ from nacre.sessions.summary import (
     says_done,
     says_undone,
     speaks_against,
-    tells_work,
+    states_work,
     ticks,
-    told,
-    unmended,
-    unticked,
 )
 from nacre.sessions.summary import opening as first_sentence
 from nacre.values.session import (
@@ -241,7 +241,7 @@ def _goes_on(utterance: Utterance, language: Language) -> bool:
     """Return True if a short message only continues, ends or accepts the previous request."""
     text = utterance.text.strip()
     cues = language.summary
-    if cues.onward.match(text) or cues.stop.match(text) or objects(utterance, language):
+    if cues.onward.match(text) or cues.stop.match(text) or is_objection(utterance, language):
         return True
     if language.accepted.finished.match(text):
         return True
@@ -306,7 +306,7 @@ CUT_OFF = (
 )
 """Reasons that other code compares."""
 
-_CHECK_FAILED = "a check failed, and was not seen to pass again"
+_CHECK_FAILED = "a check failed and did not pass again"
 _READING = frozenset({Action.READ, Action.SEARCH, Action.FETCH, Action.PLAN})
 _QUOTE_CHARACTERS = 240
 _NOISE = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
@@ -421,7 +421,7 @@ def outcome(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> SessionOutcom
     """Return how a session ended: done only with evidence and nothing against it, unknown without evidence."""
     end = End(turns, spoken)
     if spoken and not end.has_acted and all(map(end.is_empty, spoken)):
-        return SessionOutcome(Ending.UNKNOWN, "nothing was asked for in words")
+        return SessionOutcome(Ending.UNKNOWN, "there was no request in words")
     result = _by_owner(end) or _interrupted(end) or _in_the_middle(end) or _outcome_by_report(end)
     return result or SessionOutcome(Ending.UNKNOWN, "nothing tells")
 
@@ -448,7 +448,7 @@ def _by_owner(end: End) -> SessionOutcome | None:
         return None
     if (
         len(end.spoken) > 1
-        and objects(end.owner, language)
+        and is_objection(end.owner, language)
         and not language.summary.onward.match(text)
     ):
         return _with_owner_words(Ending.FAILED, "the owner's last words object", end, text)
@@ -458,7 +458,7 @@ def _by_owner(end: End) -> SessionOutcome | None:
 def _is_content(owner: Utterance, language: Language) -> bool:
     """Return True if the owner accepts, thanks or asks for a commit, and nothing else."""
     text = owner.text.strip()
-    if text.endswith(("?", "？")) or objects(owner, language):
+    if text.endswith(("?", "？")) or is_objection(owner, language):
         return False
     if len(text) <= _SHORT_CHARACTERS and (is_idle(text) or acceptance(owner, language) == []):
         return not language.answers.no.match(text)
@@ -488,7 +488,7 @@ def _in_the_middle(end: End) -> SessionOutcome | None:
         and is_own(last)
         and not announces(last.text)
     ):
-        return _reported(end, last)
+        return _outcome_by_text(end, last)
     return SessionOutcome(Ending.STOPPED, CUT_OFF[1])
 
 
@@ -505,7 +505,7 @@ def _hands_over(call: ToolCall) -> bool:
 def _outcome_by_report(end: End) -> SessionOutcome | None:
     """Return the outcome according to the agent's last words; text from outside can only count against it."""
     if end.report:
-        return _reported(end, end.report)
+        return _outcome_by_text(end, end.report)
     if not end.agent:
         return None
     last = end.agent[-1]
@@ -528,14 +528,14 @@ def _has_committed(end: End) -> bool:
     )
 
 
-def _reported(end: End, report: Turn) -> SessionOutcome:
+def _outcome_by_text(end: End, report: Turn) -> SessionOutcome:
     text = report.text
     done, gave_up, has_failing_check = says_done(text), giving_up(text), failing(end.work)
     if gave_up and (has_failing_check or not done):
         return _with_agent_words(
             Ending.FAILED, "the agent says that it did not work", report, gave_up
         )
-    if has_failing_check and not done and any(map(changes, calls(end.work, 0, len(end.work)))):
+    if has_failing_check and not done and any(map(is_change, calls(end.work, 0, len(end.work)))):
         return _with_agent_words(Ending.FAILED, _CHECK_FAILED, report, first_sentence(text))
     if question := asks_last(text):
         return _with_agent_words(Ending.STOPPED, "the agent waits for an answer", report, question)
@@ -556,14 +556,14 @@ def _reported(end: End, report: Turn) -> SessionOutcome:
         return _with_agent_words(
             Ending.DONE, "its checks pass at the end", report, first_sentence(text)
         )
-    if end.has_acted and tells_work(text):
+    if end.has_acted and states_work(text):
         return _with_agent_words(
             Ending.DONE, "the agent reported what it changed", report, first_sentence(text)
         )
     if not end.has_acted and not end.asks_for_work:
         return _with_agent_words(Ending.DONE, "the agent answered", report, first_sentence(text))
     return _with_agent_words(
-        Ending.UNKNOWN, "nothing tells that it was done", report, first_sentence(text)
+        Ending.UNKNOWN, "there is no evidence that it was done", report, first_sentence(text)
     )
 
 
@@ -571,14 +571,12 @@ def _objection(end: End, report: Turn, denial: str) -> SessionOutcome | None:
     """Return the objection to "done": failures, open list items, or the agent's ``denial``."""
     if failing(end.work):
         return _with_agent_words(Ending.UNKNOWN, _CHECK_FAILED, report, denial)
-    if unmended(end.turns[end.begin :]):
+    if find_unmended(end.turns[end.begin :]):
         return _with_agent_words(
-            Ending.UNKNOWN, "a command failed, and was not seen to work after", report, denial
+            Ending.UNKNOWN, "a command failed and did not work later", report, denial
         )
-    if open_todos(end.turns) or unticked(report.text):
-        return _with_agent_words(
-            Ending.UNKNOWN, "the agent's list has something left", report, denial
-        )
+    if open_todos(end.turns) or find_unticked(report.text):
+        return _with_agent_words(Ending.UNKNOWN, "the agent's list has open items", report, denial)
     if denial:
         return _with_agent_words(
             Ending.UNKNOWN,
@@ -663,8 +661,10 @@ def _questions(end: End, ended: SessionOutcome) -> Iterator[OpenEnd]:
 
 def _failing(end: End) -> Iterator[OpenEnd]:
     """Yield checks whose last run failed, and failed commands without a later success."""
-    for turn, call in [*failing(end.turns), *unmended(end.turns[end.begin :])]:
-        yield OpenEnd(Loose.FAILING, f"{told(call)} → {_result(call)}", Speaker.AGENT, turn.id)
+    for turn, call in [*failing(end.turns), *find_unmended(end.turns[end.begin :])]:
+        yield OpenEnd(
+            Loose.FAILING, f"{describe_call(call)} → {_result(call)}", Speaker.AGENT, turn.id
+        )
 
 
 def _result(call: ToolCall) -> str:
@@ -684,8 +684,8 @@ def _next_steps(end: End) -> Iterator[OpenEnd]:
         return
     at = next(number for number, turn in enumerate(end.turns) if turn is report)
     since = [_done_words(turn) for turn in end.turns[at + 1 :]]
-    boxes = unticked(report.text)
-    for text in [*boxes, *_left(report.text)]:
+    boxes = find_unticked(report.text)
+    for text in [*boxes, *_iter_left(report.text)]:
         words = content_words(text, language_of(text))
         if words and not any(len(words & done) >= _DONE_OVERLAP * len(words) for done in since):
             yield OpenEnd(
@@ -701,7 +701,7 @@ def _done_words(turn: Turn) -> frozenset[str]:
     return content_words(text, language_of(turn.text))
 
 
-def _left(text: str) -> Iterator[str]:
+def _iter_left(text: str) -> Iterator[str]:
     for passage in passages(text):
         is_ahead = bool(passage.heading) and bool(
             language_of(passage.heading).summary.ahead.match(passage.heading)
@@ -738,7 +738,7 @@ TITLE_CHARACTERS = 120
 
 def summarise(session: Session, turns: Sequence[Turn]) -> Summary:
     """Return the summary of a session. Deterministic."""
-    turns = in_time([bounded(turn) for turn in turns])
+    turns = sort_by_time([shorten_for_regex(turn) for turn in turns])
     if not turns:
         return Summary()
     spoken = utterances(turns)
@@ -761,6 +761,6 @@ def summarise(session: Session, turns: Sequence[Turn]) -> Summary:
 
 def opening(turns: Sequence[Turn]) -> str | None:
     """Return the first request, shortened to a title."""
-    ordered = in_time([bounded(turn) for turn in turns])
+    ordered = sort_by_time([shorten_for_regex(turn) for turn in turns])
     request = first_request(ordered, utterances(ordered))
     return shorten(request, TITLE_CHARACTERS) if request else None

@@ -103,7 +103,7 @@ def likeness(requested: Iterable[frozenset[str]], stored: Iterable[frozenset[str
     )
 
 
-def searched(lines: Sequence[str]) -> list[str]:
+def search_words(lines: Sequence[str]) -> list[str]:
     """Return at most 40 search words, the most specific first."""
     terms = {term for line in lines for term in terms_of(line)}
     return sorted(terms, key=lambda term: (-_weight(term), term))[:40]
@@ -326,11 +326,11 @@ def _change(
             call.failed for call in calls if paths & {plain_path(path) for path in call.paths}
         ),
         request=request,
-        words=said_of(home, stored, group.last_seq),
+        words=last_words(home, stored, group.last_seq),
     )
 
 
-def said_of(home: Home, stored: StoredSession, seq: int) -> Turn | None:
+def last_words(home: Home, stored: StoredSession, seq: int) -> Turn | None:
     """Return the agent's last words after a position, before the owner's next message."""
     last = None
     for item in home.sessions.turns_of(stored.row, first=seq, limit=_MAX_TURNS_AHEAD):
@@ -374,12 +374,12 @@ def fix(home: Home, query: FixQuery) -> FixResult:
     """Return what followed similar errors. Raises InvalidQueryError for an empty or too long error."""
     if not query.error.strip():
         raise InvalidQueryError(
-            "no error is named", hint='nacre fix "<the error>", or paste it: … | nacre fix -'
+            "there is no error to look for",
+            hint='nacre fix "<the error>", or paste it: … | nacre fix -',
         )
     if len(query.error) > _MAX_CHARACTERS:
         raise InvalidQueryError(
-            f"the error is longer than {_MAX_CHARACTERS:,} characters",
-            hint="its last lines will do",
+            f"the error is longer than {_MAX_CHARACTERS:,} characters", hint="give its last lines"
         )
     lines = conversation.telling(query.error).splitlines()
     failures = sorted(_failures(home, lines, query), key=lambda failure: -failure.likeness)
@@ -405,7 +405,7 @@ def fix(home: Home, query: FixQuery) -> FixResult:
 
 
 def _failures(home: Home, lines: Sequence[str], query: FixQuery) -> Iterator[_Failure]:
-    rows = home.deeds.failures(searched(lines), query.wanted, limit=_MAX_CANDIDATES)
+    rows = home.deeds.failures(search_words(lines), query.wanted, limit=_MAX_CANDIDATES)
     terms = [terms_of(line) for line in lines]
     for stored in home.sessions.by_rows(rows).values():
         for number, call in enumerate(stored.turn.tool_calls):
@@ -486,7 +486,7 @@ def _repair(home: Home, failure: _Failure) -> Repair:
         worked=worked,
         attempts=attempts,
         steps=tuple(_merge_edits(steps)) if worked else (),
-        words=said_of(home, stored, max(place, failure.turn.seq + 1)),
+        words=last_words(home, stored, max(place, failure.turn.seq + 1)),
     )
 
 
@@ -543,5 +543,5 @@ def _agent_statements(
 def _answer(home: Home, hit: TurnHit) -> TurnHit | None:
     """Return the agent's answer to a turn, or ``None``."""
     stored = home.sessions.find_said(hit.session.id, hit.turn.id)
-    turn = said_of(home, home.sessions.get(stored.session), stored.seq + 1) if stored else None
+    turn = last_words(home, home.sessions.get(stored.session), stored.seq + 1) if stored else None
     return replace(hit, turn=turn, excerpt=excerpt(turn.text, ())) if turn else None

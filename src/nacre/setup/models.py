@@ -389,13 +389,13 @@ class WriterStatus:
 @operation("writer")
 def status_writer(home: Home) -> WriterStatus:
     """Return the writer and its state. Raises StoreBusyError."""
-    home = extract.begun(home)
+    home = extract.record_start(home)
     if is_set(home):
         fold_notes(home)
     state = status_as_it_is(home)
     if state.state == "off":
         return state
-    return replace(state, kept_here=tuple(extract.kept_here(home, state.writer)))
+    return replace(state, kept_here=tuple(extract.list_local_models(home, state.writer)))
 
 
 def status_as_it_is(home: Home) -> WriterStatus:
@@ -406,7 +406,7 @@ def status_as_it_is(home: Home) -> WriterStatus:
         return WriterStatus(name, "off")
     tokens, calls = home.spending.tokens_in_background(home.today(), name)
     limit = settings.whole(TOKENS) if is_by_subscription(settings, name) else None
-    waiting = extract.awaiting(home)
+    waiting = extract.count_awaiting(home)
     state, problem, hint = _faring(home, name, (tokens, calls), limit)
     if state == "ready" and not calls:  # otherwise it has answered, however it is signed in
         problem = absence(settings, provider_of(settings, name.partition(":")[0])) or None
@@ -501,7 +501,7 @@ def set_writer(home: Home, request: WriterRequest) -> WriterStatus:
         "writer.paused": False,
         extract.SINCE: extract.since_of(home)
         if has_writer(settings)
-        else extract.beginning(home.now()),
+        else extract.start_time(home.now()),
     }
     if request.tokens_per_day is not None:
         new_values[TOKENS] = request.tokens_per_day
@@ -827,7 +827,7 @@ def changes(settings: Settings, wish: Wish) -> dict[str, Any]:
     after = settings
     for key, value in checked.items():
         after = after.having(key, value)
-    checked |= extract.begins(settings, after, utc_now())
+    checked |= extract.start_setting(settings, after, utc_now())
     return {
         key: value
         for key, value in checked.items()
@@ -973,7 +973,7 @@ def _sent(after: Settings, changed: Mapping[str, Any]) -> list[str]:
     if "embedding.model" not in changed:
         return []
     try:
-        notice = consent.told_of(after, after["embedding.model"])
+        notice = consent.notice_of(after, after["embedding.model"])
     except EmbedderUnavailableError as error:
         return [f"{error.message}; {error.hint}"]
     return [notice] if notice else []
@@ -1155,7 +1155,7 @@ def _written_visible_settings(before: Settings) -> Settings:
     """Load the settings after a change and record its consequences."""
     now = load_settings(before.home, before.environ)
     hooks.note_share(now, to_ms(utc_now()) or 0)
-    for key, value in extract.begins(before, now, utc_now()).items():
+    for key, value in extract.start_setting(before, now, utc_now()).items():
         write_setting(now.config, key, value)
     return now
 

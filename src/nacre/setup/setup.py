@@ -36,7 +36,7 @@ from nacre.llm.credentials import (
     providers,
 )
 from nacre.llm.failures import absence, key_of_billing
-from nacre.llm.providers import describe, proposed, servers_here
+from nacre.llm.providers import describe, list_proposed, servers_here
 from nacre.memories.vectors import embed_pending
 from nacre.operations import operation
 from nacre.readers.registry import get_adapter
@@ -113,12 +113,12 @@ def writer_named(settings: Settings, name: str) -> FoundWriter:
 def _names(settings: Settings) -> Iterator[str]:
     """Yield a model of each available provider, in the order of proposal."""
     commands = [item.provider for item in programs(settings) if item.path]
-    yield from (f"{name}:{proposed(provider_of(settings, name))[0]}" for name in commands)
+    yield from (f"{name}:{list_proposed(provider_of(settings, name))[0]}" for name in commands)
     with suppress(ModelRefusedError):  # models.providers is invalid
         for name, models in servers_here(settings).items():
             yield from [f"{name}:{item}" for item in models if not item.endswith(_CLOUD_SUFFIX)][:1]
         yield from (
-            f"{item.name}:{proposed(item)[0]}"
+            f"{item.name}:{list_proposed(item)[0]}"
             for item in providers(settings).values()
             if _has_key(settings, item)
         )
@@ -126,7 +126,7 @@ def _names(settings: Settings) -> Iterator[str]:
 
 def _has_key(settings: Settings, provider: Provider) -> bool:
     """Return True if there is an API key of a provider with a model to propose."""
-    if not provider.needs_key or not proposed(provider):
+    if not provider.needs_key or not list_proposed(provider):
         return False
     with suppress(ModelRefusedError):
         credential = credential_for(settings, provider.name)

@@ -123,7 +123,7 @@ def _read(front: str) -> tuple[dict[str, Any], dict[str, Span]]:
     except NotPlainError as error:
         where = f" at line {error.line + 2}" if error.line is not None else ""
         raise InvalidMemoryError(
-            f"broken YAML{where}: {error}", hint="mend the lines between the two --- marks"
+            f"broken YAML{where}: {error}", hint="correct the lines between the two --- marks"
         ) from error
 
 
@@ -260,14 +260,14 @@ def parse(text: str, path: str, *, new_id: Callable[[], str], modified: datetime
     """
     if "\0" in text:
         raise InvalidMemoryError(
-            "it is not text: it holds zero bytes", hint="keep other files outside the vault"
+            "it is not text: it contains zero bytes", hint="keep other files outside the vault"
         )
     if not text.strip("\ufeff \t\r\n"):
         raise InvalidMemoryError("the file is empty", hint="delete it to retire the memory")
     if has_marks(text):
         raise InvalidMemoryError(
             "holds the marks of a merge that was not finished (<<<<<<<, =======, >>>>>>>)",
-            hint="keep what is right, take the marks out",
+            hint="keep the right version and remove the marks",
         )
     front, body = split(text)
     if (
@@ -339,7 +339,7 @@ class Stated:
         return self.kind not in (None, kind) or self.project not in projects
 
 
-def stated(text: str) -> Stated:
+def read_stated(text: str) -> Stated:
     """Return the kind and project given in front matter, regardless of the folder. Raises InvalidMemoryError."""
     front, _ = split(text)
     values = load(front) if front else {}

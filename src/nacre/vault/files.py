@@ -230,7 +230,7 @@ class Vault:
         if self.root.exists() and not self.root.is_dir():
             raise UnusableVaultError(
                 f"the vault path {self.root} is a file",
-                hint="move it away, or point NACRE_HOME at another folder",
+                hint="move it, or set NACRE_HOME to another folder",
             )
         with _translate_errors(self.root):
             files.make_folder(self.root)
@@ -315,7 +315,6 @@ class Vault:
             return folder.read(limit=None if whole or path == LEDGER else MAX_FILE_BYTES)
 
     def exists(self, path: str) -> bool:
-        """Return True if the path exists."""
         return os.path.lexists(self.root / path)
 
     def stat(self, path: str) -> FileStat:
@@ -572,7 +571,7 @@ def parts_of(path: str) -> list[str]:
         for part in parts
     ):
         raise InvalidMemoryError(
-            f"{path!r} lies outside the vault", hint="paths are relative to the vault"
+            f"{path!r} is outside the vault", hint="paths are relative to the vault"
         )
     return parts
 
@@ -621,9 +620,7 @@ def shown(path: str) -> str:
 def _stat_of(path: str, status: os.stat_result) -> FileStat:
     file_stat = FileStat(shown(path), _times(status), status.st_size, status.st_mtime_ns)
     if file_stat.path != path:
-        return replace(
-            file_stat, refusal="its name holds characters that cannot be shown; rename it"
-        )
+        return replace(file_stat, refusal="its name has unprintable characters; rename it")
     if stat.S_ISLNK(status.st_mode):
         return replace(file_stat, refusal="it is a symbolic link; replace it by the file itself")
     if not stat.S_ISREG(status.st_mode):
@@ -815,7 +812,6 @@ class LedgerEntry:
         return replace(self, details=details)
 
     def line(self) -> str:
-        """Return the entry as a line of the ledger."""
         values = {"op": self.op, "at": codec.stamp(self.at), "action": self.action, **self.details}
         return json.dumps(values, ensure_ascii=False)
 

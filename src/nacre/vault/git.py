@@ -97,7 +97,7 @@ def unusable(entries: Iterable[Entry]) -> str | None:
     )
 
 
-def set_back(entries: Iterable[Entry]) -> Iterator[tuple[str, str]]:
+def iter_overrides(entries: Iterable[Entry]) -> Iterator[tuple[str, str]]:
     """Yield (name, value) settings that override the unsafe ones of the repository. They must come after all others.
 
     Each name is first set to an empty value, which clears lists such as credential helpers, and
@@ -176,14 +176,14 @@ _VERSIONS: dict[tuple[str, object], tuple[int, ...]] = {}
 
 
 class GitFailedError(UnusableRepositoryError):
-    """An error reported by git. ``exit_code`` is its exit code and ``said`` its output."""
+    """An error reported by git. ``exit_code`` is its exit code and ``output`` its output."""
 
-    def __init__(self, message: str, *, exit_code: int, said: str) -> None:
+    def __init__(self, message: str, *, exit_code: int, output: str) -> None:
         super().__init__(
-            message, hint="nacre admin doctor looks at the repository; memories are safe without it"
+            message, hint="nacre admin doctor checks the repository; memories are safe without it"
         )
         self.exit_code = exit_code
-        self.said = said
+        self.output = output
 
 
 class GitProgram:
@@ -259,7 +259,7 @@ class GitProgram:
         """Run a git command that may fail. Raises UnusableRepositoryError, GitUnavailableError."""
         options = [part for setting in _SETTINGS for part in ("-c", setting)]
         entries = self._entries()
-        listed = list(set_back(entries))
+        listed = list(iter_overrides(entries))
         names = {f"GIT_CONFIG_KEY_{number}": name for number, (name, _) in enumerate(listed)}
         values = {f"GIT_CONFIG_VALUE_{number}": value for number, (_, value) in enumerate(listed)}
         environ = {"GIT_CONFIG_COUNT": str(len(listed)), **names, **values}
@@ -293,9 +293,8 @@ class GitProgram:
         entries = read_entries(os.fsdecode(done.stdout))
         if name := unusable(entries):
             raise UnusableRepositoryError(
-                f"{self.git_dir} says which program git is to start: {name}",
-                hint=f"git -C {self.work_tree} config --unset-all {name}; what you want said belongs in git's"
-                " global settings",
+                f"{self.git_dir} makes git run a program: {name}",
+                hint=f"git -C {self.work_tree} config --unset-all {name}; set it in git's global configuration",
             )
         is_whole = mark is not None and not any(
             entry.name.startswith("include") for entry in entries
@@ -307,7 +306,7 @@ class GitProgram:
         if self._program is None:
             raise GitUnavailableError(
                 "git is not installed",
-                hint="install git to keep the vault's history; all else works without",
+                hint="install git to keep the vault's history; everything else works without it",
             )
         return self._program
 
@@ -404,15 +403,15 @@ def _failure(command: str, code: int, output: str) -> UnusableRepositoryError | 
     if ".lock" in output and ("File exists" in output or "Unable to create" in output):
         path = re.search(r"'([^']+\.lock)'", output)
         return RepositoryBusyError(
-            f"another git holds {path.group(1) if path else 'a lock'}",
-            hint=f"wait for it; if none runs, a crash left the file: rm {path.group(1)}"
+            f"another git process holds {path.group(1) if path else 'a lock'}",
+            hint=f"wait for it. If none is running, a crash left the file: rm {path.group(1)}"
             if path
             else "try again",
         )
     return GitFailedError(
         f"git {command}: {line.partition(': ')[2] or line or f'exit code {code}'}",
         exit_code=code,
-        said=output,
+        output=output,
     )
 
 
@@ -536,7 +535,7 @@ class Repository:
             is_bare = self.git.setting("core.bare").lower() in _TRUE_VALUES
         except GitFailedError as error:
             raise UnusableRepositoryError(
-                f"{folder} is broken: {error.said.splitlines()[0] if error.said else error.message}",
+                f"{folder} is broken: {error.output.splitlines()[0] if error.output else error.message}",
                 hint=f"mend it (git -C {self.root} fsck), or move {folder} away: nacre begins a new one",
             ) from error
         if is_bare:
@@ -651,7 +650,7 @@ class Repository:
                 commit, first, at_ms(1000 * int(at)), message.strip(), changed, len(above) > 1
             )
 
-    def ignored(self, paths: Sequence[str]) -> set[str]:
+    def list_ignored(self, paths: Sequence[str]) -> set[str]:
         """Return the paths that git ignores."""
         if not paths:
             return set()
@@ -754,7 +753,7 @@ class Repository:
             self.git.attempt("update-ref", "-m", reason, "HEAD", new, old or zero).returncode == 0
         )
 
-    def staged(self) -> Entries:
+    def list_staged(self) -> Entries:
         """Return the files of the index, except conflicts of a merge."""
         entries = _split_records(self.git.run("ls-files", "--stage", "-z"))
         return {path: (mode, blob) for path, (mode, blob, stage) in entries if stage == "0"}
@@ -764,7 +763,7 @@ class Repository:
 
         Staged changes stay. Raises RepositoryBusyError.
         """
-        after, staged = self.tree(new), self.staged()
+        after, staged = self.tree(new), self.list_staged()
         differing = {
             path for path in after.keys() | staged.keys() if after.get(path) != staged.get(path)
         }
@@ -792,7 +791,7 @@ class Repository:
             .split()
         )
 
-    def changed(self) -> list[tuple[str, str]]:
+    def list_changed(self) -> list[tuple[str, str]]:
         """Return (state, path) of files that differ from HEAD or are new.
 
         The state is git's two-letter short status.

@@ -446,7 +446,7 @@ class _Sides:
         if ours is None or theirs is None:
             return theirs if ours is None else ours
         if key in LISTS or (isinstance(ours, list) and isinstance(theirs, list)):
-            lists = listed(base), listed(ours), listed(theirs)
+            lists = as_list(base), as_list(ours), as_list(theirs)
             if key == "links":
                 return merge_list(*lists, _link, partial(self._mapping, is_front=True))
             return merge_list(*lists)
@@ -532,7 +532,7 @@ def _earlier(left: str, right: str) -> str:
     return min((text for text in (left, right) if text), default="")
 
 
-def listed(value: Any) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
     """Return a front matter value as a list. A text is split at commas."""
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
@@ -969,7 +969,7 @@ def _apart(
         first = merged
     else:
         link = {"rel": _CONTRADICTS, "to": own, "reason": _CONTRADICTION_REASON}
-        links = [existing for existing in listed(document.values.get("links")) if existing != link]
+        links = [existing for existing in as_list(document.values.get("links")) if existing != link]
         first = _with_values_at(merged, first, {**standing, "links": [*links, link]})
     return first, _Placed(
         f"memory:{own}", _with_values_at(merged, second, {**standing, "id": own}), _SECOND
@@ -1001,7 +1001,7 @@ def _unreadable(
         (ours, theirs), key=lambda side: (side[1] is not None, side[0].data), reverse=True
     )
     first, second = order[0][0], order[1][0]
-    path = _beside(first.path, second.data)
+    path = _other_name(first.path, second.data)
     notes.append(Note(MergeOutcome.KEPT_BESIDE, first.path, _memory_id(name), None, path))
     return [
         _Placed(name, first, _rank(first.path, base)),
@@ -1172,12 +1172,12 @@ def _merge_other(
         return {path: merged.encode()}
     first = max(ours, theirs)
     second = theirs if first == ours else ours
-    second_path = _beside(path, second)
+    second_path = _other_name(path, second)
     notes.append(Note(MergeOutcome.KEPT_BESIDE, path, other=second_path))
     return {path: first, second_path: second}
 
 
-def _beside(path: str, data: bytes) -> str:
+def _other_name(path: str, data: bytes) -> str:
     """Return the name for another version of a file, which no program mistakes for the file itself."""
     return f"{path}.other-{hashlib.blake2b(data, digest_size=4).hexdigest()}"
 
@@ -1188,6 +1188,6 @@ def _rename_blocked(files: dict[str, bytes], notes: list[Note]) -> dict[str, byt
     blocking = sorted(files.keys() & folders)
     for path in blocking:
         data = files.pop(path)
-        files[_beside(path, data)] = data
-        notes.append(Note(MergeOutcome.KEPT_BESIDE, path, other=_beside(path, data)))
+        files[_other_name(path, data)] = data
+        notes.append(Note(MergeOutcome.KEPT_BESIDE, path, other=_other_name(path, data)))
     return files

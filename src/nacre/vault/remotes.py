@@ -41,21 +41,21 @@ _REFUSALS: tuple[tuple[str, type[NacreError], str, str], ...] = (
         r"host key verification failed",
         RemoteRefusedError,
         "ssh does not know the remote's host key",
-        "connect once by hand and accept it: ssh <host>",
+        "connect once and accept it: ssh <host>",
     ),
     (
         r"authentication failed|could not read (username|password)|terminal prompts disabled|permission denied \("
         r"|returned error: 40[13]|access denied|invalid credentials",
         RemoteRefusedError,
         "the remote does not accept the credentials",
-        "nacre never asks for them: check your ssh key (ssh -T <host>) or git's credential helper",
+        "check your ssh key (ssh -T <host>) or git's credential helper",
     ),
     (
         r"does not appear to be a git repository|repository .*not found|returned error: 404|does not exist"
         r"|no such file or directory|not a git repository",
         RemoteRefusedError,
         "there is no repository at the remote",
-        "make one there (git init --bare), or name another: nacre sync --remote URL",
+        "create it (git init --bare), or choose another: nacre sync --remote URL",
     ),
     (
         r"no space left on device|disk quota exceeded|out of disk space",
@@ -66,15 +66,15 @@ _REFUSALS: tuple[tuple[str, type[NacreError], str, str], ...] = (
     (
         r"transport '.*' not allowed",
         RemoteRefusedError,
-        "the remote's address is of a kind that nacre does not use",
-        "name it as ssh, https or a path: nacre sync --remote URL",
+        "nacre does not support this kind of address",
+        "give an ssh or https address, or a path: nacre sync --remote URL",
     ),
 )
 _PUSH_REFUSALS: tuple[tuple[str, str, str], ...] = (
     (
         r"hook declined",
         "a hook of the remote declined",
-        "what the hook said is above; ask whoever keeps the remote",
+        "its message is above; ask the owner of the remote",
     ),
     (
         r"branch is currently checked out",
@@ -84,8 +84,8 @@ _PUSH_REFUSALS: tuple[tuple[str, str, str], ...] = (
     (
         r"read-only|insufficient permission|unable to create temporary|permission denied|unpacker error"
         r"|deny updating|protected branch|not allowed",
-        "the remote does not let you write",
-        "check your rights there, and that its disk is writable",
+        "you may not write to the remote",
+        "check your permissions, and that its disk is writable",
     ),
 )
 
@@ -105,7 +105,7 @@ class Remote:
     def set_url(self, url: str) -> None:
         """Set the URL, as ``git remote add`` does."""
         git = self.repository.git
-        if self.synced():
+        if self.last_synced():
             git.attempt("update-ref", "-d", f"{SYNCED}/{self.name}")
         git.configure(f"remote.{self.name}.url", url)
         git.configure(f"remote.{self.name}.fetch", f"+refs/heads/*:refs/remotes/{self.name}/*")
@@ -116,7 +116,7 @@ class Remote:
 
         Raises RemoteRefusedError, RemoteUnreachableError.
         """
-        if merge := self.followed(local):
+        if merge := self.tracked_branch(local):
             return merge
         listing = self._call("ls-remote", "--symref", "--heads", self.name, "HEAD", "refs/heads/*")
         heads = re.findall(r"\trefs/heads/(\S+)$", listing, re.MULTILINE)
@@ -125,12 +125,12 @@ class Remote:
         branch = next((name for name in candidates if name in heads), None)
         if branch is None and heads:
             raise RemoteRefusedError(
-                f"the remote has several branches and none is called {local!r}: {', '.join(sorted(heads)[:5])}",
-                hint=f"say which: git -C {self.repository.root} branch --set-upstream-to={self.name}/<branch>",
+                f"the remote has several branches, but no {local!r}: {', '.join(sorted(heads)[:5])}",
+                hint=f"choose one: git -C {self.repository.root} branch --set-upstream-to={self.name}/<branch>",
             )
         return branch or local
 
-    def followed(self, local: str) -> str:
+    def tracked_branch(self, local: str) -> str:
         """Return the remote branch configured for a local one, or ""."""
         git = self.repository.git
         merge = (
@@ -160,7 +160,7 @@ class Remote:
                 f"+refs/heads/{branch}:{FETCHED}",
             )
         except GitFailedError as error:
-            if "couldn't find remote ref" in error.said:
+            if "couldn't find remote ref" in error.output:
                 return None
             raise
         return self.repository.commit_at(FETCHED)
@@ -189,7 +189,7 @@ class Remote:
         if moved:
             self.repository.git.run("update-ref", "--stdin", stdin="".join(moved).encode())
 
-    def synced(self) -> str | None:
+    def last_synced(self) -> str | None:
         """Return the last commit known to exist on both sides."""
         return self.repository.commit_at(f"{SYNCED}/{self.name}")
 
@@ -217,29 +217,29 @@ def check_url(text: str, folder: Path) -> str:
     """Validate a remote's URL, or make a path absolute. Raises InvalidInputError."""
     if _PASSWORD.match(text):
         raise InvalidInputError(
-            "the address holds a password",
-            hint="leave it out: use an ssh key, or git's credential helper",
+            "the address contains a password",
+            hint="use an ssh key or git's credential helper instead",
         )
     if _URL.fullmatch(text):
         return text
     if "::" in text or "://" in text or text.startswith("-"):
         raise InvalidInputError(
-            f"{text!r} is not an address that nacre uses",
+            f"{text!r} is not an ssh or https address",
             hint="give an ssh or https address, or a path",
         )
     path = Path(os.path.expanduser(text))
     path = Path(os.path.normpath(folder / path))
     if not path.is_dir():
         raise InvalidInputError(
-            f"{text!r} is neither a remote of the vault nor an address, and there is no such folder",
-            hint=f"make a repository there: git init --bare {path}",
+            f"{text!r} is neither a remote of the vault, an address, nor a folder",
+            hint=f"create a repository: git init --bare {path}",
         )
     return str(path)
 
 
 def _meaning(error: GitFailedError) -> NacreError:
     """Convert git's message to an error with a remedy, or return the error if the message is unknown."""
-    output = error.said
+    output = error.output
     if (
         "couldn't find remote ref" in output
         or "[rejected]" in output
@@ -253,12 +253,12 @@ def _meaning(error: GitFailedError) -> NacreError:
 
 
 def _push_refusal(error: GitFailedError) -> NacreError:
-    output = error.said
+    output = error.output
     if re.search(
         r"\(fetch first\)|\(non-fast-forward\)|\(stale info\)|cannot lock ref|failed to update ref",
         output,
     ):
-        return RemoteMovedError("the remote moved meanwhile")
+        return RemoteMovedError("the remote has changed meanwhile")
     remote = " ".join(
         line.removeprefix("remote:").strip()
         for line in output.splitlines()
@@ -268,8 +268,7 @@ def _push_refusal(error: GitFailedError) -> NacreError:
         if re.search(pattern, output, re.IGNORECASE):
             return RemoteRefusedError(f"{message}{f': {remote}' if remote else ''}", hint=hint)
     return RemoteRefusedError(
-        f"the remote refused: {remote or _line(output)}",
-        hint="nothing is lost; see the words of git",
+        f"the remote refused: {remote or _line(output)}", hint="nothing is lost; see git's message"
     )
 
 
@@ -322,7 +321,7 @@ def rewrite_history(
     if head.branch is None or repository.in_progress():
         raise UnusableRepositoryError(
             "history cannot be rewritten now",
-            hint=f"finish what was begun in {repository.root}: git status",
+            hint=f"finish the operation in progress in {repository.root}: git status",
         )
     commits = _count(repository)
     stream = git.run(
@@ -396,8 +395,8 @@ def _take_over(repository: Repository, stream: bytes, commits: int) -> None:
         trees = [item.tree(item.head().commit) for item in (repository, copy)]
         if not is_whole or len(trees[0]) != len(trees[1]):
             raise UnusableRepositoryError(
-                "the rewritten history is not whole, so the old one stays",
-                hint="nacre admin doctor looks at the repository",
+                "the rewritten history is incomplete, so the old one stays",
+                hint="nacre admin doctor checks the repository",
             )
         repository.git.run(
             "fetch",

@@ -121,13 +121,13 @@ def what_cannot_both_hold_waits_for_a_person(stage: Stage) -> None:
             context, "Nobody sees pictures of the gallery without an account.", Kind.DECISION
         )
         judge_waiting(context)
-        [pair] = contradictions.pending(context)
+        [pair] = contradictions.list_pending(context)
         assert (pair.older.id, pair.newer.id) == (older, newer)
         assert pair.judged
         assert not get(context, older).superseded_by
         contradictions.resolve(context, pair, contradictions.Choice.KEEP_NEW)
         assert get(context, older).superseded_by == newer
-        assert contradictions.pending(context) == []
+        assert contradictions.list_pending(context) == []
 
 
 @scenario()

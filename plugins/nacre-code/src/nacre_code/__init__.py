@@ -1,1 +1,1 @@
-"""What repositories' code consists of: symbols, who calls, imports and inherits what, and the memories that name it."""
+"""Code of repositories: symbols, calls, imports, inheritance, and the memories that name them."""

@@ -355,7 +355,7 @@ class StaleMemory:
     def why(self) -> str:
         """Return the reason in words, with at most three files and five names."""
         files = "; ".join(map(str, self.files[:3]))
-        return f"{files}; no longer there: {', '.join(self.missing[:5])}" if self.missing else files
+        return f"{files}; missing now: {', '.join(self.missing[:5])}" if self.missing else files
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,7 +391,7 @@ def find_nodes(
         symbols = _files(home, target, project) if is_path(target) else []
         symbols = symbols or _symbols(home, target, project)
     if not symbols:
-        raise NotFoundError(f"no code is known as {name!r}", hint=_hint(home))
+        raise NotFoundError(f"there is no code named {name!r}", hint=_hint(home))
     own = [item for item in symbols if item.project == near]
     return own or symbols
 
@@ -483,7 +483,9 @@ def _hint(home: home.Home) -> str:
     projects = [project for project, *_ in code.CodeGraph(home.database).projects()]
     if not projects:
         return "run nacre graph ingest-code to read this folder's repository"
-    return f"projects with code: {', '.join(projects[:5])}; nacre graph ingest-code reads new code"
+    return (
+        f"projects with code: {', '.join(projects[:5])}; run nacre graph ingest-code for new code"
+    )
 
 
 # ----------------------------------------------------------------------------
@@ -558,8 +560,7 @@ class StaleRequest(Request, frozen=True, kw_only=True):
         30
     )
     folder: Annotated[
-        str | None,
-        Meta(description="Working tree for memories whose project's code was not read."),
+        str | None, Meta(description="Working tree for memories whose project's code was not read.")
     ] = None
     memory: Annotated[str | None, Meta(description="One memory, by its id or subject.")] = None
 
@@ -640,7 +641,7 @@ def impact(home: home.Home, request: ImpactRequest) -> CodeAnswer:
     if len(symbols) > 1:
         return _ambiguous(name, symbols)
     start = (
-        code.CodeGraph(home.database).beside(symbols[0])
+        code.CodeGraph(home.database).siblings(symbols[0])
         if symbols[0].kind == code.FILE
         else _with_members(home, symbols[0])
     )
@@ -675,9 +676,9 @@ def _ambiguous(name: str, symbols: Sequence[code.Symbol]) -> CodeAnswer:
 
 def _with_members(home: home.Home, symbol: code.Symbol) -> list[code.Symbol]:
     return (
-        [symbol, *code.CodeGraph(home.database).beside(symbol)]
+        [symbol, *code.CodeGraph(home.database).siblings(symbol)]
         if symbol.kind != code.FILE
-        else code.CodeGraph(home.database).beside(symbol)
+        else code.CodeGraph(home.database).siblings(symbol)
     )
 
 

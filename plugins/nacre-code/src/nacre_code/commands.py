@@ -29,14 +29,7 @@ from nacre_code import ask as code_ask
 from nacre_code import ingest
 
 if TYPE_CHECKING:
-    from nacre_code.ask import (
-        CodeAnswer,
-        CodeLink,
-        CodeMemory,
-        CodeNode,
-        CodeReport,
-        Staleness,
-    )
+    from nacre_code.ask import CodeAnswer, CodeLink, CodeMemory, CodeNode, CodeReport, Staleness
 
 _WORDS = 160
 
@@ -46,9 +39,9 @@ def _narrowed(operation: str, *names: str) -> Decorator:
 
     def decorate(function: Function) -> Function:
         function = option(operation, "limit", "--limit", "-n")(function)
-        function = option(
-            operation, "project", help="Only this project; . is the one of this folder."
-        )(function)
+        function = option(operation, "project", help="Only this project; . is this folder's.")(
+            function
+        )
         return options(operation, *names)(function)
 
     return decorate
@@ -62,28 +55,30 @@ def _narrowed(operation: str, *names: str) -> Decorator:
 @options("graph-ingest-code", "project", "force", "max_files", "seconds")
 @click.option("--forget", is_flag=True, help="Remove the project's index; its files are kept.")
 @click.pass_obj
-def ingest_code(run: Run, /, path: str, forget: bool, **asked: Any) -> None:
+def ingest_code(run: Run, /, path: str, forget: bool, **options: Any) -> None:
     """Read a repository's symbols, calls, imports and base classes.
 
-    Reads the whole repository that contains PATH, except what git ignores; later only files that changed. It stores
+    Reads the whole repository that contains PATH, except files ignored by git; later only changed files. It stores
     names, paths and line numbers, but no contents, and runs none of the code. Languages: Python, JavaScript,
     TypeScript, Go, Rust, Java, C, C++.
     """
     if forget:
-        name = find_project(run, asked["project"] or ".")
+        name = find_project(run, options["project"] or ".")
         done = perform(run, ingest.forget_code, project=name)
-        told = "Forgot the code of" if done.was_there else "No code was known of"
-        run.answer(done, lambda paper: paper.line(f"{told} {done.project}."))
+        message = "Forgot the code of" if done.was_there else "There was no code of"
+        run.answer(done, lambda paper: paper.line(f"{message} {done.project}."))
         return
     with output.shown(run) as notify:
-        report = perform(run, ingest.ingest_code, notify, folder=str(Path(path).resolve()), **asked)
+        report = perform(
+            run, ingest.ingest_code, notify, folder=str(Path(path).resolve()), **options
+        )
     if report.failed:
         run.warnings.append(
             f"{count(len(report.failed), 'file')} could not be parsed: {', '.join(report.failed[:3])}"
         )
     if report.left_out:
         run.warnings.append(
-            f"{count(report.left_out, 'file')} left out: --max-files or --seconds reads more"
+            f"{count(report.left_out, 'file')} left out: raise --max-files or --seconds"
         )
     run.answer(report, lambda paper: _render_report(paper, report))
 
@@ -98,13 +93,13 @@ def ingest_code(run: Run, /, path: str, forget: bool, **asked: Any) -> None:
 @argument("graph-callers", "name")
 @_narrowed("graph-callers", "depth")
 @click.pass_obj
-def callers(run: Run, /, name: str, **asked: Any) -> None:
+def callers(run: Run, /, name: str, **options: Any) -> None:
     """List the callers of a symbol.
 
-    NAME is as you write it: place, Order.pay, shop.orders.place, src/shop/orders.py#place. Where several symbols match,
-    they are listed instead. For a class, calls of its methods and its subclasses are listed, too.
+    NAME is place, Order.pay, shop.orders.place or src/shop/orders.py#place. If several symbols match, they are listed
+    instead. For a class, calls of its methods and its subclasses are also listed.
     """
-    _show(run, "graph-callers", "No code that was read calls it.", name=name, **asked)
+    _show(run, "graph-callers", "No known code calls it.", name=name, **options)
 
 
 @command(
@@ -114,9 +109,9 @@ def callers(run: Run, /, name: str, **asked: Any) -> None:
 @argument("graph-importers", "name", metavar="FILE|MODULE")
 @_narrowed("graph-importers")
 @click.pass_obj
-def importers(run: Run, /, name: str, **asked: Any) -> None:
+def importers(run: Run, /, name: str, **options: Any) -> None:
     """List the files that import a file, a module or a library."""
-    _show(run, "graph-importers", "No code that was read imports it.", name=name, **asked)
+    _show(run, "graph-importers", "No known code imports it.", name=name, **options)
 
 
 @command(
@@ -125,9 +120,9 @@ def importers(run: Run, /, name: str, **asked: Any) -> None:
 @argument("graph-about", "name", metavar="NAME|FILE")
 @_narrowed("graph-about")
 @click.pass_obj
-def about(run: Run, /, name: str, **asked: Any) -> None:
+def about(run: Run, /, name: str, **options: Any) -> None:
     """List the memories that mention a symbol or a file."""
-    _show(run, "graph-about", "No memory names it.", name=name, **asked)
+    _show(run, "graph-about", "No memory names it.", name=name, **options)
 
 
 @command(
@@ -141,95 +136,95 @@ def about(run: Run, /, name: str, **asked: Any) -> None:
 @argument("graph-impact", "symbol", required=False)
 @_narrowed("graph-impact", "depth")
 @click.pass_obj
-def impact(run: Run, /, name: str, **asked: Any) -> None:
+def impact(run: Run, /, name: str, **options: Any) -> None:
     """Show what a change to a file affects, in code and in memories.
 
     Lists the symbols that call or inherit from those in FILE, the files that import it, their callers in turn, and the
     memories that mention any of them. With SYMBOL, only the callers of that symbol.
     """
-    _show(run, "graph-impact", "No code that was read depends on it.", name=name, **asked)
+    _show(run, "graph-impact", "No known code depends on it.", name=name, **options)
 
 
 @command("stale", examples=["nacre graph stale", "nacre graph stale --project . --days 90 --json"])
 @_narrowed("graph-stale", "days")
 @click.pass_obj
-def stale(run: Run, /, project: str | None, **asked: Any) -> None:
-    """List memories that may be out of date, since files they name changed.
+def stale(run: Run, /, project: str | None, **options: Any) -> None:
+    """List memories that may be out of date because files they name changed.
 
-    Counts sessions that changed the files and began after a memory was last stated. Where the files still contain the
-    names of code in the memory, the probability is lower; they are looked up in the folder whose code was read, else
-    in this one.
+    Counts sessions that changed the files and began after a memory was last stated. The probability is lower if the
+    files still contain the memory's names of code. They are looked up in the folder whose code was read, else in this
+    one.
     """
-    found = ask(
+    staleness = ask(
         run,
         code_ask.Staleness,
         "graph-stale",
         project=find_project(run, project),
         folder=str(Path.cwd()),
-        **asked,
+        **options,
     )
-    run.answer(found, lambda paper: _render_stale(paper, found, asked["days"]))
+    run.answer(staleness, lambda paper: _render_stale(paper, staleness, options["days"]))
 
 
-def _render_stale(paper: Paper, found: Staleness, days: int) -> None:
-    if not found.memories:
-        looked = count(found.looked_at, "memory names a file", "memories name files")
+def _render_stale(paper: Paper, staleness: Staleness, days: int) -> None:
+    if not staleness.memories:
+        looked = count(staleness.looked_at, "memory names a file", "memories name files")
         paper.line(
-            f"Nothing seems out of date: {looked}, and in the last {count(days, 'day')} no session changed one of them."
+            f"No memory seems out of date: {looked}, none of them changed in the last {count(days, 'day')}."
         )
         return
-    for memory in found.memories:
+    for memory in staleness.memories:
         paper.line(
             f"{memory.confidence:.2f}  ", text.shorten(memory.memory.content, _WORDS), hang=6
         )
         paper.line(dim(joined((short_id(memory.memory), memory.why))), indent=6)
-    if found.total > len(found.memories):
-        paper.line(dim(f"{found.total - len(found.memories):,} more: --limit shows them"))
+    if staleness.total > len(staleness.memories):
+        paper.line(dim(f"{staleness.total - len(staleness.memories):,} more: --limit shows them"))
 
 
-def _show(run: Run, operation: str, nothing: str, project: str | None, **asked: Any) -> None:
+def _show(run: Run, operation: str, message: str, project: str | None, **options: Any) -> None:
     near = None
     with suppress(NotFoundError):
         near = place_of(run, ".").project
-    asked |= {"project": find_project(run, project), "near": near}
-    found = ask(run, code_ask.CodeAnswer, operation, **asked)
-    run.answer(found, lambda paper: _render(paper, found, nothing))
+    options |= {"project": find_project(run, project), "near": near}
+    answer = ask(run, code_ask.CodeAnswer, operation, **options)
+    run.answer(answer, lambda paper: _render(paper, answer, message))
 
 
-def _render(paper: Paper, found: CodeAnswer, nothing: str) -> None:
-    if found.choices:
-        paper.line(bold(f"{found.asked} matches several symbols:"))
-        several = len({node.project for node in found.choices}) > 1
-        for node in found.choices:
+def _render(paper: Paper, answer: CodeAnswer, nothing: str) -> None:
+    if answer.choices:
+        paper.line(bold(f"{answer.asked} matches several symbols:"))
+        several = len({node.project for node in answer.choices}) > 1
+        for node in answer.choices:
             facts = joined((node.kind, node.project if several else ""))
             paper.line(_place(node), "  ", dim(facts), indent=2, hang=2)
         paper.line(
             dim(
                 "repeat the command with one of these names"
-                + ("; there are more" if found.more else "")
+                + ("; there are more" if answer.more else "")
             )
         )
         return
-    for node in found.nodes:
+    for node in answer.nodes:
         paper.line(
             bold(_place(node)),
             "  ",
             dim(joined((node.kind, f"line {node.line}" if node.name else ""))),
         )
-    if not found.links and not found.memories:
+    if not answer.links and not answer.memories:
         paper.line(nothing)
-    for link in found.links:
-        _render_link(paper, link, found.nodes)
-    if found.memories:
+    for link in answer.links:
+        _render_link(paper, link, answer.nodes)
+    if answer.memories:
         paper.heading("Memories that mention it")
-        for memory in found.memories:
+        for memory in answer.memories:
             _render_memory(paper, memory)
-    if found.more:
+    if answer.more:
         paper.line(dim("more: --limit shows them"))
 
 
-def _render_link(paper: Paper, link: CodeLink, asked: Sequence[CodeNode]) -> None:
-    is_asked = not link.via or link.via in {node.id for node in asked}
+def _render_link(paper: Paper, link: CodeLink, nodes: Sequence[CodeNode]) -> None:
+    is_asked = not link.via or link.via in {node.id for node in nodes}
     via = (
         ""
         if is_asked or not link.via
@@ -237,8 +232,8 @@ def _render_link(paper: Paper, link: CodeLink, asked: Sequence[CodeNode]) -> Non
     )
     where = f"{link.node.path}:{link.line}"
     name = f"  {link.node.name}" if link.node.name else ""
-    told = joined((f"{link.rel} {via}".strip(), link.note))
-    paper.line(where, name, "  ", dim(told), indent=2 * link.depth, hang=2)
+    note = joined((f"{link.rel} {via}".strip(), link.note))
+    paper.line(where, name, "  ", dim(note), indent=2 * link.depth, hang=2)
 
 
 def _render_memory(paper: Paper, memory: CodeMemory) -> None:
@@ -263,15 +258,15 @@ def _place(node: CodeNode) -> str:
 def _render_report(paper: Paper, report: CodeReport) -> None:
     paper.line(bold(report.project), "  ", dim(report.root))
     languages = ", ".join(f"{name} {number:,}" for name, number in report.languages.items())
-    known = f"{count(report.symbols, 'symbol')} and {count(report.edges, 'edge')}"
+    counts = f"{count(report.symbols, 'symbol')} and {count(report.edges, 'edge')}"
     paper.line(
-        f"{known} in {count(sum(report.languages.values()), 'file')}{f' ({languages})' * bool(languages)}"
+        f"{counts} in {count(sum(report.languages.values()), 'file')}{f' ({languages})' * bool(languages)}"
     )
-    told = (
+    message = (
         f"{report.read:,} read",
         f"{report.unchanged:,} unchanged" if report.unchanged else "",
         f"{report.removed:,} gone" if report.removed else "",
         f"{report.skipped:,} skipped" if report.skipped else "",
         f"{report.seconds:.1f} s",
     )
-    paper.line(dim(joined(told)))
+    paper.line(dim(joined(message)))

@@ -141,7 +141,6 @@ class _Reading:
             self._call(capture, node)
 
     def facts(self, language: str) -> Facts:
-        """Return the facts of the file."""
         return Facts(
             language,
             self._package,
@@ -237,7 +236,7 @@ resource = Module("resource")  # Windows has no such module
 _SIZE = struct.Struct("<I")
 
 
-class Read(msgspec.Struct, frozen=True, array_like=True):
+class ReadFile(msgspec.Struct, frozen=True, array_like=True):
     """A file that was read. ``facts`` is ``None`` if reading failed."""
 
     path: str
@@ -247,7 +246,7 @@ class Read(msgspec.Struct, frozen=True, array_like=True):
 
 _encode = msgspec.msgpack.Encoder().encode
 _paths_decoder = msgspec.msgpack.Decoder(list[str])
-_read_decoder = msgspec.msgpack.Decoder(Read)
+_read_decoder = msgspec.msgpack.Decoder(ReadFile)
 
 
 def main() -> None:
@@ -264,11 +263,11 @@ def main() -> None:
     os._exit(0)
 
 
-def read_path(root: Path, path: str) -> Read:
+def read_path(root: Path, path: str) -> ReadFile:
     """Read a file."""
     language = language_of(path) or ""
     data = read_file(root, path)
-    return Read(
+    return ReadFile(
         path, language, read_code(language, data) if data is not None and language else None
     )
 
@@ -279,7 +278,7 @@ def send(stream: IO[bytes], value: object) -> None:
     stream.write(_SIZE.pack(len(packed)) + packed)
 
 
-def receive_read(stream: IO[bytes]) -> Read | None:
+def receive_read(stream: IO[bytes]) -> ReadFile | None:
     """Return the next file, or ``None`` at the end. Raises OSError."""
     packed = _receive(stream)
     return _read_decoder.decode(packed) if packed is not None else None
@@ -335,7 +334,7 @@ def count_processes(files: int) -> int:
     return 1 if files < _MIN_FILES_FOR_WORKERS else min(cores, MAX_PROCESSES)
 
 
-def read_all(root: Path, paths: Sequence[str], processes: int) -> Iterator[Read]:
+def read_all(root: Path, paths: Sequence[str], processes: int) -> Iterator[ReadFile]:
     """Yield files in the order in which they finish. A file that crashes a process has no facts."""
     if getattr(sys, "frozen", False) or not sys.executable:
         yield from (read_path(root, path) for path in paths)
@@ -343,7 +342,7 @@ def read_all(root: Path, paths: Sequence[str], processes: int) -> Iterator[Read]
     portions: queue.SimpleQueue[Sequence[str]] = queue.SimpleQueue()
     for start in range(0, len(paths), _FILES_PER_REQUEST):
         portions.put(paths[start : start + _FILES_PER_REQUEST])
-    done: queue.Queue[Read | None] = queue.Queue(maxsize=200)
+    done: queue.Queue[ReadFile | None] = queue.Queue(maxsize=200)
     over = threading.Event()
     threads = [
         threading.Thread(
@@ -367,7 +366,7 @@ def read_all(root: Path, paths: Sequence[str], processes: int) -> Iterator[Read]
 def _feed_worker(
     root: Path,
     portions: queue.SimpleQueue[Sequence[str]],
-    done: queue.Queue[Read | None],
+    done: queue.Queue[ReadFile | None],
     over: threading.Event,
 ) -> None:
     """Send files to a process, and to a new one when it dies."""
@@ -382,7 +381,7 @@ def _feed_worker(
                 process = process or _start_worker(root)
                 read = _read_portion(process, left, done, over)
                 if read < len(left) and not over.is_set():
-                    _hand_over(done, over, Read(left[read], "", None))
+                    _hand_over(done, over, ReadFile(left[read], "", None))
                     _kill(process)
                     process, read = None, read + 1
                 left = left[read:]
@@ -393,7 +392,10 @@ def _feed_worker(
 
 
 def _read_portion(
-    process: Popen[bytes], paths: list[str], done: queue.Queue[Read | None], over: threading.Event
+    process: Popen[bytes],
+    paths: list[str],
+    done: queue.Queue[ReadFile | None],
+    over: threading.Event,
 ) -> int:
     """Return the number of files a process read before it died, or all of them."""
     assert process.stdin is not None  # noqa: S101 - it was started with pipes
@@ -410,7 +412,9 @@ def _read_portion(
     return len(paths)
 
 
-def _hand_over(done: queue.Queue[Read | None], over: threading.Event, result: Read | None) -> bool:
+def _hand_over(
+    done: queue.Queue[ReadFile | None], over: threading.Event, result: ReadFile | None
+) -> bool:
     """Put a result into the queue. Wait for room unless reading was stopped."""
     while not over.is_set():
         try:
@@ -526,9 +530,9 @@ def ingest_code(
 @operation("graph-forget-code", writes=True, owners=True, command="graph ingest-code --forget")
 def forget_code(home: Home, request: ForgetCodeRequest) -> ForgottenCode:
     """Forget the code of a project. Its files are not changed."""
-    known = CodeGraph(home.database).find(request.project)
+    stored = CodeGraph(home.database).find(request.project)
     CodeGraph(home.database).forget(request.project)
-    return ForgottenCode(request.project, known is not None)
+    return ForgottenCode(request.project, stored is not None)
 
 
 def _project_name(home: Home, name: str | None, root: Path) -> str:
@@ -546,23 +550,23 @@ def _find_changed(
     home: Home, opened: CodeProject, root: Path, listing: Listing, tally: _Tally, *, is_forced: bool
 ) -> list[tuple[str, bytes]]:
     """Return new and changed files with their hashes. Delete missing files from the index."""
-    known = CodeGraph(home.database).hashes(opened.row)
+    stored = CodeGraph(home.database).hashes(opened.row)
     changed: list[tuple[str, bytes]] = []
-    gone = known.keys() - set(listing.code)
+    deleted = stored.keys() - set(listing.code)
     for path in listing.code:
         data = read_file(root, path)
         if data is None or home.redactor.clean(path) != path:
             tally.skipped += 1
-            gone |= {path} & known.keys()
+            deleted |= {path} & stored.keys()
             continue
         digest = hashlib.blake2b(data, digest_size=16).digest()
-        if not is_forced and path in known and known[path][1] == digest:
+        if not is_forced and path in stored and stored[path][1] == digest:
             tally.unchanged += 1
         else:
             changed.append((path, digest))
-    if gone:
-        CodeGraph(home.database).drop(opened.row, [known[path][0] for path in sorted(gone)])
-        tally.removed = len(gone)
+    if deleted:
+        CodeGraph(home.database).drop(opened.row, [stored[path][0] for path in sorted(deleted)])
+        tally.removed = len(deleted)
     return changed
 
 
@@ -596,8 +600,8 @@ def _read_files(
 
 
 def _store_files(home: Home, opened: CodeProject, waiting: list[NewFile], tally: _Tally) -> None:
-    known = CodeGraph(home.database).hashes(opened.row)
-    former = [known[file.path][0] for file in waiting if file.path in known]
+    stored = CodeGraph(home.database).hashes(opened.row)
+    former = [stored[file.path][0] for file in waiting if file.path in stored]
     with home.database.transaction():
         if former:
             CodeGraph(home.database).drop(opened.row, former)

@@ -53,9 +53,9 @@ def split_call(text: str) -> tuple[str, str] | None:
         head, dot, rest = receiver.partition(".")
         return (_SELF.get(head, head) + dot + rest, name)
     text = _SEPARATOR.sub(".", _GENERIC.sub("", text))
-    made = _CALLED_RESULT.fullmatch(text)
-    if made and "(" not in made[1] and text.count("(") == text.count(")"):
-        return ("super" if made[1] == "super" else f"{made[1]}()", made[2])
+    match = _CALLED_RESULT.fullmatch(text)
+    if match and "(" not in match[1] and text.count("(") == text.count(")"):
+        return ("super" if match[1] == "super" else f"{match[1]}()", match[2])
     last = _LAST.search(text)
     return ("?", last[1]) if last else None
 

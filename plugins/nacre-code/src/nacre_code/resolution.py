@@ -199,7 +199,6 @@ class Index:
                 folder = posixpath.dirname(folder)
 
     def definition(self, node: Node) -> Definition:
-        """Return the definition of a node."""
         return self.facts[node[0]].definitions[node[1]]
 
     def is_class(self, node: Node) -> bool:

@@ -71,7 +71,6 @@ class CodeGraph:
         self._db = database
 
     def find(self, project: str) -> CodeProject | None:
-        """Return the code of a project."""
         columns = self._db.one("find_code_project", project=project)
         if columns is None:
             return None
@@ -201,13 +200,12 @@ class CodeGraph:
         )
 
     def of_rows(self, rows: Iterable[int]) -> dict[int, Symbol]:
-        """Return symbols by row."""
         return {
             symbol.row: symbol
             for symbol in _symbols(self._db.all("list_code_nodes", rows=json.dumps(list(rows))))
         }
 
-    def beside(self, symbol: Symbol) -> list[Symbol]:
+    def siblings(self, symbol: Symbol) -> list[Symbol]:
         """Return all symbols of a file, or the symbols defined within a symbol."""
         return _symbols(self._db.all("list_code_nodes_of", row=symbol.row, below=symbol.qualified))
 

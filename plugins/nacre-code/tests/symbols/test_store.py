@@ -52,9 +52,9 @@ def test_code_names_match_in_any_letter_case(database: Database) -> None:
     (symbol,) = store.named("größe", "b")
     assert isinstance(symbol, Symbol)
     assert store.of_rows([symbol.row, 10**9]) == {symbol.row: symbol}
-    assert [one.qualified for one in store.beside(symbol)] == ["Größe.messen"]
+    assert [one.qualified for one in store.siblings(symbol)] == ["Größe.messen"]
     (file,) = store.files_named("main.py", "a")
-    assert [one.qualified for one in store.beside(file)] == ["", "größe"]
+    assert [one.qualified for one in store.siblings(file)] == ["", "größe"]
 
 
 def test_the_code_of_a_project_is_read_anew_and_forgotten(database: Database) -> None:

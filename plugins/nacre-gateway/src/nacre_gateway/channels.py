@@ -109,7 +109,7 @@ class ShowsPieces(Protocol):
 class ChannelSetup:
     """The name, option values and resolved secrets from which a channel is made.
 
-    ``folder`` is the channel's private folder in the home. ``tell`` writes a line to the gateway's
+    ``folder`` is the channel's private folder in the home. ``log`` writes a line to the gateway's
     log.
     """
 
@@ -117,7 +117,7 @@ class ChannelSetup:
     options: Mapping[str, Any]
     secrets: Mapping[str, str] = field(repr=False)
     folder: Path
-    tell: Callable[[str], None]
+    log: Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +166,9 @@ _NOT_IN_NAMES = re.compile(r"[\x00-\x1f\x7f/\\:]+")
 class SkippedItems:
     """Counts unreadable items and logs the first."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
+    def __init__(self, log: Callable[[str], None]) -> None:
         self.count = 0
-        self._tell = tell
+        self._tell = log
 
     def note(self, item: str) -> None:
         """Count an item."""
@@ -393,8 +393,8 @@ class WebApi:
     ) -> AsyncIterator[httpx2.Response]:
         if self._client is None:
             # no proxy for this machine
-            here = is_loopback(urlsplit(self._address).hostname or "")
-            self._client = httpx2.AsyncClient(trust_env=not here, follow_redirects=False)
+            is_local = is_loopback(urlsplit(self._address).hostname or "")
+            self._client = httpx2.AsyncClient(trust_env=not is_local, follow_redirects=False)
         timeout = httpx2.Timeout(seconds, connect=_CONNECT_SECONDS)
         try:
             # the total timeout ends responses that send a byte now and then
@@ -413,7 +413,7 @@ class WebApi:
 
 
 def split_address(address: str) -> SplitResult:
-    """The parts of an address that a platform sent. Raises ChannelRefusedError where it is none."""
+    """Return the parts of an address from a platform. Raises ChannelRefusedError if it is malformed."""
     try:
         return urlsplit(address)
     except ValueError:
@@ -536,16 +536,16 @@ BUILTINS: dict[str, str] = {
 
 COMMON = (
     Option("kind", "kind of channel: telegram, discord, …; by default its name"),
-    Option("enabled", "false: the channel is not opened", default=True),
+    Option("enabled", "false: do not open the channel", default=True),
     Option("allow", "ids of senders who need no pairing; * admits everyone", default=[]),
     Option(
         "groups",
-        "in groups, answer: mention (messages that mention it), all, or off",
+        "messages answered in groups: mention (those that mention it), all, or off",
         default="mention",
     ),
     Option(
         "hears",
-        "group messages it sees between answers: paired (of paired senders), or all",
+        "group messages seen between answers: paired (of paired senders), or all",
         default="paired",
     ),
     Option(
@@ -557,9 +557,7 @@ COMMON = (
     Option("tools", "tools that the agent may use here, by the agent's names", default=[]),
     Option("folder", "folder in which the agent uses tools", default=""),
     Option(
-        "instructions",
-        "instructions for the agent here; empty: gateway.instructions",
-        default="",
+        "instructions", "instructions for the agent here; empty: gateway.instructions", default=""
     ),
     Option(
         "session_hours",
@@ -620,14 +618,14 @@ def options_of(settings: Settings, name: str) -> tuple[ChannelKind, dict[str, An
         hint = "choose another name: identities and conversation keys contain it"
         raise InvalidSettingsError(f"a channel of this kind cannot be called {name!r}", hint=hint)
     kind = kind_of(str(own.get("kind", name)))
-    known = {option.name: option for option in (*COMMON, *kind.options)}
-    if unknown := next((key for key in own if key not in known), None):
+    options = {option.name: option for option in (*COMMON, *kind.options)}
+    if unknown := next((key for key in own if key not in options), None):
         raise InvalidSettingsError(
             f"gateway.channels.{name} has no option {unknown!r}",
-            hint=f"options: {', '.join(known)}",
+            hint=f"options: {', '.join(options)}",
         )
-    values = {key: own.get(key, option.default) for key, option in known.items()}
-    for key, option in known.items():
+    values = {key: own.get(key, option.default) for key, option in options.items()}
+    for key, option in options.items():
         if option.is_required and values[key] in (None, ""):
             raise InvalidSettingsError(
                 f"gateway.channels.{name} needs {key}: {option.summary}",
@@ -642,7 +640,7 @@ def options_of(settings: Settings, name: str) -> tuple[ChannelKind, dict[str, An
     return kind, values
 
 
-def open_channel(settings: Settings, name: str, tell: Callable[[str], None]) -> Channel:
+def open_channel(settings: Settings, name: str, log: Callable[[str], None]) -> Channel:
     """Return a channel by name, not yet connected. Raises the errors of :func:`options_of`, and UnavailableError."""
     kind, values = options_of(settings, name)
     secrets = {
@@ -653,7 +651,7 @@ def open_channel(settings: Settings, name: str, tell: Callable[[str], None]) -> 
         if option.is_secret and values[option.name]
     }
     return kind.make(
-        ChannelSetup(name, values, secrets, settings.home / "gateway" / "channels" / name, tell)
+        ChannelSetup(name, values, secrets, settings.home / "gateway" / "channels" / name, log)
     )
 
 
@@ -765,7 +763,7 @@ async def open_socket(platform: str, url: str, ping_seconds: float | None = None
         raise ChannelUnavailableError(
             f"{platform} returned an address that is not encrypted"
         ) from None
-    here = is_loopback(urlsplit(url).hostname or "")
+    is_local = is_loopback(urlsplit(url).hostname or "")
     try:
         connection = await client.connect(
             url,
@@ -775,7 +773,7 @@ async def open_socket(platform: str, url: str, ping_seconds: float | None = None
             ping_timeout=ping_seconds,
             max_size=_MAX_FRAME_BYTES,
             max_queue=_MAX_QUEUED_FRAMES,
-            proxy=None if here else True,
+            proxy=None if is_local else True,
         )
     except (OSError, ImportError, problems.WebSocketException) as error:
         # the library's message may contain the address, and with it a ticket; ImportError: no SOCKS support

@@ -17,17 +17,7 @@ from nacre.base.log import Log
 from nacre.base.text import one_line
 from nacre.base.times import shown
 from nacre.cli import output
-from nacre.cli.command import (
-    TEXT,
-    DefaultGroup,
-    Paper,
-    Run,
-    bold,
-    cut,
-    dim,
-    joined,
-    printable,
-)
+from nacre.cli.command import TEXT, DefaultGroup, Paper, Run, bold, cut, dim, joined, printable
 from nacre.cli.events import stopped_by_signals
 from nacre.cli.operations import ask, perform
 from nacre.cli.options import argument, count, option, short_session, when
@@ -62,8 +52,8 @@ _CELLS = 60
 def gateway(ctx: click.Context) -> None:
     """Answer in chats: Telegram, Discord, Slack, WhatsApp, webhooks.
 
-    Channels are set in config.toml, as [gateway.channels.telegram], and the model that answers as models.chat. Without
-    a command it shows the channels, the model and pending messages, and exits with 1 if no gateway runs.
+    Channels are configured in config.toml, as [gateway.channels.telegram], and the model as models.chat. Without a
+    command it shows the channels, the model and pending messages, and exits with 1 if no gateway is running.
     """
     if not ctx.invoked_subcommand:
         run: Run = ctx.obj
@@ -85,13 +75,12 @@ def homes_of(run: Run) -> Homes:
 
 
 @gateway.command("run", examples=["nacre gateway run", "nacre gateway run --log"])
-@click.option("--log", is_flag=True, help="Write into the home's logs/gateway.log instead of here.")
+@click.option("--log", is_flag=True, help="Write to the home's logs/gateway.log.")
 @click.pass_obj
 def run_gateway(run: Run, log: bool) -> None:
     """Serve the channels until Ctrl-C.
 
-    The daemon does it by itself where gateway.enabled is set. What is being answered as it ends is answered when it
-    runs again; nothing is lost.
+    With gateway.enabled the daemon does this. Messages being answered at the end are answered in the next run.
     """
     write = Log(run.settings.home, "gateway").write if log else click.echo
 
@@ -119,17 +108,17 @@ def run_gateway(run: Run, log: bool) -> None:
 )
 @click.argument("who", required=False, type=TEXT, metavar="[CODE|CHANNEL:ID]")
 @option("gateway-pair", "me", "--me")
-@click.option("--remove", is_flag=True, help="Withdraw the permission of CHANNEL:ID.")
+@click.option("--remove", is_flag=True, help="Revoke the permission of CHANNEL:ID.")
 @click.pass_obj
 def pair(run: Run, who: str | None, me: bool, remove: bool) -> None:
     """Allow a sender to write to the agent, by their pairing code.
 
-    Without an argument, it lists the senders that ask and those with permission. With --me it is you: what you say
-    there counts as your own words, and your answers draw on your memories.
+    Without an argument, it lists waiting and approved senders. With --me the sender is you: those messages count as
+    your own words, and answers use your memories.
     """
     if who is None:
-        found = ask(run, list[values_gateway.Pairing], "gateway-pairings")
-        run.answer({"pairings": found}, lambda paper: _show_pairings(paper, found))
+        pairings = ask(run, list[values_gateway.Pairing], "gateway-pairings")
+        run.answer({"pairings": pairings}, lambda paper: _show_pairings(paper, pairings))
         return
     if remove:
         removed = perform(run, engine.unpair, who=who)
@@ -137,10 +126,10 @@ def pair(run: Run, who: str | None, me: bool, remove: bool) -> None:
         return
     paired = perform(run, engine.pair, who=who, me=me)
     pairing = paired.pairing
-    told = f"{pairing.name or pairing.sender} may write in {pairing.channel}" + (
+    message = f"{pairing.name or pairing.sender} may write in {pairing.channel}" + (
         ", as you." if paired.identity else "."
     )
-    run.answer(paired, lambda paper: paper.line(told))
+    run.answer(paired, lambda paper: paper.line(message))
 
 
 @gateway.command(
@@ -153,7 +142,7 @@ def pair(run: Run, who: str | None, me: bool, remove: bool) -> None:
 @click.pass_obj
 def sessions(run: Run, channel: str | None, closed: bool, limit: int) -> None:
     """List conversations, most recently used first."""
-    found = ask(
+    chats = ask(
         run,
         list[values_gateway.ChatSession],
         "gateway-sessions",
@@ -161,7 +150,7 @@ def sessions(run: Run, channel: str | None, closed: bool, limit: int) -> None:
         closed=closed,
         limit=limit,
     )
-    run.answer({"sessions": found}, lambda paper: _show_sessions(paper, found))
+    run.answer({"sessions": chats}, lambda paper: _show_sessions(paper, chats))
 
 
 @gateway.command(
@@ -169,9 +158,7 @@ def sessions(run: Run, channel: str | None, closed: bool, limit: int) -> None:
 )
 @argument("gateway-session", "reference")
 @option("gateway-session", "limit", "--limit", "-n")
-@click.option(
-    "--end", is_flag=True, help="End it: the next message begins a new one, as /new does."
-)
+@click.option("--end", is_flag=True, help="End it: the next message begins a new one, like /new.")
 @click.pass_obj
 def show(run: Run, reference: str, limit: int, end: bool) -> None:
     """Show the end of a conversation, or end it."""
@@ -179,15 +166,15 @@ def show(run: Run, reference: str, limit: int, end: bool) -> None:
         ended = perform(run, engine.end_chat, reference=reference)
         run.answer(ended, lambda paper: paper.line(f"The conversation with {ended.name} ended."))
         return
-    found = ask(run, engine.Chat, "gateway-session", reference=reference, limit=limit)
-    run.answer(found, lambda paper: _show_chat(paper, found))
+    chat = ask(run, engine.Chat, "gateway-session", reference=reference, limit=limit)
+    run.answer(chat, lambda paper: _show_chat(paper, chat))
 
 
 def _show_state(paper: Paper, state: GatewayState) -> None:
     hint = "" if state.running else "  nacre gateway run starts it"
     paper.line(bold("The gateway runs." if state.running else "No gateway runs."), dim(hint))
     answers = (
-        "nobody yet: nacre config set models.chat claude-cli:"
+        "not set: nacre config set models.chat claude-cli:"
         if state.model == "none"
         else state.model
     )
@@ -195,14 +182,14 @@ def _show_state(paper: Paper, state: GatewayState) -> None:
     if not state.channels:
         paper.line(
             dim(
-                "No channel is configured: docs/gateway.md tells how. nacre gateway chat works without one."
+                "No channel is configured (see docs/gateway.md). nacre gateway chat works without channels."
             ),
             indent=2,
         )
     paper.table([_channel_row(channel) for channel in state.channels], indent=2)
     for item in state.waiting:
-        asks = f"{item.channel}:{item.sender} asks: nacre gateway pair {item.code}"
-        paper.line(asks, dim(f"  they call themselves {item.name}" * bool(item.name)), indent=2)
+        asks = f"{item.channel}:{item.sender} is waiting: nacre gateway pair {item.code}"
+        paper.line(asks, dim(f"  named {item.name}" * bool(item.name)), indent=2)
     for lost in state.undelivered:
         verb = "was given up" if lost.state == "failed" else "waits"
         paper.line(f"An answer to {lost.key} {verb}: {lost.problem}", indent=2)
@@ -210,23 +197,19 @@ def _show_state(paper: Paper, state: GatewayState) -> None:
 
 def _channel_row(state: ChannelState) -> tuple[str, str, str]:
     traffic = state.traffic
-    told = state.problem or (
+    status = state.problem or (
         "off" if not state.enabled else f"{count(traffic.waiting, 'message')} waiting"
     )
     sent = [f"{traffic.sent:,} sent"] if traffic.sent else []
     sent += [f"{traffic.sending:,} being sent"] if traffic.sending else []
     sent += [f"{traffic.failed:,} failed"] if traffic.failed else []
     sent += [f"{traffic.doubled:,} perhaps twice"] if traffic.doubled else []
-    return state.name, told, ", ".join(sent)
+    return state.name, status, ", ".join(sent)
 
 
-def _show_pairings(paper: Paper, found: list[Pairing]) -> None:
-    if not found:
-        paper.line(
-            dim(
-                "Nobody asks, and nobody was let in. Who writes to the agent is given a code for you."
-            )
-        )
+def _show_pairings(paper: Paper, pairings: list[Pairing]) -> None:
+    if not pairings:
+        paper.line(dim("No sender is waiting or approved. A new sender gets a code for you."))
     paper.table(
         [
             (
@@ -234,13 +217,13 @@ def _show_pairings(paper: Paper, found: list[Pairing]) -> None:
                 pairing.name,
                 f"since {when(pairing.approved)}" if pairing.approved else pairing.code,
             )
-            for pairing in found
+            for pairing in pairings
         ]
     )
 
 
-def _show_sessions(paper: Paper, found: list[ChatSession]) -> None:
-    if not found:
+def _show_sessions(paper: Paper, chats: list[ChatSession]) -> None:
+    if not chats:
         paper.line(dim("No conversations yet."))
     paper.table(
         [
@@ -252,23 +235,23 @@ def _show_sessions(paper: Paper, found: list[ChatSession]) -> None:
                 when(session.updated),
                 f"${session.cost:.2f}" if session.cost else "",
             )
-            for session in found
+            for session in chats
         ]
     )
 
 
-def _show_chat(paper: Paper, found: Chat) -> None:
-    paper.line(bold(found.session.name), dim(f"  {found.session.key}"))
-    if found.summary:
-        paper.line(dim(f"before: {cut(one_line(found.summary), _CELLS * 3)}"), hang=8)
-    for message in found.messages:
-        who = {"assistant": "agent", "failure": "no answer"}.get(message.role, message.name)
-        paper.line(bold(who), dim(f"  {message.at[:16].replace('T', ' ')}"))
+def _show_chat(paper: Paper, chat: Chat) -> None:
+    paper.line(bold(chat.session.name), dim(f"  {chat.session.key}"))
+    if chat.summary:
+        paper.line(dim(f"before: {cut(one_line(chat.summary), _CELLS * 3)}"), hang=8)
+    for message in chat.messages:
+        speaker = {"assistant": "agent", "failure": "no answer"}.get(message.role, message.name)
+        paper.line(bold(speaker), dim(f"  {message.at[:16].replace('T', ' ')}"))
         paper.body(message.text, indent=2)
-    if found.waiting:
-        paper.line(dim(f"{count(len(found.waiting), 'message')} waiting"))
-    if found.is_answering:
-        paper.line(dim("An answer is being made."))
+    if chat.waiting:
+        paper.line(dim(f"{count(len(chat.waiting), 'message')} waiting"))
+    if chat.is_answering:
+        paper.line(dim("An answer is in progress."))
 
 
 # ----------------------------------------------------------------------------
@@ -281,8 +264,8 @@ _BEGINS = ("/new", "/reset")
 _PROMPT = "> "
 _WAITS, _WIPED = "…", "\r \r"
 """Shown until the answer begins."""
-_OTHERS = "Another nacre gateway chat is open: this one is a conversation of its own."
-_KEPT = "What you said is kept, and goes with your next message."
+_OTHERS = "Another nacre gateway chat is open: this is a separate conversation."
+_KEPT = "Your message is kept and sent with the next one."
 
 
 @gateway.command(
@@ -295,20 +278,22 @@ _KEPT = "What you said is kept, and goes with your next message."
 )
 @click.argument("message", nargs=-1, type=TEXT)
 @click.option(
-    "--model", type=TEXT, default="", help="Who answers (provider:model); else models.chat."
+    "--model",
+    type=TEXT,
+    default="",
+    help="The model that answers (provider:model); default: models.chat.",
 )
 @click.option(
     "--new",
     is_flag=True,
-    help="Begin a new conversation; else the last one goes on for four hours.",
+    help="Begin a new conversation. Otherwise the last one continues for four hours.",
 )
 @click.pass_obj
 def chat(run: Run, message: tuple[str, ...], model: str, new: bool) -> None:
     """Talk to an agent that remembers.
 
-    What you say and what it answers is a session like any other: searchable, and a source of memories. With MESSAGE it
-    answers once; - reads standard input, too, as words that are not yours. In a conversation, /new begins another one
-    and /exit ends it.
+    The conversation is a session like any other: searchable, and a source of memories. With MESSAGE it answers once; -
+    also reads standard input, which does not count as your words. /new begins another conversation, /exit ends it.
     """
     text = " ".join(item for item in message if item != "-")
     piped = sys.stdin.read() if "-" in message else ""
@@ -389,9 +374,12 @@ def _show(talk: TerminalChat, text: str, piped: str = "") -> None:
 
 
 def _greet(paper: Paper, talk: TerminalChat) -> None:
-    said = talk.said(_SHOWN)
-    paper.line(bold("Talk to an agent that remembers."), dim("  /new begins anew, /exit ends"))
-    for role, text in said:
+    messages = talk.last_messages(_SHOWN)
+    paper.line(
+        bold("Talk to an agent that remembers."),
+        dim("  /new starts a new conversation, /exit ends"),
+    )
+    for role, text in messages:
         paper.line(dim(f"{'it ' if role == 'assistant' else 'you'}  {text[:200]}"), hang=5)
 
 
@@ -410,9 +398,7 @@ def _greet(paper: Paper, talk: TerminalChat) -> None:
 @option("search-chats", "limit", "--limit", "-n")
 @option("search-chats", "channel")
 @option(
-    "search-chats",
-    "session",
-    help="Only this conversation (telegram:5054), or one session, by its id.",
+    "search-chats", "session", help="Only this conversation (telegram:5054) or session (its id)."
 )
 @option("search-chats", "since")
 @option("search-chats", "until")

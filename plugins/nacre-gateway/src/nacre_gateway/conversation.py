@@ -26,7 +26,7 @@ from nacre.errors import (
     NotFoundError,
 )
 from nacre.home.home import Home
-from nacre.home.spending import NONE, name_for, wrapped
+from nacre.home.spending import NONE, name_for, wrap
 from nacre.llm.credentials import provider_of
 from nacre.llm.providers import cost_of, full_name
 from nacre.protocols import LanguageModel
@@ -297,7 +297,7 @@ ChannelName = Annotated[
 Reference = Annotated[
     str,
     Meta(
-        description="A conversation's id, the start of its id, or its key.",
+        description="A conversation: its id, the start of its id, or its key.",
         min_length=1,
         max_length=300,
     ),
@@ -448,7 +448,7 @@ def responder_for(home: Home, model: str = "") -> Responder:
         hint = "run: nacre config set models.chat claude-cli: (or codex-cli:, or another from nacre writer models)"
         raise ModelRefusedError("no model is set for conversations", hint=hint)
     api = provider_of(home.settings, name.partition(":")[0]).api
-    opened = wrapped(home, home.load_model(home.settings, name), background=True)
+    opened = wrap(home, home.load_model(home.settings, name), background=True)
     return ModelResponder(home, opened, api)
 
 
@@ -495,7 +495,7 @@ class ModelResponder:
             completion = self._model.complete(prompt)
         except ModelUnavailableError as error:
             if "models.timeout_seconds" in (error.hint or ""):
-                error.hint = "ask for less at once"
+                error.hint = "send a shorter message"
             raise
         if not completion.text.strip():
             raise ModelUnavailableError(

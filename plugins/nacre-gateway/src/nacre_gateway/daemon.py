@@ -20,10 +20,10 @@ _RETRY_SECONDS = 60.0
 class Chatting:
     """A thread that serves the channels unless another process does."""
 
-    def __init__(self, settings: Settings, lend: Lend, tell: Callable[[str], None]) -> None:
+    def __init__(self, settings: Settings, lend: Lend, log: Callable[[str], None]) -> None:
         self._settings = settings
         self._lend = lend
-        self._tell = tell
+        self._tell = log
         self._last_line = ""
 
     def run(self, stop: threading.Event) -> None:
@@ -46,10 +46,10 @@ class Chatting:
 
 
 def chatting(
-    settings: Settings, lend: Lend, tell: Callable[[str], None]
+    settings: Settings, lend: Lend, log: Callable[[str], None]
 ) -> Callable[[threading.Event], None] | None:
     """Return the thread's work if ``gateway.enabled`` is set."""
-    return Chatting(settings, lend, tell).run if settings.flag("gateway.enabled") else None
+    return Chatting(settings, lend, log).run if settings.flag("gateway.enabled") else None
 
 
 def check(home: Home) -> list[Check]:

@@ -236,10 +236,7 @@ _REFUSED = {
     ),
     4010: ("the shard is wrong", None),
     4011: ("the bot is in too many servers for one connection", "remove it from some servers"),
-    4012: (
-        "version 10 of the gateway is no longer supported",
-        "update nacre",
-    ),
+    4012: ("version 10 of the gateway is no longer supported", "update nacre"),
     4013: ("the intents are wrong", "update nacre"),
     4014: (
         "an intent is not allowed",
@@ -276,7 +273,7 @@ class Gateway:
         records: Records,
         take: Callable[[Mapping[str, Any], int], Awaitable[None]],
         catch_up: Callable[[], Awaitable[None]],
-        tell: Callable[[str], None],
+        log: Callable[[str], None],
         skipped: SkippedItems,
         timing: Timing,
     ) -> None:
@@ -284,7 +281,7 @@ class Gateway:
         self._records = records
         self._take = take
         self._catch_up = catch_up
-        self._tell = tell
+        self._tell = log
         self._skipped = skipped
         self._timing = timing
         self._random = Random()  # noqa: S311 - spreads load, guards nothing
@@ -446,14 +443,14 @@ class Discord:
         """Raises InvalidSettingsError."""
         self.name = setup.name
         self._token = setup.secrets["token"]
-        self.tell = setup.tell
+        self.tell = setup.log
         self._timing = timing or Timing()
         agent = f"DiscordBot (nacre, {__version__})"
         headers = {"authorization": f"Bot {self._token}", "user-agent": agent}
         if not (self._token.isascii() and self._token.isprintable()):
             raise InvalidSettingsError("the token of the Discord bot has invalid characters")
         self._api = WebApi("Discord", str(setup.options["base_url"]), headers)
-        self.skipped = SkippedItems(setup.tell)
+        self.skipped = SkippedItems(setup.log)
         self._own: dict[str, str] = {}
 
     async def run(self, inbox: Inbox) -> None:
@@ -514,7 +511,6 @@ class Discord:
         await self._api.download(attachment.source, target, most_bytes, {})
 
     async def close(self) -> None:
-        """Close connections."""
         await self._api.close()
 
     async def _address(self, records: Records) -> str:

@@ -70,12 +70,12 @@ from nacre_gateway.conversation import (
 )
 from nacre_gateway.sessions import (
     Answering,
+    Batch,
     ChatMessage,
     Keeping,
     Lend,
     Respond,
     Sessions,
-    Taken,
     Transcripts,
     Turns,
     Work,
@@ -117,12 +117,12 @@ class Delivery:
         store: GatewayStore,
         channels: Mapping[str, Channel],
         clock: Clock,
-        tell: Callable[[str], None],
+        log: Callable[[str], None],
     ) -> None:
         self._store = store
         self._channels = channels
         self._clock = clock
-        self._tell = tell
+        self._tell = log
         self._room = {name: asyncio.Semaphore(_MAX_PARALLEL_CHATS) for name in channels}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._sent_at: dict[str, float] = {}
@@ -377,7 +377,7 @@ _NO_REPLY = "NO_REPLY"
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The components of a gateway. ``tell`` writes to its log."""
+    """The components of a gateway. ``log`` writes to its log."""
 
     settings: Settings
     store: GatewayStore
@@ -386,7 +386,7 @@ class Parts:
     redactor: Cleans
     clock: Clock
     new_id: Callable[[], str]
-    tell: Callable[[str], None]
+    log: Callable[[str], None]
     listen: Callable[[Mapping[str, ServesHttp]], Coroutine[Any, Any, None]] | None = None
     transcripts: Transcripts = field(init=False)
 
@@ -414,12 +414,9 @@ class Gateway:
         parts = self._parts
         self._room = asyncio.Semaphore(self._at_once)
         open_channels = {name: opened.channel for name, opened in parts.channels.items()}
-        self._delivery = Delivery(parts.store, open_channels, parts.clock, parts.tell)
+        self._delivery = Delivery(parts.store, open_channels, parts.clock, parts.log)
         self._keeping = Keeping(
-            self._turns.sessions,
-            parts.answering,
-            parts.tell,
-            index_every=_INDEX_EVERY,
+            self._turns.sessions, parts.answering, parts.log, index_every=_INDEX_EVERY
         )
         context = InboxContext(
             parts.store,
@@ -490,7 +487,7 @@ class Gateway:
                 self._tell_problem(name, error)
                 after = error.retry_after
             except Exception as error:  # noqa: BLE001 - a channel may be a third party's, and the others continue
-                self._parts.tell(f"{name}: " + "".join(traceback.format_exception(error)).rstrip())
+                self._parts.log(f"{name}: " + "".join(traceback.format_exception(error)).rstrip())
                 after = None
             pause = _MIN_RESTART_PAUSE if loop.time() - began > _MAX_RESTART_PAUSE else pause
             await asyncio.sleep(after or pause)
@@ -498,7 +495,7 @@ class Gateway:
 
     def _tell_problem(self, name: str, error: NacreError) -> None:
         problem = error.message + (f" ({error.hint})" if error.hint else "")
-        self._parts.tell(f"{name}: {problem}")
+        self._parts.log(f"{name}: {problem}")
         self._parts.store.note_problem(name, problem)
 
     # Answering
@@ -517,11 +514,11 @@ class Gateway:
                 async with self._room:
                     await self._answer_next(key, channel)
         except NacreError as error:  # for example a full disk: pending messages are answered later
-            self._parts.tell(f"{key}: {error.message}")
+            self._parts.log(f"{key}: {error.message}")
         except OSError as error:
-            self._parts.tell(f"{key}: {error.strerror or error}")
+            self._parts.log(f"{key}: {error.strerror or error}")
         except Exception as error:  # noqa: BLE001 - log it; other conversations continue
-            self._parts.tell(f"{key}: " + "".join(traceback.format_exception(error)).rstrip())
+            self._parts.log(f"{key}: " + "".join(traceback.format_exception(error)).rstrip())
         finally:
             del self._conversations[key]
 
@@ -551,38 +548,38 @@ class Gateway:
 
     async def _answer_next(self, key: str, channel: str) -> None:
         opened = self._parts.channels[channel]
-        taken = await self._turns.take(key, opened)
-        if taken is None:
+        batch = await self._turns.take(key, opened)
+        if batch is None:
             self._delivery.send(key, channel)  # a command may have been answered
             self._keeping.index(self._turns.ended)
             self._turns.ended.clear()
             return
         pieces: asyncio.Queue[str] = asyncio.Queue()
         shown = [
-            asyncio.create_task(self._show_typing(opened.channel, taken.chat)),
-            asyncio.create_task(self._show_pieces(opened.channel, taken.chat, pieces)),
+            asyncio.create_task(self._show_typing(opened.channel, batch.chat)),
+            asyncio.create_task(self._show_pieces(opened.channel, batch.chat, pieces)),
         ]
         try:
-            answer, problem = await self._make_answer(taken, opened, pieces)
+            answer, problem = await self._make_answer(batch, opened, pieces)
         finally:
             for task in shown:
                 task.cancel()
         silent = answer.text.strip() == _NO_REPLY
-        self._turns.finish(taken, answer, opened.channel.limits, problem=problem, is_silent=silent)
+        self._turns.finish(batch, answer, opened.channel.limits, problem=problem, is_silent=silent)
         self._delivery.send(key, channel)
-        self._keeping.look(taken.session.key, opened.options)
+        self._keeping.look(batch.session.key, opened.options)
 
     async def _make_answer(
-        self, taken: Taken, opened: Open, pieces: asyncio.Queue[str]
+        self, batch: Batch, opened: Open, pieces: asyncio.Queue[str]
     ) -> tuple[Answer, str]:
         """Return the answer, or an excuse and the problem."""
-        if taken.is_hopeless:
+        if batch.is_hopeless:
             return Answer(
                 "I cannot answer this message."
             ), "the gateway stopped three times during the answer"
         loop = asyncio.get_running_loop()
         try:
-            work = Work(taken.session, opened.options, taken.turn)
+            work = Work(batch.session, opened.options, batch.turn)
             hear = (
                 partial(_put_piece, loop, pieces)
                 if isinstance(opened.channel, ShowsPieces)
@@ -592,10 +589,10 @@ class Gateway:
                 self._pool, self._parts.answering.answer, work, hear
             ), ""
         except NacreError as error:
-            self._parts.tell(f"{taken.session.key}: no answer: {error.message}")
+            self._parts.log(f"{batch.session.key}: no answer: {error.message}")
             if self._parts.answering.is_closed:
                 raise  # cancelled by the end, so answered next time
-            return Answer(excuse(error, is_owner=taken.is_owners)), error.message
+            return Answer(excuse(error, is_owner=batch.is_owners)), error.message
 
     async def _show_typing(self, channel: Channel, chat: gateway_Chat) -> None:
         seconds = channel.limits.typing_seconds
@@ -620,7 +617,7 @@ class Gateway:
                 self._parts.store.prune(self._parts.clock() - timedelta(days=_KEEP_DAYS))
                 self._resume()
             except (NacreError, OSError) as error:
-                self._parts.tell(f"cleaning up: {error}")
+                self._parts.log(f"cleaning up: {error}")
             await asyncio.sleep(_TIDY_SECONDS)
 
     async def _guarded(self, label: str, coroutine: Coroutine[Any, Any, None]) -> None:
@@ -629,7 +626,7 @@ class Gateway:
             await coroutine
         except Exception as error:  # noqa: BLE001 - a channel may be a third party's
             if label:
-                self._parts.tell(f"{label}: {error}")
+                self._parts.log(f"{label}: {error}")
 
 
 def _put_piece(loop: asyncio.AbstractEventLoop, pieces: asyncio.Queue[str], piece: str) -> None:
@@ -645,7 +642,7 @@ def _put_piece(loop: asyncio.AbstractEventLoop, pieces: asyncio.Queue[str], piec
 LOCK = f"{FOLDER}/gateway.lock"
 _LOOK_SECONDS = 0.2
 
-Tell = Callable[[str], None]
+Log = Callable[[str], None]
 
 
 def is_running(settings: Settings) -> bool:
@@ -656,7 +653,7 @@ def is_running(settings: Settings) -> bool:
 def serve(
     settings: Settings,
     lend: Lend,
-    tell: Tell,
+    log: Log,
     stop: threading.Event,
     *,
     respond: Respond | None = None,
@@ -674,7 +671,7 @@ def serve(
             hint = "see nacre gateway; with gateway.enabled the daemon runs it"
             raise ConflictError(f"another gateway serves {settings.home}", hint=hint)
         try:
-            channels = _open_channels(settings, store, tell)
+            channels = _open_channels(settings, store, log)
             answering = Answering(
                 settings, lend, respond or load("nacre_gateway.conversation:responder_for")
             )
@@ -687,10 +684,10 @@ def serve(
                 redactor,
                 utc_now,
                 uuid7_source(),
-                tell,
-                _listener_of(settings, tell),
+                log,
+                _listener_of(settings, log),
             )
-            tell(f"answers in {', '.join(channels)}")
+            log(f"answers in {', '.join(channels)}")
             asyncio.run(_run(Gateway(parts), stop, ready))
         finally:
             lock.release()
@@ -710,7 +707,7 @@ async def _run(gateway: Gateway, stop: threading.Event, ready: Callable[[], obje
     watching.cancel()
 
 
-def _open_channels(settings: Settings, store: GatewayStore, tell: Tell) -> Mapping[str, Open]:
+def _open_channels(settings: Settings, store: GatewayStore, log: Log) -> Mapping[str, Open]:
     names = [
         name
         for name, channel in settings["gateway.channels"].items()
@@ -720,11 +717,11 @@ def _open_channels(settings: Settings, store: GatewayStore, tell: Tell) -> Mappi
     for name in names:
         try:
             options = ChannelOptions.of(settings, name)
-            opened[name] = Open(open_channel(settings, name, _with_name(name, tell)), options)
+            opened[name] = Open(open_channel(settings, name, _with_name(name, log)), options)
         except (NacreError, ImportError) as error:
             hint = f" ({error.hint})" if isinstance(error, NacreError) and error.hint else ""
             store.note_problem(name, f"{error}{hint}")
-            tell(f"{name}: {error}{hint}")
+            log(f"{name}: {error}{hint}")
     if not opened:
         problem = "no channel can be opened" if names else "no channel is configured"
         raise NotFoundError(
@@ -734,16 +731,16 @@ def _open_channels(settings: Settings, store: GatewayStore, tell: Tell) -> Mappi
     return opened
 
 
-def _with_name(name: str, tell: Tell) -> Tell:
-    return lambda line: tell(f"{name}: {line}")
+def _with_name(name: str, log: Log) -> Log:
+    return lambda line: log(f"{name}: {line}")
 
 
 def _listener_of(
-    settings: Settings, tell: Tell
+    settings: Settings, log: Log
 ) -> Callable[[Mapping[str, ServesHttp]], Coroutine[Any, Any, None]]:
     def listen(channels: Mapping[str, ServesHttp]) -> Coroutine[Any, Any, None]:
         listener = load("nacre_gateway.listener:Listener")(
-            settings.text("gateway.listen"), channels, tell
+            settings.text("gateway.listen"), channels, log
         )
         running: Coroutine[Any, Any, None] = listener.run()
         return running
@@ -798,7 +795,7 @@ class TerminalChat:
         """Return the current conversation."""
         return self._sessions.current(self._key, self._chat, NAME, self._open.options.hours)
 
-    def said(self, limit: int) -> Sequence[tuple[str, str]]:
+    def last_messages(self, limit: int) -> Sequence[tuple[str, str]]:
         """Return role and text of its last messages."""
         return [
             (message.role, message.text)
@@ -816,11 +813,11 @@ class TerminalChat:
         inputs = [(piped, Sender(_INPUT), False), (text, Sender(self._chat.id), self._is_owner)]
         messages = [self._to_received(*item) for item in inputs if item[0].strip()]
         self._store.receive(NAME, [(message, "waiting") for message in messages], {})
-        taken = asyncio.run(self._turns.take(self._key, self._open))
-        if taken is None:
+        batch = asyncio.run(self._turns.take(self._key, self._open))
+        if batch is None:
             return Answer("A new conversation.")
-        answer = self._answering.answer(Work(taken.session, self._open.options, taken.turn), hear)
-        self._turns.finish(taken, answer, self._open.channel.limits, is_silent=True)
+        answer = self._answering.answer(Work(batch.session, self._open.options, batch.turn), hear)
+        self._turns.finish(batch, answer, self._open.channel.limits, is_silent=True)
         return answer
 
     def _to_received(self, text: str, sender: Sender, is_owner: bool) -> Received:
@@ -977,14 +974,14 @@ def show_chat(home: Home, request: ChatRequest) -> Chat:
         for message in open_messages
         if message.state == "waiting"
     )
-    taken = [message.received for message in open_messages if message.state == "taken"]
+    current = [message.received for message in open_messages if message.state == "taken"]
     return Chat(
         session,
         tuple(recent.messages),
         recent.summary,
         str(transcripts.path(session.id)),
         waiting,
-        _is_answering(home, taken),
+        _is_answering(home, current),
     )
 
 
@@ -1026,19 +1023,19 @@ def unpair(home: Home, request: UnpairRequest) -> bool:
     return True
 
 
-def _find_pairing(home: Home, store: GatewayStore, who: str) -> Pairing:
-    channel, colon, sender = who.partition(":")
+def _find_pairing(home: Home, store: GatewayStore, text: str) -> Pairing:
+    channel, colon, sender = text.partition(":")
     if colon:
         if channel not in home.settings["gateway.channels"]:
             names = ", ".join(home.settings["gateway.channels"]) or "none configured"
             raise NotFoundError(f"there is no channel {channel!r}", hint=f"channels: {names}")
         return store.pairing(channel, sender) or Pairing(
-            channel, sender, "", f"by hand {who}", home.clock()
+            channel, sender, "", f"by hand {text}", home.clock()
         )
-    pairing = store.pairing_of_code(_normalize_code(who))
+    pairing = store.pairing_of_code(_normalize_code(text))
     if pairing is None or not (pairing.approved or is_current(pairing, home.clock())):
         hint = "codes expire after an hour: ask the sender to write again, and use the new code"
-        raise NotFoundError(f"{who!r} is not a pending code", hint=hint)
+        raise NotFoundError(f"{text!r} is not a pending code", hint=hint)
     return pairing
 
 
@@ -1073,13 +1070,13 @@ def _pending_message(received: Received) -> ChatMessage:
     )
 
 
-def _is_answering(home: Home, taken: Sequence[Received]) -> bool:
+def _is_answering(home: Home, messages: Sequence[Received]) -> bool:
     """Return True if messages are being answered, not left over from a crash or a closed terminal."""
-    if not taken:
+    if not messages:
         return False
-    if taken[-1].message.chat.channel != NAME:
+    if messages[-1].message.chat.channel != NAME:
         return is_running(home.settings)
-    return home.clock() - taken[-1].received < timedelta(seconds=ANSWER_SECONDS)
+    return home.clock() - messages[-1].received < timedelta(seconds=ANSWER_SECONDS)
 
 
 def _find_session(store: GatewayStore, reference: str) -> ChatSession:

@@ -32,11 +32,11 @@ class Listener:
         self,
         place: str,
         channels: Mapping[str, ServesHttp],
-        tell: Callable[[str], None] = lambda _: None,
+        log: Callable[[str], None] = lambda _: None,
     ) -> None:
         """``place``: ``[host:]port``, by default on loopback. Raises InvalidInputError."""
         self._host, self._port = serving.split_place(place)
-        self._tell = tell
+        self._tell = log
         routes = [route for channel in channels.values() for route in channel.routes()]
         app = Starlette(
             routes=routes,

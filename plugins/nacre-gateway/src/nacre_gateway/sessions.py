@@ -23,8 +23,8 @@ from nacre.base import files
 from nacre.base.ids import Clock
 from nacre.base.locks import FileLock
 from nacre.base.text import CHARACTERS_PER_TOKEN, count_tokens, harmless, one_line, shorten
-from nacre.context.build import asked_by, build
-from nacre.context.categories import frame_tokens, framed, line_of, quoted, says_otherwise
+from nacre.context.build import build, query_of
+from nacre.context.categories import frame, frame_tokens, line_of, quote, says_otherwise
 from nacre.errors import (
     BudgetSpentError,
     ChannelRefusedError,
@@ -130,8 +130,8 @@ class Transcripts:
             torn = len(tail) - (tail.rfind(b"\n") + 1)
             if torn:
                 file.truncate(file.seek(0, os.SEEK_END) - torn)
-            known = {_line_id(line) for line in tail.splitlines()[: None if not torn else -1]}
-            fresh = [line.text.encode() + b"\n" for line in lines if line.id not in known]
+            present_ids = {_line_id(line) for line in tail.splitlines()[: None if not torn else -1]}
+            fresh = [line.text.encode() + b"\n" for line in lines if line.id not in present_ids]
             file.seek(0, os.SEEK_END)
             file.write(b"".join(fresh))
             file.flush()
@@ -188,10 +188,10 @@ def format_message(name: str, text: str, *, is_owner: bool, when: str = "") -> s
     )
 
 
-def format_line(who: str, text: str, when: str = "") -> str:
+def format_line(speaker: str, text: str, when: str = "") -> str:
     """Format words with their speaker and time."""
     words = "\n  ".join(harmless(text).splitlines())
-    return f"{who}{f', {when}' * bool(when)}: {words}"
+    return f"{speaker}{f', {when}' * bool(when)}: {words}"
 
 
 def shown_name(name: str) -> str:
@@ -524,7 +524,7 @@ def memories_for(home: Home, question: str, budget_tokens: int) -> str:
     )
     always = build(home, start)
     left = budget_tokens - always.tokens - frame_tokens()
-    fitting = framed(
+    fitting = frame(
         [
             (
                 Part.RELEVANT,
@@ -538,7 +538,7 @@ def memories_for(home: Home, question: str, budget_tokens: int) -> str:
 def _relevant_lines(
     home: Home, question: str, budget_tokens: int, shown: Collection[str | None]
 ) -> list[str]:
-    query = asked_by(question).query
+    query = query_of(question).query
     if not query:
         return []
     trusted = Filter(trusted=True, settled=True)
@@ -568,15 +568,15 @@ def prompt(turn: Turn, memories: str, passages: Sequence[str]) -> str:
         memories,
         _section(
             "Passages of earlier conversations",
-            [line for message in passages for line in quoted(message)],
+            [line for message in passages for line in quote(message)],
         ),
-        _section("This conversation until then, summed up", quoted(turn.recent.summary)),
+        _section("This conversation until then, summed up", quote(turn.recent.summary)),
         _section(
             "This conversation so far", [_prompt_line(message) for message in turn.recent.messages]
         ),
         _section(_HEARD, [_quote_message(message) for message in turn.heard]),
         *[
-            _section(f"The file {shown_name(name)}", quoted(text))
+            _section(f"The file {shown_name(name)}", quote(text))
             for name, text in texts(turn.files)
         ],
         _section(
@@ -597,7 +597,7 @@ def _prompt_line(message: ChatMessage) -> str:
     line = format_message(message.name, text, is_owner=message.is_owner, when=when)
     if message.role == "assistant":
         line = format_line("You", text, when)
-    return "\n".join(quoted(line))
+    return "\n".join(quote(line))
 
 
 def _quote_message(received: Received) -> str:
@@ -612,7 +612,7 @@ def _quote_message(received: Received) -> str:
     )
     if message.chat.kind is ChatType.DIRECT and received.is_owner:
         return line
-    return "\n".join(quoted(line))
+    return "\n".join(quote(line))
 
 
 def tokens_of(texts: Sequence[str]) -> int:
@@ -673,8 +673,7 @@ class Answering:
                 if stream:
                     stream.finish()
                 return replace(
-                    answer,
-                    text=home.redactor.clean(bounded(answer.text, _MAX_ANSWER_CHARACTERS)),
+                    answer, text=home.redactor.clean(bounded(answer.text, _MAX_ANSWER_CHARACTERS))
                 )
             finally:
                 self._forget(responder)
@@ -874,7 +873,7 @@ _GREETING = "I am listening. /new begins a new conversation."
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class Batch:
     """Messages being answered, and their session."""
 
     session: ChatSession
@@ -906,20 +905,20 @@ class Turns:
         self.ended: list[ChatSession] = []
         """Sessions ended by a command and not yet indexed."""
 
-    async def take(self, key: str, opened: Open) -> Taken | None:
+    async def take(self, key: str, opened: Open) -> Batch | None:
         """Take a conversation's pending messages. Return ``None`` for a command, which is answered at once."""
         messages = self._store.open_messages(key)
-        asked = [message for message in messages if message.state != "heard"]
-        if not asked:
+        due = [message for message in messages if message.state != "heard"]
+        if not due:
             return None
-        if command := command_in(asked[0].received.message.text):
-            self._run_command(key, command, asked[0])
+        if command := command_in(due[0].received.message.text):
+            self._run_command(key, command, due[0])
             return None
         commands = (
-            at for at, message in enumerate(asked) if command_in(message.received.message.text)
+            at for at, message in enumerate(due) if command_in(message.received.message.text)
         )
-        asked = asked[: next(commands, len(asked))]
-        last = asked[-1].received
+        due = due[: next(commands, len(due))]
+        last = due[-1].received
         heard = [
             message
             for message in messages
@@ -930,13 +929,13 @@ class Turns:
         name = sender.name or sender.id if is_direct else f"group {chat.id}"
         session = self.sessions.current(key, chat, name, opened.options.hours)
         lines = await self._write(
-            session, sorted((*heard, *asked), key=lambda message: message.received.seq), opened
+            session, sorted((*heard, *due), key=lambda message: message.received.seq), opened
         )
         recent = self.sessions.transcripts.recent(
-            session.id, _HISTORY_MESSAGES + len(heard) + len(asked)
+            session.id, _HISTORY_MESSAGES + len(heard) + len(due)
         )
         earlier = [message for message in recent.messages if message.id not in lines]
-        taken = self._build_taken(session, asked, heard, Recent(earlier, recent.summary), opened)
+        batch = self._build_batch(session, due, heard, Recent(earlier, recent.summary), opened)
         folder = self.sessions.transcripts.home / FOLDER
         files = [
             (name, folder / place)
@@ -944,11 +943,11 @@ class Turns:
             if entry.id in lines
             for name, place in entry.files
         ]
-        return replace(taken, turn=replace(taken.turn, files=files))
+        return replace(batch, turn=replace(batch.turn, files=files))
 
     def finish(
         self,
-        taken: Taken,
+        batch: Batch,
         answer: Answer,
         limits: Limits,
         *,
@@ -959,25 +958,25 @@ class Turns:
         now, line_id = self.sessions.clock(), self.sessions.new_id()
         texts = [] if is_silent else split(answer.text, limits)
         parts = [
-            Outgoing(f"{line_id}:{number}", taken.chat, text, "" if number else taken.reply_to)
+            Outgoing(f"{line_id}:{number}", batch.chat, text, "" if number else batch.reply_to)
             for number, text in enumerate(texts)
         ]
         line = (
             failure_line(line_id, problem, now)
             if problem
-            else answer_line(line_id, taken.chat.channel, answer, now)
+            else answer_line(line_id, batch.chat.channel, answer, now)
         )
         self._store.finish(
-            taken.session,
-            taken.numbers,
+            batch.session,
+            batch.numbers,
             answer,
             parts,
             [line],
             now,
-            tokens=taken.tokens + (0 if problem else tokens_of([answer.text])),
-            messages=taken.messages + (0 if problem else 1),
+            tokens=batch.tokens + (0 if problem else tokens_of([answer.text])),
+            messages=batch.messages + (0 if problem else 1),
         )
-        self.sessions.transcripts.write_pending(self._store, taken.session.id)
+        self.sessions.transcripts.write_pending(self._store, batch.session.id)
 
     def _run_command(self, key: str, command: str, kept: Kept) -> None:
         """Run ``/new``, which begins a session, or ``/start``, which sends a greeting."""
@@ -1056,33 +1055,33 @@ class Turns:
                 self._max_file_bytes,
             )
 
-    def _build_taken(
+    def _build_batch(
         self,
         session: ChatSession,
-        asked: Sequence[Kept],
+        due: Sequence[Kept],
         heard: Sequence[Kept],
         recent: Recent,
         opened: Open,
-    ) -> Taken:
-        last = asked[-1].received
-        speakers = [message.received.is_owner for message in asked]
-        texts = [message.received.message.text for message in (*heard, *asked)]
+    ) -> Batch:
+        last = due[-1].received
+        speakers = [message.received.is_owner for message in due]
+        texts = [message.received.message.text for message in (*heard, *due)]
         turn = Turn(
-            [message.received for message in asked],
+            [message.received for message in due],
             [message.received for message in heard],
             recent,
             opened.options.sees_memories(last.message.chat, speakers),
         )
         replies = last.message.chat.kind is ChatType.GROUP or opened.channel.limits.always_replies
-        return Taken(
+        return Batch(
             session,
             turn,
-            tuple(message.received.seq for message in asked),
+            tuple(message.received.seq for message in due),
             last.message.id if replies else "",
             tokens_of(texts),
             len(texts),
             all(speakers) and last.message.chat.kind is ChatType.DIRECT,
-            max(message.attempts for message in asked) >= _MAX_ATTEMPTS,
+            max(message.attempts for message in due) >= _MAX_ATTEMPTS,
         )
 
 
@@ -1110,14 +1109,14 @@ class Keeping:
         self,
         sessions: Sessions,
         answering: Answering,
-        tell: Callable[[str], None],
+        log: Callable[[str], None],
         *,
         index_every: int,
     ) -> None:
         self._sessions = sessions
         self._store = sessions.store
         self._answering = answering
-        self._tell = tell
+        self._tell = log
         self._index_every = index_every
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="keeping")
         self._tasks: set[asyncio.Task[None]] = set()

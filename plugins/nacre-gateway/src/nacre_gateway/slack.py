@@ -343,7 +343,7 @@ class Slack:
     def __init__(self, setup: ChannelSetup, timing: Timing | None = None) -> None:
         """Raises InvalidSettingsError."""
         self._channel = setup.name
-        self._skipped = SkippedItems(setup.tell)
+        self._skipped = SkippedItems(setup.log)
         self._timing = timing or Timing()
         self._bot = ""
         self._names: dict[str, str] = {}
@@ -394,7 +394,6 @@ class Slack:
         await self._api.download(attachment.source, target, most_bytes, self._headers["token"])
 
     async def close(self) -> None:
-        """Close connections."""
         await self._api.close()
 
     async def _address(self) -> str:
@@ -492,10 +491,7 @@ KIND = ChannelKind(
     Slack,
     options=(
         Option(
-            "token",
-            "bot token, xoxb-…: env:NAME or file:PATH",
-            is_secret=True,
-            is_required=True,
+            "token", "bot token, xoxb-…: env:NAME or file:PATH", is_secret=True, is_required=True
         ),
         Option("app_token", "app token for Socket Mode, xapp-…", is_secret=True, is_required=True),
         Option("base_url", "address of Slack's Web API", default=ADDRESS),

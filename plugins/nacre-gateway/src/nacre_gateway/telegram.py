@@ -237,7 +237,7 @@ class Telegram:
         self._api = WebApi("Telegram", self._base, {})
         self._bot = Bot(self._token.partition(":")[0])
         self._first_ids: dict[str, str] = {}
-        self.skipped = SkippedItems(setup.tell)
+        self.skipped = SkippedItems(setup.log)
 
     async def run(self, inbox: Inbox) -> None:
         """Poll for updates until cancelled. A failed poll is retried at once; a second failure is raised."""
@@ -294,7 +294,6 @@ class Telegram:
         )
 
     async def close(self) -> None:
-        """Close connections."""
         await self._api.close()
 
     async def _introduce(self) -> None:
@@ -304,7 +303,7 @@ class Telegram:
             self._setup.options.get("groups") == "all"
             and me.get("can_read_all_group_messages") is not True
         ):
-            self._setup.tell(
+            self._setup.log(
                 "in groups the bot only sees messages addressed to it; change this in @BotFather with /setprivacy"
             )
 

@@ -80,9 +80,9 @@ class Listeners:
         await asyncio.gather(*(listener.show(chat, event) for listener in self._of(chat)))
 
     @contextmanager
-    def waiting(self, chat: Chat, *, wanted: bool) -> Iterator[Waiter | None]:
+    def waiting(self, chat: Chat, *, should_wait: bool) -> Iterator[Waiter | None]:
         """Yield a request that waits for an answer in a chat, or ``None`` if not wanted or too many wait."""
-        if not wanted or self._waiting >= _MAX_WAITING:
+        if not should_wait or self._waiting >= _MAX_WAITING:
             yield None
             return
         waiter = Waiter()
@@ -107,7 +107,6 @@ class Waiter:
         self._was_taken: asyncio.Future[bool] = loop.create_future()
 
     async def give(self, answer: Mapping[str, Any]) -> bool:
-        """See Listener."""
         if self.answer.done():
             return False
         self.answer.set_result(answer)
@@ -403,7 +402,6 @@ class _Connection:
                 receipt.set_result(False)
 
     async def give(self, answer: Mapping[str, Any]) -> bool:
-        """See Listener."""
         receipt: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._receipts[answer["key"]] = receipt
         try:
@@ -416,7 +414,6 @@ class _Connection:
             self._receipts.pop(answer["key"], None)
 
     async def show(self, chat: Chat, event: Mapping[str, Any]) -> None:
-        """See Listener."""
         with suppress(TimeoutError, WebSocketDisconnect):
             async with asyncio.timeout(_TYPING_SECONDS):
                 await self._send({**event, "chat": chat_of(chat)})
@@ -527,9 +524,7 @@ class Delivery:
         if reply.status in _RETRIED or reply.status >= 500:
             problem = f"deliver_to returned status {reply.status}"
             raise ChannelUnavailableError(
-                problem,
-                hint="check that server; sending is retried",
-                retry_after=reply.retry_after,
+                problem, hint="check that server; sending is retried", retry_after=reply.retry_after
             )
         if not 200 <= reply.status < 300:
             raise ChannelRefusedError(
@@ -538,7 +533,6 @@ class Delivery:
             )
 
     async def close(self) -> None:
-        """Close connections."""
         await self._api.close()
 
 
@@ -557,10 +551,7 @@ _MAX_WAIT_SECONDS = 120
 _WAIT = re.compile(r"(?:^|[,;\s])wait=([0-9]{1,6})(?=$|[,;\s])", re.IGNORECASE)
 
 UNSIGNED = Refusal.of(
-    401,
-    "unsigned",
-    "the signature is missing, wrong or expired",
-    f"sign with {HEADER}: t=…,v1=…",
+    401, "unsigned", "the signature is missing, wrong or expired", f"sign with {HEADER}: t=…,v1=…"
 )
 TOO_LARGE = Refusal.of(
     413,
@@ -606,7 +597,6 @@ class Webhook:
             self._inbox = None
 
     def routes(self) -> Sequence[BaseRoute]:
-        """See ServesHttp."""
         name = self._setup.name
         return [
             Route(f"/{name}", self._post, methods=["POST"]),
@@ -628,20 +618,16 @@ class Webhook:
         return outgoing.key
 
     async def show_typing(self, chat: Chat) -> None:
-        """See Channel."""
         await self._listeners.show(chat, {"type": "typing"})
 
     async def show_piece(self, chat: Chat, piece: str) -> None:
-        """See ShowsPieces."""
         await self._listeners.show(chat, {"type": "piece", "text": piece})
 
     async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
-        """See Channel."""
         may_be_private = bool(self._setup.options["fetch_private"])
         await fetch_public(attachment.source, target, most_bytes, may_be_private=may_be_private)
 
     async def close(self) -> None:
-        """See Channel."""
         if self._delivery:
             await self._delivery.close()
 
@@ -680,10 +666,10 @@ class Webhook:
         return body, self._signatures.is_first(stamp)
 
     async def _accept(self, request: Request, message: Incoming, wait: int) -> Response:
-        with self._listeners.waiting(message.chat, wanted=wait > 0) as waiter:
+        with self._listeners.waiting(message.chat, should_wait=wait > 0) as waiter:
             is_new = await self._keep(message)
             if waiter and await _await_answer(request, waiter, wait):
-                return _Answered(waiter)
+                return _Answer(waiter)
         return JSONResponse({"accepted": True} | ({} if is_new else {"duplicate": True}), 202)
 
     async def _keep(self, message: Incoming) -> bool:
@@ -703,13 +689,13 @@ class Webhook:
         if refusal.status not in self._logged_statuses:
             self._logged_statuses.add(refusal.status)
             phrase = HTTPStatus(refusal.status).phrase
-            self._setup.tell(f"the first request was refused with {refusal.status} {phrase}")
+            self._setup.log(f"the first request was refused with {refusal.status} {phrase}")
         return Response(
             refusal.body, refusal.status, {k.decode(): v.decode() for k, v in refusal.headers}
         )
 
 
-class _Answered(JSONResponse):
+class _Answer(JSONResponse):
     """An answer that counts as received once it is written."""
 
     def __init__(self, waiter: Waiter) -> None:
@@ -728,15 +714,15 @@ class _Answered(JSONResponse):
 
 async def _await_answer(request: Request, waiter: Waiter, seconds: int) -> bool:
     """Return True if an answer came in time while the client was connected. Raises ClientDisconnect."""
-    gone: asyncio.Future[Any] = asyncio.ensure_future(request.receive())
+    disconnect: asyncio.Future[Any] = asyncio.ensure_future(request.receive())
     try:
         await asyncio.wait(
-            {gone, waiter.answer}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+            {disconnect, waiter.answer}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
         )
-        if not gone.done():
+        if not disconnect.done():
             return waiter.answer.done()
     finally:
-        gone.cancel()
+        disconnect.cancel()
     if waiter.answer.done():
         waiter.settle(was_taken=False)
     raise ClientDisconnect

@@ -235,7 +235,7 @@ class WhatsApp:
         self._number = Number(str(setup.options["phone_number_id"]))
         self._inbox: Inbox | None = None
         self._last: dict[str, str] = {}
-        self.skipped = SkippedItems(setup.tell)
+        self.skipped = SkippedItems(setup.log)
 
     async def run(self, inbox: Inbox) -> None:
         """Fetch the number, which checks the token, then receive deliveries until cancelled."""
@@ -294,7 +294,6 @@ class WhatsApp:
         await self._api.download(url, target, most_bytes, self._bearer)
 
     async def close(self) -> None:
-        """Close connections."""
         await self._api.close()
 
     @property
@@ -348,13 +347,13 @@ class WhatsApp:
     async def _receive(self, delivery: Delivery) -> bool:
         """Store the messages and return True if they are stored."""
         for failure in dict.fromkeys(delivery.failures):
-            self._setup.tell(failure)
+            self._setup.log(failure)
         oldest = self._clock() - WINDOW
         fresh = [
             message for message in delivery.messages if message.sent and message.sent >= oldest
         ]
         if late := len(delivery.messages) - len(fresh):
-            self._setup.tell(
+            self._setup.log(
                 f"{late} messages older than a day were skipped: WhatsApp allows no answers to them"
             )
         if not fresh:
@@ -420,10 +419,7 @@ KIND = ChannelKind(
     options=(
         Option("token", "access token of the app", is_secret=True, is_required=True),
         Option(
-            "app_secret",
-            "app secret, which signs deliveries",
-            is_secret=True,
-            is_required=True,
+            "app_secret", "app secret, which signs deliveries", is_secret=True, is_required=True
         ),
         Option(
             "verify_token",

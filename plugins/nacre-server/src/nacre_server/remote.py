@@ -1043,8 +1043,8 @@ def take_turns(home: Home, request: RemoteTurnsRequest) -> int:
 
 
 def _take_session(home: Home, gate: Gate, pushed: PushedSession) -> int:
-    session = gate.titled(clean_values(home.redactor, pushed.session))
-    turns = gate.admitted(session, pushed.project, [_turn(home, turn) for turn in pushed.turns])
+    session = gate.clean_title(clean_values(home.redactor, pushed.session))
+    turns = gate.filter_turns(session, pushed.project, [_turn(home, turn) for turn in pushed.turns])
     if not gate.admits(session) or not turns:
         return 0
     row = home.sessions.upsert(session, project=pushed.project, file=None)

@@ -222,7 +222,7 @@ Account = Annotated[
 ]
 Days = Annotated[int, Meta(description="Days until the key expires.", ge=1, le=3650)]
 Raise = Annotated[
-    Raising, Meta(description="The role that is needed to raise personal memories into the space.")
+    Raising, Meta(description="The role required to share personal memories into the space.")
 ]
 KeyId = Annotated[
     str, Meta(description="The key, by the eight characters after nacre_.", pattern="^[0-9a-f]{8}$")
@@ -294,8 +294,7 @@ class ShareRequest(Request, frozen=True, kw_only=True):
     reference: Reference
     space: SpaceName
     scope: Annotated[
-        Scope | None,
-        Meta(description="Who may see the copy. Required to share a private memory."),
+        Scope | None, Meta(description="Who may see the copy. Required to share a private memory.")
     ] = None
 
 
@@ -307,9 +306,9 @@ class ShareRequest(Request, frozen=True, kw_only=True):
 class Managed:
     """A space managed by one of its owners within a transaction."""
 
-    def __init__(self, registry: Registry, who: Standing, space: str, at: int) -> None:
+    def __init__(self, registry: Registry, caller: Standing, space: str, at: int) -> None:
         self.registry = registry
-        self.who = who
+        self.who = caller
         self.space = space
         self.at = at
 
@@ -704,7 +703,7 @@ def share(home: Home, request: ShareRequest) -> Shared:
             if target.role not in roles:
                 names = " and ".join(f"{role}s" for role in roles)
                 raise NotAllowedError(
-                    f"{target.account} is a {target.role} of {target.space}; only {names} can raise memories",
+                    f"{target.account} is a {target.role} of {target.space}; only {names} can share memories",
                     hint=f"ask an owner of {target.space} to share it or to change your role",
                 )
             copy = _copy(home, memory, caller)

@@ -21,7 +21,7 @@ from nacre.errors import NacreError
 from nacre.home.spending import fold_notes
 from nacre.memories.edit import catch_up
 from nacre.memories.vectors import embed_memories, embed_pending
-from nacre.review.run import dream_unasked
+from nacre.review.run import dream_if_due
 from nacre.settings import Settings
 from nacre.setup.chores import learn_now
 from nacre_server.cluster import Watch, server_of
@@ -172,7 +172,7 @@ class Worker:
                     learn_now(home, None)
                     embed_memories(home, begins=True)
                     embed_pending(home, lambda _: None)
-                    dream_unasked(home)
+                    dream_if_due(home)
                     with suppress(OSError):
                         fold_notes(home)
                 registry.run("set_tended", space=space, number=number)

@@ -11,12 +11,12 @@ from functools import cache
 from importlib.resources import files
 
 MODEL_NAME = "minilm-l6-v2-int8"
-"""Names the vectors. It changes whenever a new build of the files gives other vectors."""
+"""Name of the vectors. A build that produces other vectors changes it."""
 
 DIMENSIONS = 384
 
 MAX_TOKENS = 256
-"""Longest text the model reads, [CLS] and [SEP] included; it has no positions beyond."""
+"""Maximum tokens of a text, including [CLS] and [SEP]; the model has no more positions."""
 
 SHA256 = {
     "model.onnx": "cbfc76ac8282158be7563c345b5b41b185a3e9a57cb3a76eea1fdd65a209afe4",
@@ -26,7 +26,7 @@ SHA256 = {
 
 @cache
 def vocabulary() -> dict[str, int]:
-    """Return the tokens that the model knows whole, with their ranks: frequent words of English have low ones."""
+    """Return the whole-word tokens of the model with their ranks; frequent English words have low ranks."""
     tokenizer = json.loads((files(__package__) / "tokenizer.json").read_text(encoding="utf-8"))
     ranks: dict[str, int] = tokenizer["model"]["vocab"]
     return ranks
