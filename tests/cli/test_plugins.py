@@ -44,7 +44,11 @@ def test_the_core_works_without_plugins(nacre: Nacre) -> None:
 
 
 def test_a_command_of_a_missing_plugin_names_its_extra() -> None:
-    for name, *command in (("gateway", "gateway", "run"), ("code", "graph", "callers", "pay")):
+    for name, *command in (
+        ("gateway", "gateway", "run"),
+        ("code", "graph", "callers", "pay"),
+        ("extras", "admin", "benchmark"),
+    ):
         refused = run_without_plugins(*command)
         assert refused.returncode == 2
         hint = f"nacre {name} is not installed: pip install 'nacre-memory[{name}]'"
