@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from nacre.cli.speed import percentile
+from nacre_extras.speed import percentile
 
 _SHARES = 0.5, 0.95, 0.99, 1.0
 

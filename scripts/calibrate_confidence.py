@@ -54,7 +54,7 @@ from nacre.recall.question import (  # noqa: E402
 from nacre.recall.scoring import Signals  # noqa: E402
 from nacre.recall.turns import TurnRecall  # noqa: E402
 from nacre.settings import load_settings  # noqa: E402
-from nacre.store.search import memory_search  # noqa: E402
+from nacre.store.search import word_search  # noqa: E402
 from nacre.values.recall import Filter  # noqa: E402
 
 SUITES = ("locomo", "longmemeval", "paraphrased", "devmembench")
@@ -137,7 +137,9 @@ def ask_memories(
         open_homes(suite, Shelf(cache), load_minilm, lambda _: None)
     ):
         context, evidence = observations(haystack, observed[haystack.id], cache)
-        engine = MemoryRecall(memory_search(context.database), context.memories, context.usage)
+        engine = MemoryRecall(
+            word_search(context.database, "memories"), context.memories, context.usage
+        )
         other = suite.haystacks[(at + 1) % len(suite.haystacks)]
         for kind, text, turns, _ in questions(haystack, other, absent):
             question = read(spoken, haystack, text)

@@ -14,7 +14,7 @@ from benchmarks.extraction.measuring import measure, read_memories, score
 from benchmarks.extraction.report import as_markdown, extraction_record, render_extraction
 from benchmarks.running import FILE, FOLDER, NEW_FILE, workspace
 from nacre.cli.command import TEXT, Paper, Run, command
-from nacre.cli.speed import describe
+from nacre_extras.speed import describe
 
 
 @command(

@@ -10,7 +10,7 @@ import click
 from benchmarks.load.code import CodeResult, measure_code
 from benchmarks.running import FOLDER, NEW_FOLDER, workspace
 from nacre.cli.command import Paper, Run, command
-from nacre.cli.root import answer_measured
+from nacre_extras.benchmark import answer_measured
 
 
 @command(

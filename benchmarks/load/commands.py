@@ -15,7 +15,7 @@ from benchmarks.load.size import SizeResult, measure_size
 from benchmarks.load.writers import WritersResult, measure_writers
 from benchmarks.running import FOLDER, NEW_FOLDER, workspace
 from nacre.cli.command import Paper, Run, command, dim
-from nacre.cli.root import answer_measured
+from nacre_extras.benchmark import answer_measured
 
 
 @command(

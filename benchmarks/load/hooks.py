@@ -21,9 +21,9 @@ import nacre
 from nacre.base.environment import environment
 from nacre.base.link import CHORES_LOCK, DaemonAwayError, ask, socket_path
 from nacre.base.locks import FileLock
-from nacre.cli.speed import percentile, statement, subject, write_notes
 from nacre.errors import UnusableStoreError
 from nacre.values.reports import OnProgress, Progress
+from nacre_extras.speed import percentile, statement, subject, write_notes
 
 EVENTS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "SessionEnd")
 _START_SECONDS = 60.0

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from nacre.cli.growth import gather, grow, scatter
-from nacre.cli.speed import draw_questions, percentile
 from nacre.home.home import Home, open_home
 from nacre.learn.ingest import IngestOptions, ingest
 from nacre.recall.recall import recall
 from nacre.settings import Settings, load_settings
 from nacre.values.recall import Mode, RecallQuery
 from nacre.values.reports import OnProgress, Progress
+from nacre_extras.growth import gather, grow, scatter
+from nacre_extras.speed import draw_questions, percentile
 from nacre_server.connection import connect
 
 _QUESTIONS = 100

@@ -13,7 +13,7 @@ from benchmarks.redaction.measuring import Outcome, RedactionResult, measure
 from benchmarks.running import FILE, NEW_FILE, progress_shown
 from nacre.base.text import shorten
 from nacre.cli.command import Paper, Run, bold, command, dim
-from nacre.cli.root import answer_measured
+from nacre_extras.benchmark import answer_measured
 
 
 @command(

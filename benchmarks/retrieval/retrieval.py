@@ -9,9 +9,9 @@ from benchmarks.retrieval.homes import Shelf, open_homes
 from benchmarks.retrieval.recipes import ABLATIONS, LANES, PLAIN, Variation, rankers
 from benchmarks.retrieval.scoring import Gain, Scored, mean, paired_gain, score_list, sessions_of
 from benchmarks.retrieval.suites import ADVERSARIAL, BenchQuestion, Haystack, Suite
-from nacre.cli.speed import percentile
 from nacre.protocols import Embedder
 from nacre.values.reports import OnProgress, Progress
+from nacre_extras.speed import percentile
 
 Scores = Mapping[str, float]
 

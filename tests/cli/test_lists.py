@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nacre.cli.speed import write_notes
+from nacre_extras.speed import write_notes
 from tests.cli.conftest import Nacre
 
 MANY = 510

@@ -12,6 +12,7 @@ import pytest
 
 import nacre_extras
 from nacre import readers
+from nacre.readers import registry
 from nacre.readers.adapter import Adapter, Source
 from nacre.readers.copilot import ADAPTER_CLI as COPILOT_CLI
 from nacre.readers.registry import adapters, find_adapter
@@ -108,6 +109,17 @@ def test_every_adapter_is_registered() -> None:
         if isinstance(value, Adapter)
     }
     assert found.keys() == {id(adapter) for adapter in adapters().values()}
+
+
+def test_adapters_of_plugins_come_first_and_guesses_after_specific_formats(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own, notes = replace(COPILOT_CLI, label="Own"), replace(COPILOT_CLI, guesses=True)
+    monkeypatch.setattr(registry, "load_plugins", lambda *_: {"codex": own, "notes": notes})
+    found = dict(registry._iter_adapters())
+    names = list(found)
+    assert (names[0], found["codex"]) == ("codex", own)
+    assert names[names.index("notes") + 1] == "jsonl"
 
 
 @pytest.mark.parametrize("name", [name for name in adapters() if name not in LIKE])

@@ -27,7 +27,6 @@ admin = Group(
     "admin",
     help="Check, repair and measure the installation.",
     places={
-        "benchmark": "measures:benchmark",
         "commit": "history:commit",
         "completion": "completion:completion",
         "db": "sync:db",
@@ -38,6 +37,7 @@ admin = Group(
         "scrub": "history:scrub",
         "usefulness": "measures:usefulness",
     },
+    extras={"benchmark": "extras"},
     examples=["nacre admin doctor", "nacre admin db stats", "nacre admin events"],
 )
 

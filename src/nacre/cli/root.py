@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from nacre import __version__
 from nacre.base import environment, plugins
 from nacre.cli import output
-from nacre.cli import speed as speed_machine
-from nacre.cli.command import Group, Paper, Run, dim, load_command, show_help
-
-if TYPE_CHECKING:
-    from nacre.cli.speed import Machine
+from nacre.cli.command import Group, Run, load_command, show_help
 
 
 class Program(Group):
@@ -203,28 +198,3 @@ cli = Root(
         'nacre store "We deploy on Fridays" --kind decision --project acme',
     ],
 )
-
-
-# ----------------------------------------------------------------------------
-# Benchmark answers: the figures and the machine.
-
-
-def answer_measured(run: Run, record: Mapping[str, Any], render: Callable[[Paper], None]) -> None:
-    """Answer with the figures and the machine that produced them."""
-    machine = speed_machine.describe()
-
-    def render_all(paper: Paper) -> None:
-        render(paper)
-        _render_machine(paper, machine)
-
-    run.answer({**record, "machine": dataclasses.asdict(machine)}, render_all)
-
-
-def _render_machine(paper: Paper, machine: Machine) -> None:
-    paper.blank()
-    paper.line(
-        dim(
-            f"{machine.processor}, {machine.cores} cores, {machine.system}, Python {machine.python}, "
-            f"nacre {machine.commit or 'installed'}"
-        )
-    )

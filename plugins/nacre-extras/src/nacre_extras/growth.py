@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from nacre.cli.speed import scatter_vectors
 from nacre.home.home import Home
 from nacre.values.memory import SessionFilter
 from nacre.values.reports import OnProgress, Progress
 from nacre.values.session import Speaker, StoredSession, Turn
+from nacre_extras.speed import scatter_vectors
 
 if TYPE_CHECKING:
     import numpy as np

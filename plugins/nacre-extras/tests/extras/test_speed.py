@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from nacre.cli import speed
 from nacre.cli.root import cli
-from nacre.cli.speed import copy_tree, draw_questions, multiply_turns, scatter_vectors
 from nacre.errors import NotFoundError
 from nacre.home.consent import configured_embedder
 from nacre.home.home import Home, open_home
 from nacre.learn.ingest import IngestOptions, ingest
 from nacre.settings import load_settings
+from nacre_extras import speed
+from nacre_extras.speed import copy_tree, draw_questions, multiply_turns, scatter_vectors
 
 
 def record(kind: str, number: int, content: Any) -> dict[str, Any]:
