@@ -19,11 +19,11 @@ WITHOUT = ("lz4", "zstd", "libcurl")
 SUITES = (
     "tests/storage",
     "tests/catalogue/test_server.py",
-    "tests/moving",
-    "tests/spaces",
+    "plugins/nacre-server/tests/servers/moving",
+    "plugins/nacre-server/tests/servers/spaces",
     "tests/app/test_forgetting_on_a_server.py",
     "tests/cli/test_server_home.py",
-    "tests/cluster/test_node_faults.py",
+    "plugins/nacre-server/tests/servers/cluster/test_node_faults.py",
 )
 
 

@@ -32,7 +32,7 @@ FOR_SERVERS = {
     for name, point in find_plugins(OPERATIONS).items()
     if point.module in ("nacre_server.spaces", "nacre_server.remote")
 }
-"""What is refused in files, or elsewise; tests/spaces and tests/remote tell how it is on a server."""
+"""What is refused in files, or elsewise; plugins/nacre-server tests it on a server."""
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ _PARAMETER = re.compile(r"'(?:[^']|'')*'|(?<![:\w]):([a-z_]\w*)")
 _VAGUE = re.compile(r"(could not determine data type|inconsistent types deduced).*\$(\d+)")
 _TEXT, _BIGINT = 25, 20
 _OF_ACCOUNTS = ("read_standing", "list_spaces", "list_audit_log", "note_in_audit_log")
-"""They are about accounts and spaces, of which a tenant's rows tell nothing; tests/spaces is about these."""
+"""They are about accounts and spaces, of which a tenant's rows tell nothing; plugins/nacre-server tests these."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
+from servers.remote.conftest import Machine, Place, ingest
 from tests.canary import CORE, FORMS, SECRET
-from tests.remote.conftest import Machine, Place, ingest
 
 pytestmark = pytest.mark.usefixtures("user_home")
 

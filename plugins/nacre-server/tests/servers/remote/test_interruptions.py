@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 import pytest
 
+from servers.remote.conftest import QUIET, Machine, Place, ingest
 from tests.cli.conftest import SOURCE, Outcome
 from tests.daemon.conftest import Serving
 from tests.processes import Processes
-from tests.remote.conftest import QUIET, Machine, Place, ingest
 
 pytestmark = pytest.mark.usefixtures("user_home")
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from servers.cluster.test_worker import FACT, PATIENCE_SECONDS, Worker, worker  # noqa: F401 - the fixture
+from servers.spaces.conftest import Server
 from tests.cli.conftest import said, write_transcript
-from tests.cluster.test_worker import FACT, PATIENCE_SECONDS, Worker, worker  # noqa: F401 - the fixture
 from tests.fakes.provider import FakeProvider, Request
-from tests.spaces.conftest import Server
 
 _SESSIONS = 20
 """Three groups of at most eight: what each changes, what it teaches, and how that compares with what was said."""

@@ -11,7 +11,7 @@ from psycopg import errors, sql
 from nacre.values.memory import Bearer, Role
 from nacre_server.registry import Registry
 from nacre_server.spaces import bearer_of
-from tests.spaces.conftest import Server
+from servers.spaces.conftest import Server
 from tests.storage.filled import acting_as
 
 _FUNCTIONS = {"standing", "spaces_of", "note", "noted"}

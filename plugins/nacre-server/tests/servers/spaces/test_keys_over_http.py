@@ -10,7 +10,7 @@ import pytest
 
 from nacre.serve.catalogue import CATALOGUE, offered_by
 from nacre.values.memory import Face
-from tests.spaces.conftest import Server
+from servers.spaces.conftest import Server
 from tests.web_server.conftest import Site, nacre, process, serving, site  # noqa: F401 - fixtures
 
 _FACT = "The ferry timetable is kept in the file tides.csv."

@@ -13,9 +13,9 @@ from nacre.home.spending import budgets
 from nacre.settings import load_settings
 from nacre.values.memory import Bearer, Role
 from nacre_server.keys import MOST_SPACES, Spaces
+from servers.cluster.conftest import Api, key_of
+from servers.spaces.conftest import Server
 from tests.cli.conftest import Nacre
-from tests.cluster.conftest import Api, key_of
-from tests.spaces.conftest import Server
 
 _ASKED = {"text": "where is the ferry timetable kept?"}
 

@@ -12,9 +12,9 @@ import pytest
 from nacre.api import open_memory
 from nacre.errors import NacreError
 from nacre.serve.catalogue import CATALOGUE
+from servers.spaces.conftest import Server
 from tests.catalogue.conftest import known_in, make_home
 from tests.catalogue.samples import QUESTION, SAMPLES
-from tests.spaces.conftest import Server
 from tests.storage.filled import dump
 
 _CANARY = "quokka"

@@ -14,11 +14,11 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
+from servers.cluster.conftest import PATIENCE_SECONDS, Api, Balancer, key_of
+from servers.cluster.test_worker import Worker
+from servers.spaces.conftest import Server
 from tests.cli.conftest import Nacre
-from tests.cluster.conftest import PATIENCE_SECONDS, Api, Balancer, key_of
-from tests.cluster.test_worker import Worker
 from tests.processes import Processes
-from tests.spaces.conftest import Server
 from tests.storage.server import kill, running, start
 
 _WRITERS = 4

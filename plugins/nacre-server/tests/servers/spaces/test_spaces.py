@@ -15,7 +15,7 @@ from nacre.errors import (
     UnavailableError,
 )
 from nacre.values.memory import Actor, Bearer, Face, Role, acting
-from tests.spaces.conftest import Server
+from servers.spaces.conftest import Server
 
 _FACT = "The ferry timetable is kept in the file tides.csv."
 

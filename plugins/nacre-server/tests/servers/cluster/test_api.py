@@ -13,8 +13,8 @@ import psycopg
 import pytest
 
 from nacre_server.connection import connect
-from tests.cluster.conftest import PATIENCE_SECONDS, Api, Balancer, key_of
-from tests.spaces.conftest import Server
+from servers.cluster.conftest import PATIENCE_SECONDS, Api, Balancer, key_of
+from servers.spaces.conftest import Server
 
 _FACT = "The ferry timetable is kept in the file tides.csv."
 _ASKED = {"text": "where is the ferry timetable kept?"}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from nacre_server.connection import migrations
+from servers.spaces.conftest import Server, server  # noqa: F401 - fixtures
 from tests.cli.conftest import Nacre, nacre  # noqa: F401 - the fixture
-from tests.spaces.conftest import Server, server  # noqa: F401 - fixtures
 
 
 def test_an_empty_database_is_migrated_once(server: Server, nacre: Nacre) -> None:  # noqa: F811

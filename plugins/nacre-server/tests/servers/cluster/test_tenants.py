@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from servers.spaces.conftest import Server
 from tests.cli.conftest import Nacre
-from tests.spaces.conftest import Server
 
 _FACT = "The ferry timetable is kept in the file tides.csv."
 

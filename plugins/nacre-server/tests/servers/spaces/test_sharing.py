@@ -10,7 +10,7 @@ from nacre.api import MemoryHome
 from nacre.errors import ConflictError, NotAllowedError
 from nacre.values.memory import Role
 from nacre.values.recall import LaneState
-from tests.spaces.conftest import Server
+from servers.spaces.conftest import Server
 from tests.storage.filled import dump
 
 _FACT = "The ferry timetable is kept in the file tides.csv."

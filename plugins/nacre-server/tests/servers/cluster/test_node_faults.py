@@ -13,9 +13,9 @@ import pytest
 from nacre.api import open_memory
 from nacre_server.connection import connect
 from nacre_server.queue import MOST_TRIES
+from servers.cluster.conftest import Api, Balancer
+from servers.cluster.test_worker import Worker
 from tests.cli.conftest import Nacre
-from tests.cluster.conftest import Api, Balancer
-from tests.cluster.test_worker import Worker
 from tests.processes import Processes
 from tests.storage import cluster
 from tests.storage.cluster import Cluster

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from servers.cluster.collector import collecting
+from servers.cluster.conftest import PATIENCE_SECONDS, Api, key_of
+from servers.spaces.conftest import Server
 from tests.cli.conftest import Nacre, command, environment
-from tests.cluster.collector import collecting
-from tests.cluster.conftest import PATIENCE_SECONDS, Api, key_of
 from tests.processes import Processes
-from tests.spaces.conftest import Server
 
 _FACT = "The ferry timetable is kept in the file tides.csv."
 _TRACE, _SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"

@@ -13,9 +13,9 @@ import pytest
 
 from nacre.errors import MissingStoreError
 from nacre_server.queue import MOST_TRIES, deferred, queue_of
+from servers.spaces.conftest import Server
 from tests.cli.conftest import Nacre, command, environment
 from tests.processes import Processes
-from tests.spaces.conftest import Server
 
 FACT = "The ferry timetable is kept in the file tides.csv."
 PATIENCE_SECONDS = 60

@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import httpx2 as httpx
 
+from servers.cluster.conftest import PATIENCE_SECONDS, Api, key_of
+from servers.spaces.conftest import Server
 from tests.cli.conftest import Nacre, command, environment
-from tests.cluster.conftest import PATIENCE_SECONDS, Api, key_of
 from tests.processes import Processes
-from tests.spaces.conftest import Server
 
 _FACT = "The ferry timetable is kept in the file tides.csv."
 

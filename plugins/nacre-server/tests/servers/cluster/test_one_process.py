@@ -19,10 +19,10 @@ from nacre_server.cluster import (
     Watch,
 )
 from nacre_server.worker import Worker, WorkerOptions
+from servers.cluster.collector import collecting
+from servers.cluster.conftest import key_of, serving_here
+from servers.spaces.conftest import Server
 from tests.cli.conftest import Nacre
-from tests.cluster.collector import collecting
-from tests.cluster.conftest import key_of, serving_here
-from tests.spaces.conftest import Server
 
 _FACT = "The ferry timetable is kept in the file tides.csv."
 

@@ -19,9 +19,9 @@ from nacre.serve.server_web import Door
 from nacre.settings import load_settings
 from nacre_server.cluster import Api as RunningApi
 from nacre_server.cluster import Continued, Observer, Watch
+from servers.spaces.conftest import Server, server, team  # noqa: F401 - fixtures
 from tests.cli.conftest import command, environment, nacre, process  # noqa: F401 - fixtures
 from tests.processes import Processes
-from tests.spaces.conftest import Server, server, team  # noqa: F401 - fixtures
 
 PATIENCE_SECONDS = 60
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.cluster.conftest import serving_here
-from tests.remote.conftest import Machine, ingest
-from tests.spaces.conftest import Server, server, team  # noqa: F401 - fixtures
+from servers.cluster.conftest import serving_here
+from servers.remote.conftest import Machine, ingest
+from servers.spaces.conftest import Server, server, team  # noqa: F401 - fixtures
 
 SESSION = "7f3a1c2d-0000-4000-8000-000000000009"
 _FACT = "The ferry timetable is kept in the file tides.csv."
