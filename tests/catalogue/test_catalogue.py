@@ -18,8 +18,7 @@ from nacre.base import json
 from nacre.base.link import DaemonRefusedError, ask
 from nacre.errors import InvalidInputError, NacreError
 from nacre.operations import Operation
-from nacre.serve.catalogue import CATALOGUE, offered_by, operations_in
-from nacre.serve.manifest import PLACES
+from nacre.serve.catalogue import CATALOGUE, PLACES, offered_by, operations_in
 from nacre.values.memory import Face
 from tests.catalogue.conftest import Filled
 from tests.catalogue.samples import SAMPLES

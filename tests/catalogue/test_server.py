@@ -12,8 +12,7 @@ from nacre.api import open_memory
 from nacre.base.link import environment_of
 from nacre.errors import NacreError, UnavailableError
 from nacre.hosts.ways import own_programs
-from nacre.serve.catalogue import CATALOGUE
-from nacre.serve.manifest import PLACES
+from nacre.serve.catalogue import CATALOGUE, PLACES
 from nacre.settings import load_settings
 from tests.catalogue.conftest import known_in, make_home
 from tests.catalogue.samples import SAMPLES
