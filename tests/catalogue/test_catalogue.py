@@ -68,7 +68,7 @@ def test_the_manifest_names_the_operations_of_each_module() -> None:
             for name, operation in operations_in(import_module(f"nacre.{module}")).items():
                 request = operation.request
                 place = f"{request.__module__.removeprefix('nacre.')}:{request.__name__}"
-                marked[name] = f"{module} {place}"
+                marked[name] = (module, place)
     assert marked == PLACES, "run make generated"
 
 

@@ -27,7 +27,9 @@ FOR_FILES = {
 """What is refused on a server, and a part of the reason."""
 
 FOR_SERVERS = {
-    name for name, place in PLACES.items() if place.startswith(("memories.spaces", "care.remote"))
+    name
+    for name, place in PLACES.items()
+    if place[0].startswith(("memories.spaces", "care.remote"))
 }
 """What is refused in files, or elsewise; tests/spaces and tests/remote tell how it is on a server."""
 
