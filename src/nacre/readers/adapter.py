@@ -271,7 +271,8 @@ class Adapter:
     if it has none.
 
     ``versions``, ``reads`` and ``leaves_out`` are documentation (docs/agents.md): the tool's
-    versions whose files were examined, and the content that is read and skipped.
+    versions whose files were examined, and the content that is read and skipped, separated by
+    semicolons.
     """
 
     tool: str
