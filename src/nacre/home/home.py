@@ -543,7 +543,7 @@ def require_server(home: Home) -> None:
     """Raise UnavailableError if the memory is in a file."""
     if not home.database.is_server:
         raise UnavailableError(
-            "this memory is a file of one person",
+            "this memory is in a file of one person",
             hint="spaces, roles and keys need a server: docs/server.md",
         )
 
