@@ -107,7 +107,7 @@ def test_a_trace_counts_a_call_once(nacre: Nacre, old: str, asked: Ask) -> None:
 
 def test_without_a_model_it_is_told_that_none_is_set(nacre: Nacre, old: str) -> None:
     told = nacre("store", NEW, "--online-dedup")
-    assert "no language model is set (nacre writer setup); rules decided" in told.err
+    assert "no language model is set (nacre writer setup); the rules decided" in told.err
 
 
 def test_a_key_that_is_refused_is_told_and_the_rules_decide(
@@ -115,14 +115,14 @@ def test_a_key_that_is_refused_is_told_and_the_rules_decide(
 ) -> None:
     asked(Reply(status=401, message="that key is not known"))
     told = nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3")
-    assert "; rules decided" in told.err
+    assert "; the rules decided" in told.err
     assert "Stored" in told.out
 
 
 def test_hanging_model_is_waited_for_up_to_the_setting(nacre: Nacre, old: str, asked: Ask) -> None:
     asked(Reply(fault="hang"), rest="\n[dedup]\nmodel_seconds = 0.2\n")
     told = nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3")
-    assert "; rules decided" in told.err
+    assert "; the rules decided" in told.err
     assert "Stored" in told.out
 
 

@@ -52,7 +52,7 @@ def test_naming_a_provider_sends_nothing_before_somebody_says_yes(
     nacre: Nacre, filled: FakeProvider
 ) -> None:
     told = nacre("config", "set", "embedding.model", MODEL).err
-    assert "no text goes to 127.0.0.1" in told
+    assert "sends no text to 127.0.0.1" in told
     assert "nacre writer embedding --resume" in told
     nacre("store", "The lighthouse keeper has a new lamp.")
     assert "without your consent" in nacre("ingest", "--json").json["vectors_note"]

@@ -809,7 +809,7 @@ def test_doctor_tries_the_server_that_the_owner_wrote(
     checks = {one["name"]: one for one in shown}
     assert checks["windsurf server"]["state"] == "warning"
     assert "hush" not in checks["windsurf server"]["detail"]
-    assert "take it out" in checks["windsurf tools"]["hint"]
+    assert "remove it" in checks["windsurf tools"]["hint"]
     assert "windsurf files" not in checks
 
 

@@ -238,7 +238,7 @@ def test_without_a_network_it_is_written_and_said_that_nothing_was_tested(
     ("reply", "told"),
     [
         (Reply(fault="html"), "web page"),
-        (Reply(status=404, message="no page is here"), "no such address"),
+        (Reply(status=404, message="no page is here"), "does not have this address"),
     ],
     ids=["a web page", "nothing there"],
 )

@@ -39,7 +39,7 @@ def test_wrongly_shaped_answer_is_returned_once_with_errors() -> None:
 
 def test_an_answer_that_is_wrong_twice_is_not_taken() -> None:
     model = ScriptedModel(["no", "no"])
-    with pytest.raises(UnusableAnswerError, match="not of the shape"):
+    with pytest.raises(UnusableAnswerError, match="does not match the schema"):
         ask(model, PROMPT, Whole)
     assert len(model.prompts) == 2
 

@@ -115,9 +115,9 @@ def failure(
         ),
         (Reply(status=500, message="oh"), ModelUnavailableError, r"fails \(500\)", "later"),
         (Reply(status=529, message="busy"), ModelUnavailableError, "overloaded", "later"),
-        (Reply(status=429, message="slow down"), ModelUnavailableError, "fewer calls", "later"),
+        (Reply(status=429, message="slow down"), ModelUnavailableError, "limits the rate", "later"),
         (Reply(fault="html"), ModelUnavailableError, "web page", "sign-in"),
-        (Reply(fault="garbage"), ModelUnavailableError, "no JSON", "base_url"),
+        (Reply(fault="garbage"), ModelUnavailableError, "not answer with JSON", "base_url"),
         (Reply({"word": "hull"}, fault="truncated"), ModelUnavailableError, "broke off", "later"),
         (Reply(fault="drop"), ModelUnavailableError, "127.0.0.1", "base_url"),
         (

@@ -256,7 +256,7 @@ def test_opencode_runs_without_tools_in_its_own_home(installed: Installed, tmp_p
 
 def test_a_command_that_still_tries_when_its_time_is_over_says_why(installed: Installed) -> None:
     told = "print(json.dumps({'type': 'error', 'message': 'Reconnecting: 429 Too Many Requests'}), flush=True)\n"
-    with pytest.raises(ModelUnavailableError, match="answers no more for now"):
+    with pytest.raises(ModelUnavailableError, match="has reached a limit"):
         installed("codex", f"{told}time.sleep(60)").complete(replace(PROMPT, timeout_seconds=2))
 
 
@@ -302,31 +302,31 @@ def test_nothing_that_nacre_runs_within_its_own_call_does_anything(
             "claude",
             "print(json.dumps({'is_error': True, 'result': 'usage limit'}))",
             ModelUnavailableError,
-            "no more",
+            "has reached a limit",
         ),
         (
             "claude",
             "print(json.dumps({'is_error': True, 'api_error_status': 429, 'result': 'Number of requests'}))",
             ModelUnavailableError,
-            "no more",
+            "has reached a limit",
         ),
         (
             "claude",
             "print(json.dumps({'is_error': True, 'result': 'You have hit your session limit · resets 3pm'}))",
             ModelUnavailableError,
-            "no more",
+            "has reached a limit",
         ),
         (
             "claude",
             "print(json.dumps({'is_error': True, 'result': 'You\\'re out of usage credits.'}))",
             ModelUnavailableError,
-            "no more",
+            "has reached a limit",
         ),
         (
             "claude",
             "print(json.dumps({'is_error': True, 'result': 'API Error: Unable to connect to API'}))",
             ModelUnavailableError,
-            "reaches nobody",
+            "has no connection",
         ),
         ("claude", "print('<html>hello')", ModelUnavailableError, "cannot be read"),
         ("claude", 'print(\'{"result": "ha\')', ModelUnavailableError, "cannot be read"),
@@ -348,7 +348,7 @@ def test_nothing_that_nacre_runs_within_its_own_call_does_anything(
             "gemini",
             "sys.exit(json.dumps({'session_id': 's', 'error': {'message': 'quota', 'code': 429}}))",
             ModelUnavailableError,
-            "no more",
+            "has reached a limit",
         ),
         ("gemini", "sys.exit(41)", ModelUnavailableError, "failed for"),
         (
@@ -367,7 +367,7 @@ def test_a_command_that_fails_is_one_line_with_a_remedy(
         installed(program, body).complete(PROMPT)
     assert f"{program}-cli:default" in raised.value.message
     assert raised.value.hint
-    if told in ("reaches nobody", "no more"):
+    if told in ("has no connection", "has reached a limit"):
         assert not raised.value.may_cost
 
 

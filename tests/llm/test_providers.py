@@ -159,11 +159,11 @@ def test_no_proxy_is_asked_for_what_runs_on_this_machine(
 @pytest.mark.parametrize(
     ("own", "told"),
     [
-        ('base_url = "http://models.example/v1"', "in the clear to models.example"),
-        ('base_url = "models.example"', "no address"),
+        ('base_url = "http://models.example/v1"', "unencrypted to models.example"),
+        ('base_url = "models.example"', "not an address"),
         (
             'base_url = "https://models.example"\nkey = "sk-live-0123456789abcdef"',
-            "no name of an environment variable",
+            "not the name of an environment variable",
         ),
         ('base_url = "https://models.example"\napi = "soap"', "cannot be 'soap'"),
         ('base_url = "https://models.example"\ncolour = "red"', "no key 'colour'"),

@@ -423,8 +423,8 @@ REMEDIES = tuple(
         re.compile,
         (
             "move it away",
-            "mend the file|correct the file|rename it|mend or remove it|delete it|bring them back|between the two"
-            "|the marks out",
+            "mend the file|correct the file|rename it|correct or remove it|delete it|bring them back|between the two"
+            "|remove the marks",
             "nacre admin db rebuild",
             "nacre admin doctor --deep --repair",
             "nacre admin doctor --repair",

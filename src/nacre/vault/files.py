@@ -230,7 +230,7 @@ class Vault:
         if self.root.exists() and not self.root.is_dir():
             raise UnusableVaultError(
                 f"the vault path {self.root} is a file",
-                hint="move it, or set NACRE_HOME to another folder",
+                hint="move it away, or set NACRE_HOME to another folder",
             )
         with _translate_errors(self.root):
             files.make_folder(self.root)

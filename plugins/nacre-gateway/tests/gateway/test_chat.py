@@ -121,7 +121,7 @@ def test_conversation_in_a_terminal_goes_on_after_a_failure_until_it_is_left(
         assert ANSWER in shown.out
         assert "No answer: " in shown.out
         assert "no such model" in shown.out
-        assert "What you said is kept" in shown.out
+        assert "Your message is kept" in shown.out
         assert "Long enough." in shown.out
         assert "A new conversation." in shown.out
         first, _, last = map(told, provider.calls)
@@ -171,8 +171,8 @@ def test_two_at_once_are_two_conversations_of_the_owners(nacre: Nacre, home: Pat
         first = nacre("gateway", "chat", "the first asks", "--json")
         later = nacre("gateway", "chat", "and later", "--json")
         assert "the second asks" not in told(provider.calls[-1])
-    assert "conversation of its own" in second[0].stderr
-    assert "conversation of its own" not in first.err
+    assert "separate conversation" in second[0].stderr
+    assert "separate conversation" not in first.err
     other = json.loads(second[0].stdout)["session"]
     assert first.json["session"] == later.json["session"] != other
     kept = (home / f"gateway/sessions/{other}.jsonl").read_text(encoding="utf-8").splitlines()

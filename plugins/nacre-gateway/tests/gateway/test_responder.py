@@ -158,7 +158,7 @@ def test_an_answer_that_takes_too_long_has_a_hint(opens: Opens, respond: Respond
         responder = respond(opens(provider.config()))
         with pytest.raises(ModelUnavailableError, match="within 1 seconds") as late:
             responder.answer(Question("", "Hello?", seconds=1.0))
-    assert late.value.hint == "ask for less at once"
+    assert late.value.hint == "send a shorter message"
 
 
 def test_closing_cuts_off_the_answer_that_is_being_made(opens: Opens, respond: Responds) -> None:
