@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from nacre.base import files, json
-from nacre.base.ids import at_ms, from_ms, to_ms
+from nacre.base.ids import at_ms, from_ms
 from nacre.errors import NacreError, UnavailableError
 from nacre.store.schema import Row, in_transaction
 from nacre.store.sqlite import FileDatabase, open_database
@@ -154,8 +154,7 @@ class GatewayStore:
 
     def channel_value(self, channel: str, name: str) -> str:
         """Return the value that a channel stored under a name, or ""."""
-        row = self._db.one("channel_value", channel=channel, field=name)
-        return str(row[0]) if row else ""
+        return self._db.value("channel_value", channel=channel, field=name) or ""
 
     def note_problem(self, channel: str, problem: str) -> None:
         """Store the reason why a channel does not work, or "" if it works."""
@@ -176,7 +175,7 @@ class GatewayStore:
                 sender=received.message.sender.id,
                 message="" if new_state == "done" else _text(received.message),
                 is_owner=received.is_owner,
-                received=to_ms(received.received),
+                received=received.received,
                 state=new_state,
             ):
                 new.append((received, new_state))
@@ -217,11 +216,11 @@ class GatewayStore:
 
     def waiting_keys(self) -> list[tuple[str, str]]:
         """Return conversations with messages to answer, with their channels."""
-        return [(key, channel) for key, channel in self._db.all("list_waiting_keys")]
+        return self._db.all("list_waiting_keys")
 
     def waiting(self, channel: str) -> int:
         """Count the messages of a channel to answer."""
-        return int((self._db.one("count_waiting_inbound", channel=channel) or (0,))[0])
+        return int(self._db.value("count_waiting_inbound", channel=channel) or 0)
 
     def last_waiting(self, key: str) -> tuple[datetime | None, int]:
         """Return the time of a conversation's last waiting message, and the number of these messages."""
@@ -272,7 +271,7 @@ class GatewayStore:
         self._db.run(
             "count_in_chat_session",
             id=session.id,
-            at=to_ms(at),
+            at=at,
             messages=messages,
             tokens=tokens,
             input=answer.input_tokens,
@@ -294,7 +293,7 @@ class GatewayStore:
 
     def pending_sessions(self) -> list[str]:
         """Return sessions with queued lines."""
-        return [session for (session,) in self._db.all("list_pending_sessions")]
+        return self._db.column("list_pending_sessions")
 
     def drop_lines(self, session: str, seq: int) -> None:
         """Delete queued lines up to a number, after they were written."""
@@ -327,9 +326,7 @@ class GatewayStore:
 
     def stale_sessions(self, channel: str, before: datetime, limit: int = 100) -> list[ChatSession]:
         """Return open sessions of a channel that were not used since a time."""
-        rows = self._db.all(
-            "list_stale_chat_sessions", channel=channel, before=to_ms(before), limit=limit
-        )
+        rows = self._db.all("list_stale_chat_sessions", channel=channel, before=before, limit=limit)
         return [_session(row) for row in rows]
 
     @in_transaction
@@ -341,8 +338,8 @@ class GatewayStore:
             "channel": session.chat.channel,
             "chat": _text(session.chat),
             "name": session.name,
-            "created": to_ms(session.created),
-            "updated": to_ms(session.updated),
+            "created": session.created,
+            "updated": session.updated,
             "compactions": session.compactions,
         }
         self._db.insert("chat_sessions", row, "id")
@@ -350,7 +347,7 @@ class GatewayStore:
 
     def close_session(self, session: str, at: datetime) -> bool:
         """Close a session, and return True if it was open."""
-        return bool(self._db.run("close_chat_session", id=session, at=to_ms(at)))
+        return bool(self._db.run("close_chat_session", id=session, at=at))
 
     def note_indexed(self, session: str, messages: int) -> None:
         """Record the number of messages of a session that are searchable."""
@@ -382,12 +379,12 @@ class GatewayStore:
             key=key,
             channel=part.chat.channel,
             message=_text(part),
-            created=to_ms(at),
+            created=at,
         )
 
     def sending_keys(self) -> list[tuple[str, str]]:
         """Return conversations with parts to send, with their channels."""
-        return [(key, channel) for key, channel in self._db.all("list_outbound_keys")]
+        return self._db.all("list_outbound_keys")
 
     def next_part(self, key: str) -> Part | None:
         """Return the first unsent part of a conversation."""
@@ -404,7 +401,7 @@ class GatewayStore:
 
     def delay_part(self, seq: int, until: datetime, problem: str) -> None:
         """Record that the platform rejected a part, and when to retry."""
-        self._db.run("delay_outbound", seq=seq, not_before=to_ms(until), problem=problem)
+        self._db.run("delay_outbound", seq=seq, not_before=until, problem=problem)
 
     def finish_part(self, seq: int, sent: str | None, problem: str | None = None) -> None:
         """Record the platform's id of a sent part, or the problem of a failed part."""
@@ -420,9 +417,9 @@ class GatewayStore:
     def prune(self, before: datetime) -> None:
         """Delete entries completed before a time, so that such old messages are not received again,
         and unused codes."""
-        self._db.run("prune_inbound", before=to_ms(before))
-        self._db.run("prune_outbound", before=to_ms(before))
-        self._db.run("prune_pairings", before=to_ms(before))
+        self._db.run("prune_inbound", before=before)
+        self._db.run("prune_outbound", before=before)
+        self._db.run("prune_pairings", before=before)
 
     def traffic(self) -> list[ChannelTraffic]:
         """Return each channel's pending and recent work."""
@@ -453,9 +450,7 @@ class GatewayStore:
 
     def asking_since(self, channel: str, since: datetime) -> int:
         """Count the pending senders of a channel that requested access since a time."""
-        return int(
-            (self._db.one("count_pairings_since", channel=channel, since=to_ms(since)) or (0,))[0]
-        )
+        return int(self._db.value("count_pairings_since", channel=channel, since=since) or 0)
 
     def ask_pairing(self, pairing: Pairing) -> None:
         """Store a sender's request for access."""
@@ -465,16 +460,14 @@ class GatewayStore:
             sender=pairing.sender,
             called=pairing.name,
             code=pairing.code,
-            asked=to_ms(pairing.asked),
+            asked=pairing.asked,
         )
 
     @in_transaction
     def approve(self, pairing: Pairing, at: datetime) -> None:
         """Grant access to a sender, even without a request."""
         self.ask_pairing(pairing)
-        self._db.run(
-            "approve_pairing", channel=pairing.channel, sender=pairing.sender, at=to_ms(at)
-        )
+        self._db.run("approve_pairing", channel=pairing.channel, sender=pairing.sender, at=at)
 
     def drop_pairing(self, channel: str, sender: str) -> bool:
         """Revoke a sender's access or request, and return True if there was one."""

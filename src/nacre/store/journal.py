@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from nacre import __version__
 from nacre.base import json as json_values
-from nacre.base.ids import at_ms, from_ms, to_ms
+from nacre.base.ids import at_ms, from_ms
 from nacre.base.lazy import Module
 from nacre.store.schema import Database, Row, fits_index, in_transaction
 from nacre.values import models
@@ -97,10 +97,9 @@ class VaultIndex:
 
         Return ``None`` if it changed or this version has not read it.
         """
-        row = self._db.one(
+        return self._db.value(
             "find_unreadable", path=path, mtime_ns=mtime_ns, size=size, version=__version__
         )
-        return row[0] if row else None
 
     def set_unreadable(self, path: str, mtime_ns: int, size: int, reason: str) -> None:
         """Record that a file in its current state is not a memory, and the reason.
@@ -128,7 +127,7 @@ class VaultIndex:
 
     def journal_paths(self) -> set[str]:
         """Return the paths in the journal, written or not, which await a commit."""
-        return {path for (path,) in self._db.all("list_journal_paths")}
+        return set(self._db.column("list_journal_paths"))
 
     def is_taken(self, path: str) -> bool:
         """Return True if a file, written or pending, has the path."""
@@ -177,23 +176,22 @@ class VaultIndex:
 
     def pending_paths(self) -> set[str]:
         """Return the paths that a pending write will create or change."""
-        return {path for (path,) in self._db.all("list_pending_paths")}
+        return set(self._db.column("list_pending_paths"))
 
     def awaited_paths(self) -> set[str]:
         """Return the paths that a pending write will create, change or remove.
 
         A difference there is not a person's edit.
         """
-        return {path for (path,) in self._db.all("list_awaited_paths")}
+        return set(self._db.column("list_awaited_paths"))
 
     def pending_document(self, path: str) -> str | None:
         """Return the document that a pending write will put at a path."""
-        row = self._db.one("find_pending_document", path=path)
-        return row[0] if row else None
+        return self._db.value("find_pending_document", path=path)
 
     def unfiled(self) -> list[str]:
         """Return the memories in the index that have no file."""
-        return [memory for (memory,) in self._db.all("list_unfiled_memories")]
+        return self._db.column("list_unfiled_memories")
 
     def intents(self) -> list[Intent]:
         """Return the pending writes."""
@@ -213,22 +211,20 @@ class VaultIndex:
 
     def project_by(self, key: str, value: str) -> str | None:
         """Return the slug of the project that a remote, root, label or alias resolves to."""
-        row = self._db.one("find_project_by_key", key=key, value=value)
-        return row[0] if row else None
+        return self._db.value("find_project_by_key", key=key, value=value)
 
     def project_keys(self) -> list[tuple[str, str, str]]:
         """Return the keys of projects: (``remote``, ``root``, ``label`` or ``alias``, its value,
         the project's slug)."""
-        return [(key, value, slug) for key, value, slug in self._db.all("list_project_keys")]
+        return self._db.all("list_project_keys")
 
     def name_now(self, name: str) -> str:
         """Return the current name for a former or alternative project name, or the name itself."""
-        row = self._db.one("find_other_name", other=name)
-        return row[0] if row else name
+        return self._db.value("find_other_name", other=name) or name
 
     def dependencies(self, project: str | None = None) -> list[tuple[str, str]]:
         """Return the dependencies stated by the pages of all projects or one."""
-        return [(slug, other) for slug, other in self._db.all("list_dependencies", project=project)]
+        return self._db.all("list_dependencies", project=project)
 
     def forget_project(self, slug: str, *, unless: str = "") -> None:
         """Delete a project whose page was removed or has another id now."""
@@ -278,7 +274,7 @@ class Journal:
         self._db.run(
             "insert_operation",
             id=operation.id,
-            at=to_ms(operation.at),
+            at=operation.at,
             action=operation.action,
             subject=operation.subject,
             why=operation.why,
@@ -329,9 +325,7 @@ class Journal:
 
     def touched(self, operation_id: str) -> list[tuple[str, str]]:
         """Return the path and memory of each file that an operation touched. The memory is empty for other files."""
-        return [
-            (path, memory) for path, memory in self._db.all("list_touched", operation=operation_id)
-        ]
+        return self._db.all("list_touched", operation=operation_id)
 
     def written_by(self, operation_id: str) -> list[Intent]:
         """Return the writes of an operation in order, or nothing once git has them."""
@@ -372,7 +366,7 @@ class Journal:
         self._db.run(
             "insert_past_operation",
             id=operation.id,
-            at=to_ms(operation.at),
+            at=operation.at,
             action=operation.action,
             subject=operation.subject,
             why=operation.why,
@@ -406,8 +400,8 @@ class Journal:
             memory=memory,
             folder=project,
             action=action,
-            since=to_ms(since),
-            until=to_ms(until),
+            since=since,
+            until=until,
             limit=limit,
             offset=offset,
         )
@@ -430,7 +424,7 @@ class Journal:
 
     def withheld(self) -> list[str]:
         """Return paths of files that contain a secret, which are never committed."""
-        return [path for (path,) in self._db.all("list_withheld")]
+        return self._db.column("list_withheld")
 
     def keep_last(self, operations: int) -> int:
         """Without git history, keep the texts of the newest operations, delete older ones, and
@@ -440,8 +434,7 @@ class Journal:
 
     def git_state(self, key: str) -> str | None:
         """Return a known commit of the repository: ``read`` or ``index``."""
-        row = self._db.one("find_git_state", key=key)
-        return str(row[0]) if row and row[0] else None
+        return self._db.value("find_git_state", key=key)
 
     def set_git_state(self, key: str, value: str) -> None:
         """Store a known commit of the repository."""
@@ -497,8 +490,7 @@ class Spending:
 
     def background_cost(self, since: date) -> int:
         """Return the cost of background calls since a day. Running calls count with their maximum cost."""
-        row = self._db.one("sum_background_cost", since=since.isoformat())
-        return row[0] if row else 0
+        return self._db.value("sum_background_cost", since=since) or 0
 
     def tokens_in_background(
         self, day: date, model: str, *, is_chat: bool = False
@@ -508,14 +500,12 @@ class Spending:
         Counts either chat calls or all others.
         """
         provider = model.partition(":")[0]
-        row = self._db.one(
-            "sum_background_tokens", day=day.isoformat(), provider=provider, is_chat=is_chat
-        )
+        row = self._db.one("sum_background_tokens", day=day, provider=provider, is_chat=is_chat)
         return (row[0], row[1]) if row else (0, 0)
 
     def by_task(self, since: date, today: date) -> list[models.TaskCost]:
         """Return the costs of each task since a day, the most expensive first."""
-        rows = self._db.all("sum_costs_by_task", since=since.isoformat(), today=today.isoformat())
+        rows = self._db.all("sum_costs_by_task", since=since, today=today)
         return [models.TaskCost(*row) for row in rows]
 
     def health(self, model: str) -> models.Health | None:
@@ -525,9 +515,7 @@ class Spending:
 
     def fail(self, health: models.Health) -> None:
         """Record the failure of a model."""
-        self._db.run(
-            "set_model_health", model=health.model, until=to_ms(health.until), told=health.told
-        )
+        self._db.run("set_model_health", model=health.model, until=health.until, told=health.told)
 
     def recover(self, model: str) -> None:
         """Clear the failure of a model."""
@@ -535,11 +523,10 @@ class Spending:
 
     def answer(self, key: str, since: datetime) -> str | None:
         """Return the cached answer to a prompt, if recent enough."""
-        row = self._db.one("find_model_answer", key=key, since=to_ms(since))
-        return row[0] if row else None
+        return self._db.value("find_model_answer", key=key, since=since)
 
     def keep_answer(self, key: str, at: datetime, model: str, answer: str) -> None:
-        self._db.run("insert_model_answer", key=key, at=to_ms(at), model=model, answer=answer)
+        self._db.run("insert_model_answer", key=key, at=at, model=model, answer=answer)
 
     def drop_answer(self, key: str) -> None:
         self._db.run("delete_model_answer", key=key)
@@ -551,10 +538,10 @@ class Spending:
     @in_transaction
     def prune(self, calls_before: date, answers_since: datetime) -> None:
         """Delete calls before a day, answers before a time, and the oldest answers over the limits."""
-        self._db.run("prune_model_calls", before=calls_before.isoformat())
+        self._db.run("prune_model_calls", before=calls_before)
         self._db.run(
             "prune_model_answers",
-            since=to_ms(answers_since),
+            since=answers_since,
             most=MOST_ANSWERS,
             most_characters=MOST_CHARACTERS,
         )
@@ -563,8 +550,8 @@ class Spending:
 def _row(call: models.Call) -> dict[str, Any]:
     return {
         "id": call.id,
-        "at": to_ms(call.at),
-        "day": call.day.isoformat(),
+        "at": call.at,
+        "day": call.day,
         "task": call.task,
         "model": call.model,
         "background": int(call.is_background),
@@ -601,14 +588,14 @@ class Traces:
 
     def _add(self, id: str, kind: str, at: datetime, outcome: str, record: object) -> None:  # noqa: A002 - the column
         body = msgspec.json.encode(record).decode()
-        self._db.run("insert_trace", id=id, kind=kind, at=to_ms(at), outcome=outcome, body=body)
+        self._db.run("insert_trace", id=id, kind=kind, at=at, outcome=outcome, body=body)
 
     def latest(
         self, task: Task | None = None, since: datetime | None = None, limit: int = 20
     ) -> list[models.Trace]:
         """Return the traces of calls, latest first."""
         rows = self._db.all(
-            "list_traces", kind=task.value if task else None, since=to_ms(since), limit=limit
+            "list_traces", kind=task.value if task else None, since=since, limit=limit
         )
         return [json_values.parse_json_tree(body, models.Trace) for (body,) in rows]
 
@@ -616,9 +603,7 @@ class Traces:
         """Return questions without an answer, latest first."""
         return [
             json_values.parse_json_tree(row[0], models.AskedQuestion)
-            for row in self._db.all(
-                "list_unanswered_questions", since=to_ms(since), outcomes=_UNANSWERED
-            )
+            for row in self._db.all("list_unanswered_questions", since=since, outcomes=_UNANSWERED)
         ]
 
     def find(self, reference: str) -> list[models.Trace]:
@@ -644,9 +629,7 @@ class Traces:
 
     def prune(self, before: datetime, most_traces: int, most_questions: int) -> None:
         """Delete what is older than a time, and the oldest over the limits."""
-        self._db.run(
-            "prune_traces", before=to_ms(before), traces=most_traces, questions=most_questions
-        )
+        self._db.run("prune_traces", before=before, traces=most_traces, questions=most_questions)
 
     def _texts(self) -> Iterator[tuple[str, str]]:
         """Yield the decoded texts of each trace and question."""
@@ -705,8 +688,8 @@ class Tombstones:
                 "match": rule.match.value,
                 "canonical_key": rule.canonical_key,
                 "reason": rule.reason,
-                "contexts": json.dumps(rule.contexts),
-                "at": to_ms(rule.at),
+                "contexts": rule.contexts,
+                "at": rule.at,
             }
             for rule in rules
         ]
@@ -748,8 +731,7 @@ class Tombstones:
     def value(self, key: str) -> str | None:
         """Return a value: ``ledger`` (its time and size when read), ``told``, ``due``, ``arrived``,
         ``erase`` or ``edition``."""
-        row = self._db.one("get_forgetting_value", key=key)
-        return row[0] if row else None
+        return self._db.value("get_forgetting_value", key=key)
 
     def set(self, key: str, value: str) -> None:
         self._db.run("set_forgetting_value", key=key, value=value)

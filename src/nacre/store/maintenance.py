@@ -13,7 +13,7 @@ import apsw
 import msgspec
 
 from nacre.base import json as json_values
-from nacre.base.ids import at_ms, to_ms
+from nacre.base.ids import at_ms
 from nacre.errors import NacreError, StoreBusyError
 from nacre.store.gateway import GatewayStore
 from nacre.store.journal import Traces
@@ -170,9 +170,7 @@ class Erasing:
 
     def places_of(self, rows: Sequence[int]) -> list[TurnPlace]:
         """Return turns by row."""
-        return [
-            TurnPlace(*row) for row in self._db.all("list_turn_keys", rows=json.dumps(list(rows)))
-        ]
+        return [TurnPlace(*row) for row in self._db.all("list_turn_keys", rows=rows)]
 
     def places_in(self, session: int) -> list[TurnPlace]:
         """Return the turns of a session."""
@@ -193,25 +191,15 @@ class Erasing:
     ) -> list[tuple[int, int]]:
         """Return (row, session row) of turns before a time, in some projects or all."""
         names = json.dumps(list(projects)) if projects is not None else None
-        return [
-            (row, session)
-            for row, session in self._db.all(
-                "list_turns_before", projects=names, before=to_ms(moment)
-            )
-        ]
+        return self._db.all("list_turns_before", projects=names, before=moment)
 
     def linking(self, memory_ids: Sequence[str]) -> list[str]:
         """Return memories that link to the given ones."""
-        return [
-            memory for (memory,) in self._db.all("list_linking", ids=json.dumps(list(memory_ids)))
-        ]
+        return self._db.column("list_linking", ids=memory_ids)
 
     def alike(self, memory_ids: Sequence[str]) -> list[str]:
         """Return memories in any state with the same text as the given ones, including those."""
-        return [
-            memory
-            for (memory,) in self._db.all("list_memories_alike", ids=json.dumps(list(memory_ids)))
-        ]
+        return self._db.column("list_memories_alike", ids=memory_ids)
 
     def delete_turns(self, session: int, rows: Sequence[int]) -> None:
         """Delete turns of a session with their full text, in short transactions so that others can write.
@@ -225,7 +213,7 @@ class Erasing:
                 self._db.words.drop(Indexed.TURNS, portion)
                 self._db.run_many("delete_turn", [{"row": row} for row in portion])
                 self._db.run_many("limit_extracted", [{"row": session}])
-                self._db.run("refresh_session", rows=json.dumps([session]))
+                self._db.run("refresh_session", rows=[session])
 
     def delete_sessions(self, rows: Sequence[int]) -> None:
         """Delete sessions whose turns were deleted."""
@@ -243,7 +231,7 @@ class Erasing:
 
     def returned(self) -> set[str]:
         """Return forget runs whose content reappeared: a memory, or the session of one."""
-        return {run for (run,) in self._db.all("list_runs_returned")}
+        return set(self._db.column("list_runs_returned"))
 
     def delete_held_cursors(self) -> None:
         """Make the next run read again the files of which parts were left out."""
@@ -279,7 +267,7 @@ class Erasing:
         return self._blank_all(str) + self._blank_all(about_other)
 
     def _blank_all(self, statement_name: Callable[[str], str]) -> int:
-        rows = [row for (row,) in self._db.all(statement_name("list_orphaned_passages"))]
+        rows = self._db.column(statement_name("list_orphaned_passages"))
         for start in range(0, len(rows), _TURNS_PER_TRANSACTION):
             with self._db.transaction():
                 for row in rows[start : start + _TURNS_PER_TRANSACTION]:
@@ -359,7 +347,7 @@ class GatewayErasure(GatewayStore):
 
     def names(self) -> list[str]:
         """Return names of conversations and of people who requested access."""
-        return [name for (name,) in self._db.all("list_chat_names")]
+        return self._db.column("list_chat_names")
 
     @in_transaction
     def erase_held(self, texts: Iterable[Held], names: Iterable[str] = ()) -> None:
@@ -758,7 +746,7 @@ class StoredTexts:
 
     def turns(self) -> Iterator[list[tuple[int, str, str | None, str | None]]]:
         """Yield batches of turns as (row, text, tool calls as JSON, author), except those added meanwhile."""
-        last = (self._db.one("last_turn_row") or (0,))[0] or 0
+        last = self._db.value("last_turn_row") or 0
         after = 0
         while rows := self._db.all("list_turns_to_scrub", after=after, last=last, limit=BATCH):
             yield [(row, text, tools, author) for row, text, tools, author in rows]
@@ -772,7 +760,7 @@ class StoredTexts:
             return
         self._db.words.drop(Indexed.TURNS, [row])
         self._db.run("delete_turn", row=row)
-        new = (self._db.one("next_turn_row") or (1,))[0]
+        new = self._db.value("next_turn_row") or 1
         session, seq, native_id, identity, speaker, trust, flags, time = stored
         values = (
             new,
@@ -854,28 +842,28 @@ class Soundness:
 
     def pages(self) -> int:
         """Return the number of pages of the file."""
-        return int((self._db.one("count_pages") or (0,))[0])
+        return int(self._db.value("count_pages") or 0)
 
     def unreadable(self) -> list[str]:
         """Return tables that contain invalid UTF-8."""
-        names = [name for (name,) in self._db.all("list_tables")]
+        names = self._db.column("list_tables")
         return [name for name in names if not self._db.is_readable(name)]
 
     def strays(self) -> list[tuple[str, int]]:
         """Return (table, count) of rows whose owner was deleted."""
-        return [(table, count) for table, count in self._db.all("count_strays")]
+        return self._db.all("count_strays")
 
     def texts(self) -> int:
         """Count memories and turns."""
-        return int((self._db.one("count_texts") or (0,))[0])
+        return int(self._db.value("count_texts") or 0)
 
     def memories_unindexed(self) -> list[str]:
         """Return ids of memories missing from the full text."""
-        return [memory for (memory,) in self._db.all("list_memories_unindexed")]
+        return self._db.column("list_memories_unindexed")
 
     def turns_unindexed(self) -> list[int]:
         """Return rows of turns missing from the full text."""
-        return [row for (row,) in self._db.all("list_turns_unindexed")]
+        return self._db.column("list_turns_unindexed")
 
     def text_without_rows(self) -> dict[str, list[int]]:
         """Return full-text rows, by table, whose memory or turn was deleted."""
@@ -890,17 +878,17 @@ class Soundness:
 
     def vectors_of_other_size(self, dimensions: int) -> int:
         """Count vectors whose number of dimensions (one byte each) is not ``dimensions``."""
-        return int((self._db.one("count_odd_vectors", size=dimensions) or (0,))[0])
+        return int(self._db.value("count_odd_vectors", size=dimensions) or 0)
 
     def bits_missing(self) -> int:
         """Return the difference between the numbers of passages and of their bit vectors."""
-        return abs(int((self._db.one("count_bits_missing") or (0,))[0]))
+        return abs(int(self._db.value("count_bits_missing") or 0))
 
     def sessions_miscounted(self) -> list[tuple[int, str]]:
         """Return (row, id) of sessions whose turn count is wrong."""
-        return [(row, name) for row, name in self._db.all("list_sessions_miscounted")]
+        return self._db.all("list_sessions_miscounted")
 
     def known_turns(self, identities: Sequence[bytes]) -> int:
         """Count the given turns that are in the index."""
         encoded = json.dumps([identity.hex() for identity in identities])
-        return int((self._db.one("count_known_turns", identities=encoded) or (0,))[0])
+        return int(self._db.value("count_known_turns", identities=encoded) or 0)

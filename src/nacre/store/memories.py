@@ -10,7 +10,7 @@ from datetime import date, datetime, timedelta
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from nacre.base.ids import at_ms, content_hash, from_ms, to_ms
+from nacre.base.ids import at_ms, content_hash, from_ms
 from nacre.base.lazy import Lazy
 from nacre.base.text import identifiers, normalise, segment
 from nacre.base.times import day_of
@@ -92,7 +92,7 @@ class Memories:
                 "settle_review",
                 memory=memory.id,
                 reason=Reason.STALE.value,
-                at=to_ms(memory.updated),
+                at=memory.updated,
             )
         values = memory_rows().encode(memory) | {
             "content_hash": memory_hash(memory.content, memory.project)
@@ -107,9 +107,9 @@ class Memories:
             {
                 "memory": memory.id,
                 "ordinal": at,
-                "at": to_ms(confirmation.at),
+                "at": confirmation.at,
                 "session": confirmation.session,
-                "turns": json.dumps(confirmation.turns),
+                "turns": confirmation.turns,
             }
             for at, confirmation in enumerate(memory.confirmed)
         ]
@@ -178,7 +178,7 @@ class Memories:
 
     def in_any_state(self, memory_ids: Sequence[str]) -> list[Memory]:
         """Return memories in any state by id."""
-        return self._build(self._db.all("find_memories_by_id", ids=json.dumps(list(memory_ids))))
+        return self._build(self._db.all("find_memories_by_id", ids=memory_ids))
 
     def find_like(self, reference: str) -> list[Memory]:
         """Return memories whose id begins or ends with ``reference`` (at least four characters) or
@@ -202,7 +202,7 @@ class Memories:
 
     def by_rows(self, rows: Sequence[int]) -> dict[int, Memory]:
         """Return memories by row number, as selected by a filter, without retired ones."""
-        rows_found = self._db.all("find_memories_by_row", rows=json.dumps(list(rows)))
+        rows_found = self._db.all("find_memories_by_row", rows=rows)
         return dict(zip((row[0] for row in rows_found), self._build(rows_found), strict=True))
 
     def former(self) -> dict[int, int]:
@@ -211,7 +211,7 @@ class Memories:
 
     def rows_of(self, memory_ids: Sequence[str]) -> dict[int, Memory]:
         """Return memories by id, keyed by row number, without retired ones."""
-        rows_found = self._db.all("find_active_memories", ids=json.dumps(list(memory_ids)))
+        rows_found = self._db.all("find_active_memories", ids=memory_ids)
         return dict(zip((row[0] for row in rows_found), self._build(rows_found), strict=True))
 
     def neighbours(self, memory_ids: Sequence[str], day: date) -> list[tuple[str, str, float]]:
@@ -219,30 +219,22 @@ class Memories:
 
         The links must hold on the day. Retired memories are left out.
         """
-        rows = self._db.all(
-            "list_neighbours", ids=json.dumps(list(memory_ids)), day=day.isoformat()
-        )
+        rows = self._db.all("list_neighbours", ids=memory_ids, day=day)
         return [(source, target, strength) for source, _, target, strength in rows]
 
     def same_content(self, content: str, project: str | None) -> str | None:
         """Return the id of a memory in any state with the same normalised content."""
-        row = self._db.one("find_memory_by_content", content_hash=memory_hash(content, project))
-        return row[0] if row else None
+        return self._db.value("find_memory_by_content", content_hash=memory_hash(content, project))
 
     def same_key(self, key: str, kind: Kind, project: str | None) -> str | None:
         """Return the id of the active memory with a canonical key."""
-        row = self._db.one(
+        return self._db.value(
             "find_memory_by_key", canonical_key=key, kind=kind.value, project=project
         )
-        return row[0] if row else None
 
     def of_files(self, files: Collection[str]) -> list[Memory]:
         """Return the memories imported from files that still hold."""
-        return (
-            self._build(self._db.all("list_memories_of_files", files=json.dumps(list(files))))
-            if files
-            else []
-        )
+        return self._build(self._db.all("list_memories_of_files", files=files)) if files else []
 
     def stale(self) -> dict[str, tuple[float, str]]:
         """Map the ids of memories that may be out of date to the last confidence (0 to 1) and the reason."""
@@ -279,8 +271,8 @@ class Memories:
             mark=criteria.mark,
             least=criteria.least,
             first_id=criteria.first_id,
-            said=to_ms(criteria.said),
-            sessions=json.dumps(criteria.sessions),
+            said=criteria.said,
+            sessions=criteria.sessions,
             project=criteria.project,
             today=str(day_of(criteria.said)),
             limit=criteria.limit,
@@ -289,18 +281,16 @@ class Memories:
 
     def last_row(self) -> int:
         """Return the highest row number, or 0 if the index is empty."""
-        row = self._db.one("find_last_row")
-        return int(row[0] or 0) if row else 0
+        return int(self._db.value("find_last_row") or 0)
 
     def has_stored(self, mark: int, sessions: Sequence[str], project: str | None) -> bool:
         """Return True if a memory was stored after a row in one of the sessions, or by an agent in the project."""
         return (
-            self._db.one("find_stored", mark=mark, sessions=json.dumps(sessions), project=project)
-            is not None
+            self._db.one("find_stored", mark=mark, sessions=sessions, project=project) is not None
         )
 
     def all_ids(self) -> set[str]:
-        return {memory_id for (memory_id,) in self._db.all("list_all_memory_ids")}
+        return set(self._db.column("list_all_memory_ids"))
 
     def snapshot(self) -> Row:
         """Return values that change whenever a memory or a project changes."""
@@ -315,7 +305,7 @@ class Memories:
             after = rows[-1][0]
 
     def projects(self) -> set[str]:
-        return {project for (project,) in self._db.all("list_memory_projects")}
+        return set(self._db.column("list_memory_projects"))
 
     def replaced_by(self, memory_id: str) -> list[Memory]:
         """Return the memories that a memory superseded, in any state, oldest first."""
@@ -451,7 +441,7 @@ class CoRecall:
 
     def of(self, memory_ids: Sequence[str], day: int) -> list[Edge]:
         """Return the edges from some memories to active ones, strongest first."""
-        rows = self._db.all("list_edges_of", ids=json.dumps(list(memory_ids)), day=day)
+        rows = self._db.all("list_edges_of", ids=memory_ids, day=day)
         return _sort_edges(
             [Edge(a, b, faded(weight, day - since), times) for a, b, weight, since, times in rows]
         )
@@ -464,13 +454,10 @@ class CoRecall:
         )[:limit]
 
     def _active(self, memory_ids: Sequence[str]) -> set[str]:
-        return {
-            memory
-            for (memory,) in self._db.all("list_active_ids", ids=json.dumps(list(memory_ids)))
-        }
+        return set(self._db.column("list_active_ids", ids=memory_ids))
 
     def _among(self, memory_ids: Sequence[str]) -> dict[tuple[str, str], tuple[float, int, int]]:
-        rows = self._db.all("list_edges_among", ids=json.dumps(list(memory_ids)))
+        rows = self._db.all("list_edges_among", ids=memory_ids)
         return {(a, b): (weight, day, sessions) for a, b, weight, day, sessions in rows}
 
 
@@ -555,9 +542,7 @@ class Links:
         Edges to memories in ``without`` are left out. With ``among``, the other end must be in it.
         """
         among_json = None if among is None else json.dumps(list(among))
-        rows = self._db.all(
-            "list_links_at", ids=json.dumps(list(memory_ids)), day=_text(day), among=among_json
-        )
+        rows = self._db.all("list_links_at", ids=memory_ids, day=day, among=among_json)
         return [as_edge(row) for row in rows if row[0] not in without and row[2] not in without]
 
     def page(
@@ -567,9 +552,9 @@ class Links:
         rows = self._db.all(
             "page_links",
             id=criteria.memory,
-            rels=json.dumps(list(criteria.relations)),
-            day=_text(criteria.day),
-            origins=json.dumps(list(criteria.origins)),
+            rels=criteria.relations,
+            day=criteria.day,
+            origins=criteria.origins,
             project=criteria.project,
             limit=limit,
             offset=offset,
@@ -586,28 +571,26 @@ class Links:
         matter) or written (a name in a text). Similarity and shared use do not count. With a
         project, both ends are in it.
         """
-        row = self._db.one("count_links", day=_text(day), project=project)
-        return int(row[0]) if row else 0
+        return int(self._db.value("count_links", day=day, project=project) or 0)
 
     def count_alike(self, project: str | None = None) -> int:
         """Count the pairs of similar memories that hold (computed edges)."""
-        row = self._db.one("count_alike", project=project)
-        return int(row[0]) if row else 0
+        return int(self._db.value("count_alike", project=project) or 0)
 
     def between(self, day: date, project: str | None) -> list[tuple[str, str, float]]:
         """Return the links that :meth:`count` counts as (source, target, strength), in a stable order."""
         return [
             (row[0], row[1], row[2])
-            for row in self._db.all("list_links_between", day=_text(day), project=project)
+            for row in self._db.all("list_links_between", day=day, project=project)
         ]
 
     def nodes(self, project: str | None) -> list[str]:
         """Return the ids of memories that hold, in one project or in all, in a stable order."""
-        return [memory for (memory,) in self._db.all("list_nodes", project=project)]
+        return self._db.column("list_nodes", project=project)
 
     def ends(self, memory_ids: Collection[str]) -> list[Row]:
         """Return the ends of links as (id, subject, kind, project, is superseded, is retired, trust)."""
-        return self._db.all("list_ends", ids=json.dumps(list(memory_ids)))
+        return self._db.all("list_ends", ids=memory_ids)
 
     def map_nodes(self, project: str | None, kinds: Collection[str], day: date | None) -> list[Row]:
         """Return memories that are active, or held on a day, in a stable order.
@@ -615,9 +598,7 @@ class Links:
         Columns: id, subject, kind, project, importance, is superseded, is trusted, start of
         validity.
         """
-        return self._db.all(
-            "list_map_nodes", project=project, kinds=json.dumps(list(kinds)), day=_text(day)
-        )
+        return self._db.all("list_map_nodes", project=project, kinds=kinds, day=day)
 
     def map_links(
         self, day: date, relations: Collection[str] = (), *, alike: bool = False
@@ -626,16 +607,11 @@ class Links:
 
         Parse each row with :func:`as_edge`.
         """
-        return self._db.all(
-            "list_map_links", day=_text(day), rels=json.dumps(list(relations)), alike=alike
-        )
+        return self._db.all("list_map_links", day=day, rels=relations, alike=alike)
 
     def of_origin(self, origin: str, project: str | None) -> list[str]:
         """Return the memories whose front matter has links of an origin."""
-        return [
-            memory
-            for (memory,) in self._db.all("list_sources_of_origin", origin=origin, project=project)
-        ]
+        return self._db.column("list_sources_of_origin", origin=origin, project=project)
 
     def alike(self) -> list[StoredLink]:
         """Return the similarity edges, which are not stored in files."""
@@ -643,7 +619,7 @@ class Links:
 
     def connected(self) -> set[tuple[str, str]]:
         """Return the pairs of memories connected by a link other than similarity, in either direction."""
-        return {(source, target) for source, target in self._db.all("list_connected")}
+        return set(self._db.all("list_connected"))
 
     def state(self) -> Row:
         """Return values that change whenever a link changes."""
@@ -720,7 +696,7 @@ class UsageLog:
 
     def of(self, memory_ids: Sequence[str]) -> dict[str, Usage]:
         """Return usage by memory id. Unused memories are left out."""
-        rows = self._db.all("find_usage", ids=json.dumps(list(memory_ids)))
+        rows = self._db.all("find_usage", ids=memory_ids)
         return {
             memory: Usage(
                 count,
@@ -740,8 +716,8 @@ class UsageLog:
             "insert_usage",
             memory=memory_id,
             recall_count=count,
-            last_recalled=to_ms(usage.last_recalled),
-            intervals=json.dumps(usage.intervals),
+            last_recalled=usage.last_recalled,
+            intervals=usage.intervals,
             contradictions=usage.contradictions,
             quality=usage.quality,
             access_count=usage.access_count,
@@ -783,22 +759,20 @@ class UsageLog:
 
     def idle(self, now: datetime) -> list[Idle]:
         """Count active memories by kind and idle days."""
-        return [
-            Idle(Kind(kind), *rest) for kind, *rest in self._db.all("count_idle", now=to_ms(now))
-        ]
+        return [Idle(Kind(kind), *rest) for kind, *rest in self._db.all("count_idle", now=now)]
 
     def idle_todos(self, before: datetime) -> list[tuple[str, str, datetime]]:
         """Return open todos last used before a time as (id, subject, last use), longest idle first."""
         return [
             (memory, subject, at_ms(at))
-            for memory, subject, at in self._db.all("list_idle_todos", before=to_ms(before))
+            for memory, subject, at in self._db.all("list_idle_todos", before=before)
         ]
 
     def may_end(self, now: datetime, bounds: EndingBounds) -> list[str]:
         """Return the ids of active memories that the consolidation rules may retire. The rules decide."""
         rows = self._db.all(
             "list_ending",
-            now=to_ms(now),
+            now=now,
             today=str(day_of(now)),
             importance_below=bounds.importance_below,
             temporary_for=_milliseconds(bounds.temporary_for),
@@ -809,8 +783,7 @@ class UsageLog:
 
     def value(self, key: str) -> str | None:
         """Return the value that the last run stored under a key."""
-        row = self._db.one("get_usage_value", key=key)
-        return row[0] if row else None
+        return self._db.value("get_usage_value", key=key)
 
     def set_value(self, key: str, value: str) -> None:
         """Store a value for the next run."""
@@ -851,11 +824,11 @@ class SessionUses:
 
     def recalled(self, session: str, since: int) -> set[str]:
         """Return the memories of a session with a counted recall after a time (epoch milliseconds)."""
-        return {memory for (memory,) in self._db.all("list_recalled", session=session, since=since)}
+        return set(self._db.column("list_recalled", session=session, since=since))
 
     def paired(self, session: str) -> list[str]:
         """Return the memories of a session that were paired with each other."""
-        return [memory for (memory,) in self._db.all("list_paired", session=session)]
+        return self._db.column("list_paired", session=session)
 
     def pair(self, session: str, memory_ids: Sequence[str]) -> None:
         """Mark memories as paired with the others of their session."""
@@ -865,12 +838,11 @@ class SessionUses:
 
     def unjudged(self, session: str) -> list[str]:
         """Return the memories of a session without a reply since their last use."""
-        return [memory for (memory,) in self._db.all("list_unjudged", session=session)]
+        return self._db.column("list_unjudged", session=session)
 
     def first_unjudged(self, session: str) -> int | None:
         """Return the earliest last use among the memories of :meth:`unjudged` (epoch milliseconds), or ``None``."""
-        row = self._db.one("first_unjudged", session=session)
-        return row[0] if row else None
+        return self._db.value("first_unjudged", session=session)
 
     def judge(self, session: str, memory_ids: Sequence[str]) -> None:
         """Mark memories as judged by a reply."""

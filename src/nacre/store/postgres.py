@@ -38,7 +38,7 @@ from nacre.store.postgres_connection import (
     translated_errors,
     writes,
 )
-from nacre.store.schema import Database, Row, in_transaction
+from nacre.store.schema import Database, Parameters, Row, bind, bound, in_transaction
 from nacre.store.sqlite import stemmer
 from nacre.values.memory import Role
 
@@ -182,14 +182,12 @@ _TENANT = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
 _MIN_LOCK_SECONDS = 0.03
 
 
-class PostgresDatabase:
+class PostgresDatabase(Database):
     """A connection to one tenant's rows, at the current schema. ``tenant`` has 1 to 64 letters, digits or ``._-``.
 
     ``account`` is the caller, by default named like the tenant. The database is read-only if the
     account is, or if ``unwritable`` gives a reason. A statement waits up to ``patience`` seconds
     without data from the server.
-
-    Implements :class:`~nacre.store.schema.Database`.
     """
 
     is_server = True
@@ -542,16 +540,13 @@ class PostgresDatabase:
         return not (self._is_open or self._is_final or self._held)
 
 
-def _clean(parameters: Mapping[str, Any] | Sequence[Any]) -> Any:
-    """Convert values for the server, whose texts cannot contain NUL. Booleans become numbers."""
-    if isinstance(parameters, Mapping):
-        return {name: _bindable(value) for name, value in parameters.items()}
-    return [_bindable(value) for value in parameters]
+def _clean(parameters: Parameters) -> Any:
+    """Convert values for the server, whose texts cannot contain NUL."""
+    return bind(parameters, _bindable)
 
 
 def _bindable(value: Any) -> Any:
-    if isinstance(value, bool):
-        return int(value)
+    value = bound(value)
     return value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
 
 
@@ -641,7 +636,7 @@ class Documents:
 
     def count(self) -> int:
         """Count the documents."""
-        return int((self._db.one("count_documents") or (0,))[0])
+        return int(self._db.value("count_documents") or 0)
 
     def state(self) -> object:
         """Return a value that changes with any write, or ``None`` within a transaction."""
@@ -649,10 +644,7 @@ class Documents:
 
     def versions(self, path: str) -> list[tuple[int, bytes | None, int]]:
         """Return all versions of a document, oldest first: number, content, time."""
-        return [
-            (version, data, written)
-            for version, data, written in self._db.all("list_document_versions", path=path)
-        ]
+        return self._db.all("list_document_versions", path=path)
 
     @in_transaction
     def write(self, path: str, data: bytes) -> None:
@@ -673,7 +665,7 @@ class Documents:
         """Append new lines to the ledger and return its total size in bytes."""
         rows: list[dict[str, object]] = [{"hash": _digest(line), "line": line} for line in lines]
         self._db.run_many("insert_ledger_line", rows)
-        return int((self._db.one("size_of_ledger") or (0,))[0])
+        return int(self._db.value("size_of_ledger") or 0)
 
     def ledger(self) -> bytes:
         """Return the ledger."""
@@ -681,7 +673,7 @@ class Documents:
 
     def ledger_lines(self) -> int:
         """Return the number of the ledger's last line, which increases with each line."""
-        return int((self._db.one("last_ledger_line") or (0,))[0])
+        return int(self._db.value("last_ledger_line") or 0)
 
     @in_transaction
     def reword(self, lines: Sequence[bytes]) -> None:

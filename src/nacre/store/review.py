@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from nacre.base import json as json_values
-from nacre.base.ids import from_ms, to_ms
+from nacre.base.ids import from_ms
 from nacre.base.text import STOP_WORDS, words
 from nacre.store.memories import memory_hash
 from nacre.store.schema import Clause, Database, Indexed, Row
@@ -35,7 +35,7 @@ class Candidates:
                 "why": candidate.why.value,
                 "detail": candidate.detail,
                 "score": candidate.score,
-                "found": to_ms(candidate.found),
+                "found": candidate.found,
                 "memory": json_values.encode(candidate.memory).decode(),
             }
             for candidate in candidates
@@ -48,8 +48,7 @@ class Candidates:
 
     def count(self) -> int:
         """Count the pending candidates."""
-        row = self._db.one("count_candidates")
-        return int(row[0]) if row else 0
+        return int(self._db.value("count_candidates") or 0)
 
     def find(self, reference: str) -> list[HeldCandidate]:
         """Find up to three candidates whose id begins or ends with a reference."""
@@ -133,7 +132,7 @@ class Claims:
 
     def entities(self, limit: int) -> list[str]:
         """Return the most frequent entities."""
-        return [entity for (entity,) in self._db.all("list_entities", limit=limit)]
+        return self._db.column("list_entities", limit=limit)
 
     def of_entity(self, entity: str, project: str | None, *, limit: int) -> list[tuple[int, str]]:
         """Return (row, attribute) of active memories about an entity, latest first."""
@@ -254,7 +253,7 @@ class Reviews:
         Returns True if the entry is new. A settled detail is not queued again.
         """
         about = {"memory": memory_id, "reason": Reason.STALE.value, "detail": detail}
-        more = {"at": at, "shown_by": json.dumps(sorted(set(shown_by)))}
+        more = {"at": at, "shown_by": sorted(set(shown_by))}
         with self._db.transaction():
             if self._db.one("find_review_detail", **about):
                 return False
@@ -293,7 +292,7 @@ class Reviews:
 
     def settled_at(self, at: int) -> list[str]:
         """Return the memories whose reviews were settled at a time (epoch milliseconds)."""
-        return [row[0] for row in self._db.all("list_settled_reviews", at=at)]
+        return self._db.column("list_settled_reviews", at=at)
 
     def reopen(self, memory_id: str, at: int) -> None:
         """Reopen the reviews settled at a time (epoch milliseconds)."""
@@ -324,12 +323,12 @@ class Reviews:
 
     def proposed(self) -> list[str]:
         """Return active memories proposed by agents, oldest first."""
-        return [row[0] for row in self._db.all("list_proposed")]
+        return self._db.column("list_proposed")
 
     def unfounded(self, tools: Iterable[str]) -> list[str]:
         """Return active memories that the given tools read in documents, and that the documents no
         longer contain."""
-        return [row[0] for row in self._db.all("list_unfounded", tools=json.dumps(sorted(tools)))]
+        return self._db.column("list_unfounded", tools=sorted(tools))
 
     def contradicted(self) -> list[tuple[str, int]]:
         """Return (memory, count) of active memories contradicted more than once."""
@@ -400,12 +399,11 @@ class Comparisons:
 
     def waiting(self, rows: Sequence[int]) -> list[str]:
         """Return the queued memories among some rows, oldest first."""
-        return [memory for (memory,) in self._db.all("list_unsettled", rows=json.dumps(list(rows)))]
+        return self._db.column("list_unsettled", rows=rows)
 
     def row_of(self, memory_id: str) -> int | None:
         """Return the row of a memory."""
-        row = self._db.one("find_memory_row", id=memory_id)
-        return int(row[0]) if row else None
+        return self._db.value("find_memory_row", id=memory_id)
 
     def link_alike(self, memory_id: str, near: Mapping[str, float]) -> None:
         """Replace a memory's similarity links (id → cosine)."""

@@ -6,16 +6,12 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import date, datetime
-from enum import Enum
 from functools import cache
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
-from nacre.base.ids import at_ms, from_ms, to_ms
+from nacre.base.ids import at_ms, from_ms
 from nacre.store.schema import Row
 from nacre.values.memory import Memory
-
-if TYPE_CHECKING:
-    pass
 
 # -- Row codecs ---------------------------------------------------------------
 # Each dataclass field has a column of its name. Days are ISO texts, times milliseconds, lists and
@@ -64,13 +60,10 @@ class RowCodec(Generic[T]):
 
     def encode(self, value: T) -> dict[str, object]:
         """Return the columns of a value."""
-        row = {column.name: _to_column(getattr(value, column.field)) for column in self._single}
+        row = {column.name: getattr(value, column.field) for column in self._single}
         for part in self._nested:
             nested = getattr(value, part.field)
-            row |= {
-                column.name: _to_column(getattr(nested, column.field, None))
-                for column in part.columns
-            }
+            row |= {column.name: getattr(nested, column.field, None) for column in part.columns}
         return row
 
     def decode(self, row: Row, **others: Any) -> T:
@@ -147,18 +140,6 @@ def _without_none(kind: Any) -> tuple[Any, bool]:
         if is_optional
         else (kind, False)
     )
-
-
-def _to_column(value: Any) -> object:
-    if isinstance(value, bool):
-        return int(value)
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, datetime):
-        return to_ms(value)
-    if isinstance(value, date):
-        return value.isoformat()
-    return json.dumps(value) if isinstance(value, (tuple, dict)) else value
 
 
 def _reader(kind: Any) -> _Read | None:

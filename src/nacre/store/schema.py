@@ -10,8 +10,8 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from datetime import date
-from enum import StrEnum
+from datetime import date, datetime
+from enum import Enum, StrEnum
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
@@ -266,9 +266,36 @@ class WordIndex(Protocol):
         """
 
 
-class Database(Protocol):
+class Queries(Protocol):
+    """Runs statements by name. See :class:`Database`."""
+
+    def all(self, name: str, **parameters: Any) -> list[Row]:
+        """Return all rows of a named query."""
+
+    def one(self, name: str, **parameters: Any) -> Row | None:
+        """Return the first row of a named query, or ``None``."""
+
+    def column(self, name: str, **parameters: Any) -> list[Any]:
+        """Return the first column of a named query."""
+        return [row[0] for row in self.all(name, **parameters)]
+
+    def value(self, name: str, **parameters: Any) -> Any | None:
+        """Return the first value of a named query, or ``None`` without rows."""
+        row = self.one(name, **parameters)
+        return row[0] if row else None
+
+    def run(self, name: str, **parameters: Any) -> int:
+        """Run a named statement and return the number of changed rows."""
+
+    def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
+        """Run a named statement once per row."""
+
+
+class Database(Queries, Protocol):
     """One connection to one memory, used by one thread at a time. Statements outside a transaction
     commit immediately.
+
+    Parameters may be times, days, enums and collections (see :func:`bound`).
 
     All methods may raise StoreBusyError (another process writes), UnusableStoreError and Unavailable. Writing
     methods also raise ``unwritable``.
@@ -280,20 +307,8 @@ class Database(Protocol):
     unwritable: NacreError | None
     """Reason why the database is read-only."""
 
-    def all(self, name: str, **parameters: Any) -> list[Row]:
-        """Return all rows of a named query."""
-
-    def one(self, name: str, **parameters: Any) -> Row | None:
-        """Return the first row of a named query, or ``None``."""
-
     def rows(self, sql: str, parameters: dict[str, Any] | Sequence[Any] = ()) -> list[Row]:
         """Return all rows of a statement composed in this package. Values are always bound."""
-
-    def run(self, name: str, **parameters: Any) -> int:
-        """Run a named statement and return the number of changed rows."""
-
-    def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
-        """Run a named statement once per row."""
 
     def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run a statement composed in this package once per row, in one transaction."""
@@ -360,6 +375,33 @@ class Database(Protocol):
         """Close the connection, once."""
 
 
+Parameters = Mapping[str, Any] | Sequence[Any]
+
+
+def bound(value: object) -> object:
+    """Return a value as columns hold it: times in milliseconds, days as ISO text, collections as JSON."""
+    if value is None or type(value) in (str, int, float, bytes):
+        return value
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, datetime):
+        return to_ms(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Collection) and not isinstance(value, (str, bytes, bytearray)):
+        return json.dumps(value if isinstance(value, dict) else list(value))
+    return value
+
+
+def bind(parameters: Parameters, convert: Callable[[Any], Any] = bound) -> Any:
+    """Convert all parameters of a statement."""
+    if isinstance(parameters, Mapping):
+        return {name: convert(value) for name, value in parameters.items()}
+    return [convert(value) for value in parameters]
+
+
 def fits_index(text: str) -> bool:
     """Return True if a text is short enough for an index.
 
@@ -394,7 +436,7 @@ class Names:
 
     def of(self, memory_id: str) -> set[str]:
         """Return the keys of a memory's names."""
-        return {name for (name,) in self._db.all("list_memory_names", memory=memory_id)}
+        return set(self._db.column("list_memory_names", memory=memory_id))
 
     def put(self, memory: Memory, former: Collection[str] = ()) -> None:
         """Store a memory's names and mentions, and resolve the affected links.
@@ -420,26 +462,19 @@ class Names:
         links = [name for name in mentioned(memory.content) if fits_index(name)]
         self._db.run_many("insert_mention", [{"source": memory.id, "name": name} for name in links])
         if not links:
-            self._db.run("delete_body_links", sources=json.dumps([memory.id]))
+            self._db.run("delete_body_links", sources=[memory.id])
         self.resolve({*former, *names}, *([memory.id] if links else []))
 
     def resolve(self, names: Collection[str], *sources: str) -> None:
         """Resolve again the links of memories that mention some names, and of some sources."""
-        using = (
-            source for (source,) in self._db.all("list_mentioning", names=json.dumps([*names]))
-        )
+        using = self._db.column("list_mentioning", names=names)
         if memories := [*dict.fromkeys((*sources, *using))]:
-            self._db.run("delete_body_links", sources=json.dumps(memories))
-            self._db.run("insert_body_links", sources=json.dumps(memories))
+            self._db.run("delete_body_links", sources=memories)
+            self._db.run("insert_body_links", sources=memories)
 
     def lost(self, memory_id: str, kept: Collection[str]) -> list[str]:
         """Return names, as written, that other memories use to link a memory and that are not in ``kept``."""
-        return [
-            written
-            for (written,) in self._db.all(
-                "list_lost_memory_names", memory=memory_id, kept=json.dumps([*kept])
-            )
-        ]
+        return self._db.column("list_lost_memory_names", memory=memory_id, kept=kept)
 
 
 # -- Turns as rows ------------------------------------------------------------

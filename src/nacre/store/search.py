@@ -20,6 +20,7 @@ from nacre.store.schema import (
     Clause,
     Database,
     Indexed,
+    Queries,
     Row,
     Words,
     encode,
@@ -514,7 +515,7 @@ class Selection:
     def newest_turns(self, criteria: Filter) -> Iterator[list[int]]:
         """Yield the turns that match a filter, a hundred sessions at a time, latest session first."""
         where = turn_clause(criteria)
-        sessions = [row for (row,) in self._db.all("list_session_rows")]
+        sessions = self._db.column("list_session_rows")
         for start in range(0, len(sessions), _SESSIONS_AT_ONCE):
             portion = json.dumps(sessions[start : start + _SESSIONS_AT_ONCE])
             yield [
@@ -576,14 +577,14 @@ class Selection:
 
     def names_known(self) -> tuple[set[str], set[str]]:
         """Return the authors of turns, and the projects of sessions and memories."""
-        projects = {project for (project,) in self._db.all("list_projects_named")}
-        return {author for (author,) in self._db.all("list_authors")}, projects
+        projects = set(self._db.column("list_projects_named"))
+        return set(self._db.column("list_authors")), projects
 
 
 # -- Tables of vectors --------------------------------------------------------
 
 
-class VectorTables:
+class VectorTables(Queries):
     """The tables of the vectors in use, or with ``other``, of the vectors of another model."""
 
     def __init__(self, database: Database, *, other: bool) -> None:
@@ -601,12 +602,6 @@ class VectorTables:
 
     def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
         self._database.run_many(self._statement_name(name), rows)
-
-    def transaction(self) -> AbstractContextManager[None]:
-        return self._database.transaction()
-
-    def reading(self) -> AbstractContextManager[None]:
-        return self._database.reading()
 
     def _statement_name(self, name: str) -> str:
         return about_other(name) if self._other else name
@@ -702,17 +697,16 @@ class Vectors:
 
     def note_seen(self, seen: tuple[float, float]) -> None:
         """Store the model's probe results."""
-        with self._db.transaction():
+        with self._in_use.transaction():
             self._set_value("seen", json.dumps(seen))
 
     def dimensions(self) -> int:
         """Return the number of components of a vector, or 0 without vectors."""
-        row = self._db.one("one_size")
-        return int(row[0]) if row else 0
+        return int(self._db.value("one_size") or 0)
 
     def size(self) -> int:
         """Return the size of all vectors in bytes."""
-        return int((self._db.one("size_of_vectors") or (0,))[0])
+        return int(self._db.value("size_of_vectors") or 0)
 
     def begin(self, model: str, setting: str | None = None) -> None:
         """Accept vectors of a model, which ``setting`` names. Vectors of another model are deleted first.
@@ -723,7 +717,7 @@ class Vectors:
         if self.model() == model:
             return
         edition = self.drop()
-        with self._db.transaction():
+        with self._in_use.transaction():
             self._set_value("model", model)
             self._set_value("setting", setting or _DEFAULT_MODEL)
             self._set_value("edition", str(edition + 1))
@@ -741,7 +735,7 @@ class Vectors:
 
         Only for ``other``. Returns False if vectors of new texts are still missing.
         """
-        with self._db.transaction():
+        with self._in_use.transaction():
             if self.model() is None or any(self.missing()):
                 return False
             for name in _EXCHANGE_STATEMENTS:
@@ -751,7 +745,7 @@ class Vectors:
 
     def pass_over(self) -> None:
         """Skip all current turns in later runs if none needs a vector."""
-        with self._db.transaction():
+        with self._in_use.transaction():
             if not self.turns_to_embed(1):
                 newest = self._db.one("last_turn") or (0,)
                 self._set_value("through", str(max(int(newest[0]), self._count_of("through"))))
@@ -781,7 +775,7 @@ class Vectors:
 
     def memory_texts(self) -> list[tuple[str, str]]:
         """Return all memories that get vectors as (subject, content)."""
-        return [(subject, content) for subject, content in self._db.all("list_memory_texts")]
+        return self._db.all("list_memory_texts")
 
     def missing(self) -> tuple[int, int]:
         """Count the turns and memories without vectors."""
@@ -791,7 +785,7 @@ class Vectors:
 
     def known(self, hashes: Sequence[bytes]) -> dict[bytes, int]:
         """Map the hashes of passages that exist to their rows."""
-        rows = self._db.all("find_passages", hashes=json.dumps([digest.hex() for digest in hashes]))
+        rows = self._db.all("find_passages", hashes=[digest.hex() for digest in hashes])
         return {digest: passage for passage, digest in rows}
 
     def take_over(self, earlier: Vectors, hashes: Sequence[bytes]) -> None:
@@ -803,12 +797,12 @@ class Vectors:
             if earlier.model() != self.model():
                 return
             rows = earlier._db.all(
-                "find_vectors_by_hash", hashes=json.dumps([digest.hex() for digest in hashes])
+                "find_vectors_by_hash", hashes=[digest.hex() for digest in hashes]
             )
         except UnusableStoreError:
             return
         if rows:
-            with self._db.transaction():
+            with self._in_use.transaction():
                 self._add_passages(
                     [digest for digest, _ in rows], from_int8([vector for _, vector in rows])
                 )
@@ -828,7 +822,7 @@ class Vectors:
         are left out. Raises EmbedderUnavailableError if the size of the vectors differs from the stored
         ones.
         """
-        with self._db.transaction():
+        with self._in_use.transaction():
             self._check_size(vectors)
             numbers = self.known(
                 [digest for digests in digests_by_turn.values() for digest in digests]
@@ -856,7 +850,7 @@ class Vectors:
             for memory, vectors in made.items()
             for ordinal, vector in enumerate(to_int8(vectors))
         ]
-        with self._db.transaction():
+        with self._in_use.transaction():
             for vectors in made.values():
                 self._check_size(vectors)
             self._db.run_many("insert_memory_vector", rows)
@@ -883,7 +877,7 @@ class Vectors:
         self, query: NDArray[np.float32], turns: Sequence[int]
     ) -> dict[int, float]:
         """Return the cosine of each turn's best passage. Turns without vectors are left out."""
-        rows = self._db.all("find_vectors_of_turns", rows=json.dumps(list(turns)))
+        rows = self._db.all("find_vectors_of_turns", rows=turns)
         best: dict[int, float] = {}
         if rows:
             cosines = quantised_cosines(query, [vector for _, vector in rows])
@@ -923,15 +917,15 @@ class Vectors:
 
     def count(self) -> int:
         """Count the passages with a vector."""
-        return int((self._db.one("count_passages") or (0,))[0])
+        return int(self._db.value("count_passages") or 0)
 
     def count_memories(self) -> int:
         """Count the memories with a vector."""
-        return int((self._db.one("count_memory_vectors") or (0,))[0])
+        return int(self._db.value("count_memory_vectors") or 0)
 
     def of(self, model: str) -> VectorsOf:
         """Return these vectors for searches that are valid only for one model."""
-        return VectorsOf(self, model, self._db.reading)
+        return VectorsOf(self, model, self._in_use.reading)
 
     def _check_size(self, vectors: NDArray[np.float32]) -> None:
         present = self.dimensions()
@@ -944,7 +938,7 @@ class Vectors:
     def _add_passages(
         self, digests: Sequence[bytes], vectors: NDArray[np.float32]
     ) -> dict[bytes, int]:
-        first = int((self._db.one("next_passage") or (1,))[0])
+        first = int(self._db.value("next_passage") or 1)
         packed = to_int8(vectors)
         rows: list[dict[str, object]] = [
             {"row": first + at, "hash": digest, "vector": packed[at].tobytes()}
@@ -1016,8 +1010,7 @@ class Vectors:
         return int(self._value(key) or 0)
 
     def _value(self, key: str) -> str | None:
-        row = self._db.one("get_embedding_value", key=key)
-        return row[0] if row else None
+        return self._db.value("get_embedding_value", key=key)
 
     def _set_value(self, key: str, value: str) -> None:
         self._db.run("set_embedding_value", key=key, value=value)

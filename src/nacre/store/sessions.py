@@ -81,11 +81,11 @@ class DeedIndex:
 
     def files_named(self, name: str) -> list[tuple[int, str]]:
         """Return (row, path) of files by the last part of their path, ignoring case."""
-        return [(row, path) for row, path in self._db.all("list_files_named", last=name.lower())]
+        return self._db.all("list_files_named", last=name.lower())
 
     def all_files(self) -> list[tuple[int, str]]:
         """Return (row, path) of every file that was ever touched."""
-        return [(row, path) for row, path in self._db.all("list_all_files")]
+        return self._db.all("list_all_files")
 
     def most_changed(self) -> tuple[str, int] | None:
         """Return the path of the file (by name) that most sessions changed, and the number of these sessions."""
@@ -98,11 +98,11 @@ class DeedIndex:
         """Return operations on files, newest first. Without ``reads``, only changes."""
         rows = self._db.all(
             "list_file_uses",
-            files=json.dumps(list(files)),
+            files=files,
             project=criteria.project,
             tool=criteria.tool,
-            since=to_ms(criteria.since),
-            until=to_ms(criteria.until),
+            since=criteria.since,
+            until=criteria.until,
             reads=reads,
             limit=limit,
         )
@@ -192,7 +192,7 @@ class Sessions:
             branch=session.branch,
             kind=session.kind.value,
             parent=session.parent,
-            started=to_ms(session.started),
+            started=session.started,
             tool_version=session.tool_version,
             model=noted(before[0] if before else None, session.model),
             label=session.label,
@@ -221,9 +221,7 @@ class Sessions:
     def _add_portion(self, portion: Sequence[_Identified]) -> list[int]:
         identities = json.dumps([identity.hex() for _, turns in portion for identity in turns])
         stored = {row[1]: row for row in self._db.all("find_known_turns", identities=identities)}
-        rows = self._db.all(
-            "next_seqs", sessions=json.dumps(sorted({session for session, _ in portion}))
-        )
+        rows = self._db.all("next_seqs", sessions=sorted({session for session, _ in portion}))
         next_seq: dict[int, int] = dict(rows)
         placed: list[_Placed] = []
         counts = []
@@ -244,7 +242,7 @@ class Sessions:
         return counts
 
     def _insert(self, placed: Sequence[_Placed]) -> None:
-        first = (self._db.one("next_turn_row") or (1,))[0]
+        first = self._db.value("next_turn_row") or 1
         rows = list(enumerate(placed, start=first))
         encoded = encode([(number, *turn_row(*place)) for number, place in rows])
         self._db.run("insert_turns", turns=encoded.decode())
@@ -267,9 +265,7 @@ class Sessions:
             and stored[identity][2] == session
             and _content(turn) != _stored_content(stored[identity])
         }
-        copied = (
-            bool(changed) and (self._db.one("count_session_files", session=session) or (0,))[0] > 1
-        )
+        copied = bool(changed) and (self._db.value("count_session_files", session=session) or 0) > 1
         for identity, row in changed.items():
             if not copied or _length(_content(turns[identity])) > _length(_stored_content(row)):
                 self._forget_turns([row[0]])
@@ -342,11 +338,11 @@ class Sessions:
 
     def folders(self) -> list[str]:
         """Return the working directories of all sessions."""
-        return [str(folder) for (folder,) in self._db.all("list_folders")]
+        return self._db.column("list_folders")
 
     def refresh(self, rows: Sequence[int]) -> None:
         """Update the counts and dates of sessions from their turns."""
-        self._db.run("refresh_session", rows=json.dumps(list(rows)))
+        self._db.run("refresh_session", rows=rows)
 
     def to_extract(self) -> list[Unlearned]:
         """Return sessions with turns not yet processed by extraction or a writer, oldest first."""
@@ -380,7 +376,7 @@ class Sessions:
             row=unlearned.row,
             extracted=seq,
             unwritten=unwritten,
-            asked=to_ms(requested_at),
+            asked=requested_at,
             begin=unlearned.begin,
             unwritten_before=-1 if unlearned.unwritten is None else unlearned.unwritten,
             asked_before=-1 if unlearned.asked is None else to_ms(unlearned.asked),
@@ -428,8 +424,8 @@ class Sessions:
             "list_sessions",
             tool=criteria.tool,
             project=criteria.project,
-            since=to_ms(criteria.since),
-            until=to_ms(criteria.until),
+            since=criteria.since,
+            until=criteria.until,
             subagents=criteria.subagents,
             branch=criteria.branch,
             model=criteria.model,
@@ -454,7 +450,7 @@ class Sessions:
 
         Sessions without times are left out.
         """
-        rows_found = self._db.all("sum_active", rows=json.dumps(list(rows)), pause=_PAUSE_MS)
+        rows_found = self._db.all("sum_active", rows=rows, pause=_PAUSE_MS)
         return {row: timedelta(milliseconds=total) for row, total in rows_found}
 
     def last_turns(self, row: int, limit: int) -> list[StoredTurn]:
@@ -486,34 +482,33 @@ class Sessions:
 
     def place_of(self, row: int, native_id: str) -> int | None:
         """Return the seq of a turn in a session."""
-        place = self._db.one("find_turn_in_session", session=row, native_id=native_id)
-        return int(place[0]) if place else None
+        return self._db.value("find_turn_in_session", session=row, native_id=native_id)
 
     def by_rows(self, rows: Sequence[int]) -> dict[int, StoredTurn]:
         """Return turns by row number."""
-        turns = self._db.all("find_turns", rows=json.dumps(list(rows)))
+        turns = self._db.all("find_turns", rows=rows)
         return {row[0]: stored_turn(row) for row in turns}
 
     def places(self, rows: Sequence[int]) -> dict[int, tuple[int, int]]:
         """Return the places of turns: row → (session row, seq)."""
-        places = self._db.all("find_places", rows=json.dumps(list(rows)))
+        places = self._db.all("find_places", rows=rows)
         return {row: (session, seq) for row, session, seq in places}
 
     def labels(self, tool: str) -> list[str]:
         """Return the labels (rooms, conversations) of a tool's sessions."""
-        return [label for (label,) in self._db.all("list_labels", tool=tool)]
+        return self._db.column("list_labels", tool=tool)
 
     def authors(self) -> set[str]:
         """Return the authors of turns."""
-        return {author for (author,) in self._db.all("list_authors")}
+        return set(self._db.column("list_authors"))
 
     def unknown_senders(self) -> list[tuple[str, int]]:
         """Return direct senders not known to be the owner, with their message counts, most frequent first."""
-        return [(author, count) for author, count in self._db.all("list_unknown_senders")]
+        return self._db.all("list_unknown_senders")
 
     def projects(self) -> set[str]:
         """Return the projects of sessions and memories."""
-        return {project for (project,) in self._db.all("list_projects_named")}
+        return set(self._db.column("list_projects_named"))
 
     def cursor(self, path: str) -> tuple[str, Cursor] | None:
         """Return the tool that a file was read as, and the position reached."""
@@ -539,8 +534,8 @@ class Sessions:
             size=cursor.size,
             mtime_ns=cursor.mtime_ns,
             fingerprint=cursor.fingerprint,
-            carry=json.dumps(cursor.carry),
-            unknown=json.dumps(dict(tally.unknown)),
+            carry=cursor.carry,
+            unknown=tally.unknown,
             corrupt=tally.corrupt + tally.oversized,
             goes_on=goes_on,
         )
@@ -699,8 +694,8 @@ class Period:
         return day_interval(self.last)[1]
 
     @property
-    def _moments(self) -> dict[str, int | str | None]:
-        return {"since": to_ms(self.since), "until": to_ms(self.until), "project": self.project}
+    def _moments(self) -> dict[str, object]:
+        return {"since": self.since, "until": self.until, "project": self.project}
 
 
 class Activity:
@@ -711,12 +706,12 @@ class Activity:
 
     def sessions(self, period: Period) -> list[Row]:
         """Return (day, tool, sessions begun, turns), without sub-agent and scheduled sessions."""
-        days = {"first": period.first.isoformat(), "last": period.last.isoformat()}
+        days = {"first": period.first, "last": period.last}
         return self._db.all("count_sessions_by_day", **period._moments, **days)
 
     def memories(self, last: date, project: str | None) -> list[Row]:
         """Return (day, kind, 1 for recorded and -1 for ended, memories) from the first day on."""
-        return self._db.all("count_memories_by_day", last=last.isoformat(), project=project)
+        return self._db.all("count_memories_by_day", last=last, project=project)
 
     def sources(self, period: Period) -> list[Row]:
         """Return (speaker, tool or ``None``, memories) of recorded valid memories, largest first."""
@@ -724,7 +719,7 @@ class Activity:
 
     def ages(self, now: datetime, project: str | None) -> list[Row]:
         """Return (days since last stated, memories, memories possibly out of date) of valid memories."""
-        return self._db.all("count_memories_by_age", now=to_ms(now), project=project)
+        return self._db.all("count_memories_by_age", now=now, project=project)
 
     def use(self, project: str | None) -> tuple[int, int, int]:
         """Count valid memories recalled never, up to five times, and more often."""
@@ -742,14 +737,14 @@ class Activity:
         """
         return self._db.all(
             "count_questions_by_day",
-            unanswered=json.dumps(unanswered),
-            since=to_ms(period.since),
-            until=to_ms(period.until),
+            unanswered=unanswered,
+            since=period.since,
+            until=period.until,
         )
 
     def calls(self, first: date, last: date) -> list[Row]:
         """Return (day, task, tokens, millionths of a US dollar)."""
-        return self._db.all("count_calls_by_day", first=first.isoformat(), last=last.isoformat())
+        return self._db.all("count_calls_by_day", first=first, last=last)
 
 
 # -- Changes since the last check ---------------------------------------------
@@ -798,7 +793,7 @@ class Changes:
 
     def last_turn(self) -> int:
         """Return the number of the last turn read."""
-        return int((self._db.one("last_read_turn") or (0,))[0])
+        return int(self._db.value("last_read_turn") or 0)
 
     def grown_sessions(self, after_turn: int, most: int) -> list[GrownSession]:
         """Return sessions with turns read after ``after_turn``, last grown first."""
@@ -809,22 +804,19 @@ class Changes:
 
     def operations(self, since: datetime) -> list[tuple[str, str]]:
         """Return (id, action) of operations since a time, oldest first."""
-        return [
-            (row[0], row[1]) for row in self._db.all("list_operations_since", since=to_ms(since))
-        ]
+        return [(row[0], row[1]) for row in self._db.all("list_operations_since", since=since)]
 
     def doubted(self) -> frozenset[str]:
         """Return memories possibly outdated by a newer one. Reads all links."""
-        return frozenset(row[0] for row in self._db.all("list_doubted"))
+        return frozenset(self._db.column("list_doubted"))
 
     def queued(self) -> frozenset[str]:
         """Return memories that are pending review or possibly out of date."""
-        return frozenset(row[0] for row in self._db.all("list_queued"))
+        return frozenset(self._db.column("list_queued"))
 
     def last_trace(self) -> str | None:
         """Return the last trace to end, in the order of ids."""
-        row = self._db.one("last_trace")
-        return str(row[0]) if row and row[0] else None
+        return self._db.value("last_trace")
 
     def free_pages(self) -> None:
         """Free the memory used by reading."""
@@ -961,16 +953,15 @@ class ArchiveIndex:
 
     def holder(self, digest: bytes, *, beside: str) -> str | None:
         """Return the path of a pack that contains a segment, other than the pack of transcript ``beside``."""
-        row = self._db.one("find_archive_segment", digest=digest, path=beside)
-        return str(row[0]) if row else None
+        return self._db.value("find_archive_segment", digest=digest, path=beside)
 
     def copies(self, path: str) -> list[str]:
         """Return transcripts whose packs refer to bytes in the pack of this transcript."""
-        return [str(other) for (other,) in self._db.all("list_archive_copies", path=path)]
+        return self._db.column("list_archive_copies", path=path)
 
     def sessions_of(self, tool: str, path: str) -> list[int]:
         """Return the rows of sessions read from a transcript."""
-        return [row for (row,) in self._db.all("list_session_rows_of_file", tool=tool, file=path)]
+        return self._db.column("list_session_rows_of_file", tool=tool, file=path)
 
 
 def _archived_from_row(row: Sequence[Any]) -> Archived:
@@ -1007,14 +998,11 @@ class ProjectContents:
 
     def memory_ids(self, project: str, limit: int) -> list[str]:
         """Return up to ``limit`` memories of a project in any state."""
-        return [
-            memory
-            for (memory,) in self._db.all("list_memories_of_project", project=project, limit=limit)
-        ]
+        return self._db.column("list_memories_of_project", project=project, limit=limit)
 
     def names_met(self) -> list[tuple[str, str]]:
         """Return pairs of the former and current names of session projects."""
-        return [(former, now) for former, now in self._db.all("list_names_met")]
+        return self._db.all("list_names_met")
 
     def move_sessions(self, former: str, project: str, into: str) -> None:
         """Move sessions of a project that was named ``former`` at the time to another project."""
@@ -1022,7 +1010,7 @@ class ProjectContents:
 
     def folders(self, project: str) -> list[str | None]:
         """Return the folders of sessions first assigned to a project."""
-        return [folder for (folder,) in self._db.all("list_folders_of_sessions", project=project)]
+        return self._db.column("list_folders_of_sessions", project=project)
 
     def move_sessions_of_folder(self, folder: str | None, project: str, into: str) -> None:
         """Move the sessions in a folder that were assigned to a project to another project."""

@@ -33,6 +33,7 @@ from nacre.errors import (
     UnusableStoreError,
 )
 from nacre.store import rows
+from nacre.store.schema import Database, bind
 
 if TYPE_CHECKING:
     from nacre.store.schema import Row
@@ -234,14 +235,12 @@ _MIN_FREE_BYTES = 65_536
 """SQLite needs a page or two even to open. Below this, an I/O error means that the disk is full."""
 
 
-class FileDatabase:
+class FileDatabase(Database):
     """A connection to ``nacre.db``, or to another database with its ``migrations``, at the current schema.
 
     ``observe`` receives the time that each transaction held the write lock, named ``write``.
     ``unwritable`` is the reason why the database is opened read-only; each write raises it.
     ``patience_ms`` limits the wait for a lock in that case.
-
-    Implements :class:`~nacre.store.schema.Database`.
     """
 
     is_server = False
@@ -312,7 +311,7 @@ class FileDatabase:
 
     def one(self, name: str, **parameters: Any) -> Row | None:
         with _translate_errors(self.path):
-            row: Row | None = self._connection.execute(query(name), parameters).fetchone()
+            row: Row | None = self._connection.execute(query(name), bind(parameters)).fetchone()
         return row
 
     def run(self, name: str, **parameters: Any) -> int:
@@ -320,7 +319,7 @@ class FileDatabase:
         self._refuse_unwritable()
         with _translate_errors(self.path):
             before: int = self._connection.total_changes()
-            self._connection.execute(query(name), parameters)
+            self._connection.execute(query(name), bind(parameters))
             return int(self._connection.total_changes()) - before
 
     def insert(self, table: str, row: Mapping[str, Any], returning: str) -> Any:
@@ -328,7 +327,7 @@ class FileDatabase:
         marks = ", ".join(f":{column}" for column in row)
         statement = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks}) RETURNING {returning}"  # noqa: S608 - internal names
         with _translate_errors(self.path):
-            return next(self._connection.execute(statement, row))[0]
+            return next(self._connection.execute(statement, bind(row)))[0]
 
     def columns(self, table: str) -> list[str]:
         return [name for (name,) in self.rows("SELECT name FROM pragma_table_info(?)", [table])]
@@ -341,11 +340,11 @@ class FileDatabase:
         self._begin_alone()
         self._refuse_unwritable()
         with _translate_errors(self.path):
-            self._connection.executemany(sql, rows)
+            self._connection.executemany(sql, map(bind, rows))
 
     def rows(self, sql: str, parameters: dict[str, Any] | Sequence[Any] = ()) -> list[Row]:
         with _translate_errors(self.path):
-            return self._connection.execute(sql, parameters).fetchall()
+            return self._connection.execute(sql, bind(parameters)).fetchall()
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
