@@ -7,7 +7,7 @@ for a process that writes memories.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
@@ -15,12 +15,12 @@ from typing import Any, Self
 from nacre.base import files, json
 from nacre.base.ids import at_ms, from_ms
 from nacre.errors import NacreError, UnavailableError
+from nacre.store.rows import record, records
 from nacre.store.schema import Row, in_transaction
 from nacre.store.sqlite import FileDatabase, open_database
 from nacre.values.gateway import (
     Answer,
     ChannelTraffic,
-    Chat,
     ChatSession,
     Incoming,
     Outgoing,
@@ -191,11 +191,7 @@ class GatewayStore:
 
     def find(self, channel: str, message: str) -> Known | None:
         """Find a received message by its platform's id."""
-        row = self._db.one("find_inbound", channel=channel, id=message)
-        if row is None:
-            return None
-        seq, key, sender, text, state, line = row
-        return Known(seq, key, sender, state, line, _message(text) if text else None)
+        return record(Known, self._db.one("find_inbound", channel=channel, id=message))
 
     def replace_text(self, seq: int, message: Incoming) -> None:
         """Replace the text of an edited waiting message."""
@@ -315,19 +311,19 @@ class GatewayStore:
 
     def find_sessions(self, reference: str) -> list[ChatSession]:
         """Find up to three sessions by id, prefix of the id, or key."""
-        return [_session(row) for row in self._db.all("find_chat_session", reference=reference)]
+        return [*map(_session, self._db.all("find_chat_session", reference=reference))]
 
     def sessions(
         self, channel: str | None, *, closed: bool, limit: int, offset: int = 0
     ) -> list[ChatSession]:
         """Return sessions, last used first."""
         criteria = {"channel": channel, "closed": closed, "limit": limit, "offset": offset}
-        return [_session(row) for row in self._db.all("list_chat_sessions", **criteria)]
+        return [*map(_session, self._db.all("list_chat_sessions", **criteria))]
 
     def stale_sessions(self, channel: str, before: datetime, limit: int = 100) -> list[ChatSession]:
         """Return open sessions of a channel that were not used since a time."""
         rows = self._db.all("list_stale_chat_sessions", channel=channel, before=before, limit=limit)
-        return [_session(row) for row in rows]
+        return [*map(_session, rows)]
 
     @in_transaction
     def begin_session(self, session: ChatSession, line: Line) -> None:
@@ -365,11 +361,11 @@ class GatewayStore:
 
     def recent_states(self, most: int) -> list[SessionState]:
         """Return the progress of the sessions used last."""
-        return [SessionState(*row) for row in self._db.all("list_recent_chat_states", most=most)]
+        return records(SessionState, self._db.all("list_recent_chat_states", most=most))
 
     def open_states(self) -> list[OpenState]:
         """Return conversations with messages waiting or being answered."""
-        return [OpenState(*row) for row in self._db.all("list_open_chat_states")]
+        return records(OpenState, self._db.all("list_open_chat_states"))
 
     def add_part(self, key: str, part: Outgoing, at: datetime) -> None:
         """Queue a part to send, unless a part with its key exists."""
@@ -388,12 +384,7 @@ class GatewayStore:
 
     def next_part(self, key: str) -> Part | None:
         """Return the first unsent part of a conversation."""
-        row = self._db.one("next_outbound", key=key)
-        if row is None:
-            return None
-        seq, text, attempts, not_before, created = row
-        outgoing = json.decode(text.encode(), Outgoing)
-        return Part(seq, key, outgoing, at_ms(created), attempts, from_ms(not_before or None))
+        return record(Part, self._db.one("next_outbound", key=key))
 
     def begin_part(self, seq: int, *, is_idempotent: bool) -> None:
         """Mark a part as being sent. If the gateway stops meanwhile, it may be sent twice."""
@@ -423,30 +414,23 @@ class GatewayStore:
 
     def traffic(self) -> list[ChannelTraffic]:
         """Return each channel's pending and recent work."""
-        return [ChannelTraffic(*row) for row in self._db.all("gateway_counts")]
+        return records(ChannelTraffic, self._db.all("gateway_counts"))
 
     def problems(self, limit: int = 5) -> list[Undelivered]:
         """Return the last parts that could not be sent."""
-        return [
-            Undelivered(channel, key, state, problem, at_ms(created), attempts)
-            for channel, key, state, problem, created, attempts in self._db.all(
-                "list_outbound_problems", limit=limit
-            )
-        ]
+        return records(Undelivered, self._db.all("list_outbound_problems", limit=limit))
 
     def pairing(self, channel: str, sender: str) -> Pairing | None:
         """Return the pairing of a sender."""
-        row = self._db.one("find_pairing", channel=channel, sender=sender)
-        return _pairing(row) if row else None
+        return record(Pairing, self._db.one("find_pairing", channel=channel, sender=sender))
 
     def pairing_of_code(self, code: str) -> Pairing | None:
         """Return the pairing with a code."""
-        row = self._db.one("find_pairing_by_code", code=code)
-        return _pairing(row) if row else None
+        return record(Pairing, self._db.one("find_pairing_by_code", code=code))
 
     def pairings(self) -> list[Pairing]:
         """Return all pairings, pending first."""
-        return [_pairing(row) for row in self._db.all("list_pairings")]
+        return records(Pairing, self._db.all("list_pairings"))
 
     def asking_since(self, channel: str, since: datetime) -> int:
         """Count the pending senders of a channel that requested access since a time."""
@@ -454,14 +438,7 @@ class GatewayStore:
 
     def ask_pairing(self, pairing: Pairing) -> None:
         """Store a sender's request for access."""
-        self._db.run(
-            "ask_pairing",
-            channel=pairing.channel,
-            sender=pairing.sender,
-            called=pairing.name,
-            code=pairing.code,
-            asked=pairing.asked,
-        )
+        self._db.run("ask_pairing", **asdict(pairing))
 
     @in_transaction
     def approve(self, pairing: Pairing, at: datetime) -> None:
@@ -484,43 +461,5 @@ def _message(text: str) -> Incoming:
 
 
 def _session(row: Row) -> ChatSession:
-    (
-        session_id,
-        key,
-        _,
-        chat,
-        name,
-        created,
-        updated,
-        messages,
-        indexed,
-        compactions,
-        flushed,
-        tokens,
-        read,
-        written,
-        cost,
-        closed,
-    ) = row
-    return ChatSession(
-        session_id,
-        key,
-        json.decode(chat.encode(), Chat),
-        name,
-        at_ms(created),
-        at_ms(updated),
-        messages,
-        indexed,
-        compactions,
-        flushed,
-        tokens,
-        read,
-        written,
-        cost / _MILLIONTHS,
-        from_ms(closed),
-    )
-
-
-def _pairing(row: Row) -> Pairing:
-    channel, sender, name, code, requested, approved = row
-    return Pairing(channel, sender, name, code, at_ms(requested), from_ms(approved))
+    (session,) = records(ChatSession, [row[:2] + row[3:]])
+    return replace(session, cost=session.cost / _MILLIONTHS)

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import asdict
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from nacre import __version__
 from nacre.base import json as json_values
-from nacre.base.ids import at_ms, from_ms
+from nacre.base.ids import from_ms
 from nacre.base.lazy import Module
-from nacre.store.schema import Database, Row, fits_index, in_transaction
+from nacre.store.rows import record, records
+from nacre.store.schema import Database, fits_index, in_transaction
 from nacre.values import models
 from nacre.values.codec import texts_of
 from nacre.values.memory import (
     Intent,
-    Match,
     Operation,
     Project,
     SeenMemoryFile,
     StandingRetirement,
     Tombstone,
-    TombstoneKind,
 )
 from nacre.values.session import Task
 
@@ -33,12 +33,6 @@ else:
 
 Times = Mapping[str, tuple[int, int]]
 Seen = tuple[Times, Set[str], Mapping[str, str]]
-
-
-def intent_of(row: Row) -> Intent:
-    """Parse an intent (a pending write) from its columns."""
-    seq, action, path, document, base, memory, operation, former = row
-    return Intent(action, path, document, base, memory, operation, former, seq)
 
 
 class VaultIndex:
@@ -122,8 +116,7 @@ class VaultIndex:
 
     def at(self, path: str) -> SeenMemoryFile | None:
         """Return a file by path."""
-        row = self._db.one("find_vault_file_at", path=path)
-        return SeenMemoryFile(*row) if row else None
+        return record(SeenMemoryFile, self._db.one("find_vault_file_at", path=path))
 
     def journal_paths(self) -> set[str]:
         """Return the paths in the journal, written or not, which await a commit."""
@@ -135,14 +128,7 @@ class VaultIndex:
 
     def save(self, file: SeenMemoryFile) -> None:
         """Record a file in its current state."""
-        self._db.run(
-            "upsert_vault_file",
-            path=file.path,
-            memory=file.memory,
-            mtime_ns=file.mtime_ns,
-            size=file.size,
-            hash=file.hash,
-        )
+        self._db.run("upsert_vault_file", **asdict(file))
         self._db.run("delete_unreadable", path=file.path)
 
     def distrust(self, path: str) -> None:
@@ -158,17 +144,7 @@ class VaultIndex:
         If ``applied``, the files are written already and the entries only go to the journal.
         """
         for intent in intents:
-            self._db.run(
-                "insert_intent",
-                action=intent.action,
-                path=intent.path,
-                document=intent.document,
-                base=intent.base,
-                memory=intent.memory,
-                operation=intent.operation,
-                former=intent.former,
-                applied=int(applied),
-            )
+            self._db.run("insert_intent", **asdict(intent), applied=applied)
 
     def has_intents(self) -> bool:
         """Return True if any write is pending."""
@@ -195,7 +171,7 @@ class VaultIndex:
 
     def intents(self) -> list[Intent]:
         """Return the pending writes."""
-        return [intent_of(row) for row in self._db.all("list_intents")]
+        return records(Intent, self._db.all("list_intents"))
 
     def done(self, seq: int) -> None:
         """Mark a write as applied. It stays in the journal if it belongs to an operation."""
@@ -207,7 +183,7 @@ class VaultIndex:
         self._db.run("delete_intent", seq=seq)
 
     def projects(self) -> list[Project]:
-        return [Project(*row) for row in self._db.all("list_projects")]
+        return records(Project, self._db.all("list_projects"))
 
     def project_by(self, key: str, value: str) -> str | None:
         """Return the slug of the project that a remote, root, label or alias resolves to."""
@@ -239,7 +215,7 @@ class VaultIndex:
         A project with another id in the same folder is deleted.
         """
         self.forget_project(project.slug, unless=project.id)
-        self._db.run("upsert_project", id=project.id, slug=project.slug, mtime_ns=project.mtime_ns)
+        self._db.run("upsert_project", **asdict(project))
         self._db.run("delete_project_keys", project=project.id)
         # Orphaned keys would block other projects with the same keys.
         self._db.run("delete_orphaned_project_keys")
@@ -271,15 +247,7 @@ class Journal:
     @in_transaction
     def record(self, operation: Operation, intents: Iterable[Intent]) -> None:
         """Record an operation, unless recorded, and the files it touches."""
-        self._db.run(
-            "insert_operation",
-            id=operation.id,
-            at=operation.at,
-            action=operation.action,
-            subject=operation.subject,
-            why=operation.why,
-            by=operation.by,
-        )
+        self._db.run("insert_operation", **asdict(operation))
         self.touch(operation.id, intents)
 
     def touch(self, operation_id: str, intents: Iterable[Intent]) -> None:
@@ -297,12 +265,11 @@ class Journal:
         self._db.run("explain_operation", id=operation_id, why=why)
 
     def find(self, operation_id: str) -> Operation | None:
-        row = self._db.one("find_operation", id=operation_id)
-        return _operation(row) if row else None
+        return record(Operation, self._db.one("find_operation", id=operation_id))
 
     def unfinished(self) -> list[Operation]:
         """Return operations that may have further writes, oldest first."""
-        return [_operation(row) for row in self._db.all("list_open_operations")]
+        return records(Operation, self._db.all("list_open_operations"))
 
     def is_in_ledger(self, operation_id: str) -> bool:
         """Return True if an operation has its own ledger line."""
@@ -329,18 +296,17 @@ class Journal:
 
     def written_by(self, operation_id: str) -> list[Intent]:
         """Return the writes of an operation in order, or nothing once git has them."""
-        return [intent_of(row) for row in self._db.all("list_journal", operation=operation_id)]
+        return records(Intent, self._db.all("list_journal", operation=operation_id))
 
     def pending(self, limit: int = 2**31, offset: int = 0) -> list[Operation]:
         """Return closed operations without a commit, in order of writing."""
-        return [
-            _operation(row)
-            for row in self._db.all("list_pending_operations", limit=limit, offset=offset)
-        ]
+        return records(
+            Operation, self._db.all("list_pending_operations", limit=limit, offset=offset)
+        )
 
     def without_texts(self) -> list[Operation]:
         """Return closed operations without a commit or pending writes. Their texts are missing or were forgotten."""
-        return [_operation(row) for row in self._db.all("list_operations_without_texts")]
+        return records(Operation, self._db.all("list_operations_without_texts"))
 
     def waiting(self) -> tuple[int, datetime | None]:
         """Return the number of uncommitted operations in the journal, and the time of the oldest."""
@@ -363,16 +329,7 @@ class Journal:
 
     def add_past(self, operation: Operation, touched: Iterable[tuple[str, str]]) -> None:
         """Record an operation from the git history, with the (path, memory) pairs it touched."""
-        self._db.run(
-            "insert_past_operation",
-            id=operation.id,
-            at=operation.at,
-            action=operation.action,
-            subject=operation.subject,
-            why=operation.why,
-            by=operation.by,
-            committed=operation.committed,
-        )
+        self._db.run("insert_past_operation", **asdict(operation))
         rows = [
             {"operation": operation.id, "path": path, "memory": memory} for path, memory in touched
         ]
@@ -405,7 +362,7 @@ class Journal:
             limit=limit,
             offset=offset,
         )
-        return [_operation(row) for row in rows]
+        return records(Operation, rows)
 
     def find_like(self, reference: str) -> list[Operation]:
         """Find up to three operations whose id begins or ends with a reference (at least four characters)."""
@@ -413,9 +370,7 @@ class Journal:
             "0123456789abcdef-"
         ):
             return []
-        return [
-            _operation(row) for row in self._db.all("find_operations_like", reference=reference)
-        ]
+        return records(Operation, self._db.all("find_operations_like", reference=reference))
 
     def before(self, intent: Intent) -> tuple[str, str | None] | None:
         """Return the previous journal entry of a file as (action, document), or ``None``."""
@@ -450,12 +405,6 @@ class Journal:
         self._db.run("upsert_ledger_end", size=size, hash=digest)
 
 
-def _operation(row: Row) -> Operation:
-    at = from_ms(row[1])
-    assert at is not None  # noqa: S101 - the column is never null
-    return Operation(row[0], at, *row[2:])
-
-
 # -- Model calls: ledger, health and cached answers ---------------------------
 
 
@@ -476,17 +425,7 @@ class Spending:
 
     def finish(self, call: models.Call) -> None:
         """Record the actual usage of a call."""
-        self._db.run(
-            "finish_model_call",
-            id=call.id,
-            input=call.tokens.input,
-            output=call.tokens.output,
-            cached=call.tokens.cached,
-            written=call.tokens.written,
-            cost=call.cost,
-            seconds=call.seconds,
-            outcome=call.outcome,
-        )
+        self._db.run("finish_model_call", **_row(call))
 
     def background_cost(self, since: date) -> int:
         """Return the cost of background calls since a day. Running calls count with their maximum cost."""
@@ -506,16 +445,15 @@ class Spending:
     def by_task(self, since: date, today: date) -> list[models.TaskCost]:
         """Return the costs of each task since a day, the most expensive first."""
         rows = self._db.all("sum_costs_by_task", since=since, today=today)
-        return [models.TaskCost(*row) for row in rows]
+        return records(models.TaskCost, rows)
 
     def health(self, model: str) -> models.Health | None:
         """Return the state of a model whose last call failed."""
-        row = self._db.one("get_model_health", model=model)
-        return models.Health(row[0], at_ms(row[1]), row[2]) if row else None
+        return record(models.Health, self._db.one("get_model_health", model=model))
 
     def fail(self, health: models.Health) -> None:
         """Record the failure of a model."""
-        self._db.run("set_model_health", model=health.model, until=health.until, told=health.told)
+        self._db.run("set_model_health", **asdict(health))
 
     def recover(self, model: str) -> None:
         """Clear the failure of a model."""
@@ -548,21 +486,7 @@ class Spending:
 
 
 def _row(call: models.Call) -> dict[str, Any]:
-    return {
-        "id": call.id,
-        "at": call.at,
-        "day": call.day,
-        "task": call.task,
-        "model": call.model,
-        "background": int(call.is_background),
-        "input": call.tokens.input,
-        "output": call.tokens.output,
-        "cached": call.tokens.cached,
-        "written": call.tokens.written,
-        "cost": call.cost,
-        "seconds": call.seconds,
-        "outcome": call.outcome,
-    }
+    return asdict(call) | asdict(call.tokens) | {"background": call.is_background}
 
 
 # -- Traces of calls, and questions --------------------------------------------
@@ -651,54 +575,29 @@ class Tombstones:
 
     def all(self) -> list[Tombstone]:
         """Return the valid tombstones."""
-        rows = self._db.all("list_tombstones")
-        return [
-            Tombstone(TombstoneKind(kind), value, run, owner) for kind, value, run, owner in rows
-        ]
+        return records(Tombstone, self._db.all("list_tombstones"))
 
     def standing(self) -> list[StandingRetirement]:
         """Return all standing retirements, oldest first."""
-        retirements = []
-        for rule, pattern, match, key, reason, contexts, at in self._db.all(
-            "list_standing_retirements"
-        ):
-            moment = from_ms(at)
-            if moment:
-                contexts = tuple(json.loads(contexts))
-                retirements.append(
-                    StandingRetirement(rule, pattern, Match(match), moment, key, reason, contexts)
-                )
-        return retirements
+        return records(StandingRetirement, self._db.all("list_standing_retirements"))
 
     @in_transaction
     def add(self, tombstones: Iterable[Tombstone]) -> None:
         """Add tombstones, effective from this transaction on."""
         self._db.run_many(
             "insert_tombstone",
-            [{**_row_tombstones(tombstone), "owner": tombstone.owner} for tombstone in tombstones],
+            [asdict(tombstone) for tombstone in tombstones],
         )
         self.set("edition", str(int(self.value("edition") or 0) + 1))
 
     def add_standing(self, rules: Iterable[StandingRetirement]) -> None:
         """Add standing retirements, effective from this transaction on."""
-        rows: list[dict[str, object]] = [
-            {
-                "id": rule.id,
-                "pattern": rule.pattern,
-                "match": rule.match.value,
-                "canonical_key": rule.canonical_key,
-                "reason": rule.reason,
-                "contexts": rule.contexts,
-                "at": rule.at,
-            }
-            for rule in rules
-        ]
-        self._db.run_many("insert_standing_retirement", rows)
+        self._db.run_many("insert_standing_retirement", [asdict(rule) for rule in rules])
 
     @in_transaction
     def change(self, more: Collection[Tombstone], fewer: Collection[Tombstone]) -> None:
         """Add some tombstones and remove others."""
-        self._db.run_many("delete_tombstone", [_row_tombstones(tombstone) for tombstone in fewer])
+        self._db.run_many("delete_tombstone", [asdict(tombstone) for tombstone in fewer])
         if more or fewer:
             self.add(more)
 
@@ -735,7 +634,3 @@ class Tombstones:
 
     def set(self, key: str, value: str) -> None:
         self._db.run("set_forgetting_value", key=key, value=value)
-
-
-def _row_tombstones(tombstone: Tombstone) -> dict[str, object]:
-    return {"kind": tombstone.kind.value, "value": tombstone.value, "run": tombstone.run}

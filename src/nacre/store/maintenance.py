@@ -18,6 +18,7 @@ from nacre.errors import NacreError, StoreBusyError
 from nacre.store.gateway import GatewayStore
 from nacre.store.journal import Traces
 from nacre.store.review import Candidates
+from nacre.store.rows import records
 from nacre.store.schema import UNREADABLE, Database, Indexed, Row, in_transaction, stored_calls
 from nacre.store.sessions import DeedIndex, index_texts
 from nacre.store.sqlite import FileDatabase, about_other, damaged
@@ -159,24 +160,22 @@ class Erasing:
 
     def sessions(self) -> list[SessionPlace]:
         """Return all sessions."""
-        return [SessionPlace(*row) for row in self._db.all("list_session_places")]
+        return records(SessionPlace, self._db.all("list_session_places"))
 
     def turn_places(self) -> Iterator[TurnPlace]:
         """Yield all turns in chunks."""
         after = 0
         while rows := self._db.all("list_turn_places", after=after, limit=_TURNS_AT_ONCE):
-            yield from (TurnPlace(*row) for row in rows)
+            yield from records(TurnPlace, rows)
             after = int(rows[-1][0])
 
     def places_of(self, rows: Sequence[int]) -> list[TurnPlace]:
         """Return turns by row."""
-        return [TurnPlace(*row) for row in self._db.all("list_turn_keys", rows=rows)]
+        return records(TurnPlace, self._db.all("list_turn_keys", rows=rows))
 
     def places_in(self, session: int) -> list[TurnPlace]:
         """Return the turns of a session."""
-        return [
-            TurnPlace(*row) for row in self._db.all("list_turn_keys_of_session", session=session)
-        ]
+        return records(TurnPlace, self._db.all("list_turn_keys_of_session", session=session))
 
     def turn_texts(self) -> Iterator[TurnText]:
         """Yield the texts of all turns in chunks."""
@@ -190,8 +189,7 @@ class Erasing:
         self, moment: datetime, projects: Sequence[str] | None
     ) -> list[tuple[int, int]]:
         """Return (row, session row) of turns before a time, in some projects or all."""
-        names = json.dumps(list(projects)) if projects is not None else None
-        return self._db.all("list_turns_before", projects=names, before=moment)
+        return self._db.all("list_turns_before", projects=projects, before=moment)
 
     def linking(self, memory_ids: Sequence[str]) -> list[str]:
         """Return memories that link to the given ones."""

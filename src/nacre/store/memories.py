@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date, datetime, timedelta
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from nacre.base.ids import at_ms, content_hash, from_ms
+from nacre.base.ids import at_ms, content_hash
 from nacre.base.lazy import Lazy
 from nacre.base.text import identifiers, normalise, segment
 from nacre.base.times import day_of
-from nacre.store.rows import memory_rows
+from nacre.store.rows import memory_rows, records
 from nacre.store.schema import Database, Indexed, Row, Words, fits_index, in_transaction
 from nacre.values.memory import USUAL_STRENGTH, Claim, Confirmation, Kind, Link, Memory, Validity
 from nacre.values.review import UNSAID, Reason, StepsDue, Usage, as_told
@@ -103,14 +103,8 @@ class Memories:
             [{"memory": memory.id, "tag": tag} for tag in memory.tags if fits_index(tag)],
         )
         self._put_links(memory.id, memory.links)
-        confirmations: list[dict[str, object]] = [
-            {
-                "memory": memory.id,
-                "ordinal": at,
-                "at": confirmation.at,
-                "session": confirmation.session,
-                "turns": confirmation.turns,
-            }
+        confirmations = [
+            {"memory": memory.id, "ordinal": at, **asdict(confirmation)}
             for at, confirmation in enumerate(memory.confirmed)
         ]
         self._db.run_many("insert_confirmation", confirmations)
@@ -144,15 +138,7 @@ class Memories:
 
     def set_claim(self, memory_id: str, claim: Claim) -> None:
         """Change only the claim, so that the memory keeps its row and its vectors."""
-        self._db.run(
-            "insert_claim",
-            memory=memory_id,
-            entity=claim.entity,
-            attribute=claim.attribute,
-            predicate=claim.predicate,
-            object=claim.object,
-            confidence=claim.confidence,
-        )
+        self._db.run("insert_claim", memory=memory_id, **asdict(claim))
 
     def set_links(self, memory: Memory) -> None:
         """Change only the front matter links, so that the memory keeps its row and its vectors."""
@@ -257,26 +243,11 @@ class Memories:
 
     def known_of(self, session: str) -> list[Known]:
         """Return the memories learned from a session, in any state."""
-        return [
-            Known(memory_id, Kind(kind), content, frozenset(json.loads(turns)))
-            for memory_id, kind, content, turns in self._db.all(
-                "list_memories_of_session", session=session
-            )
-        ]
+        return records(Known, self._db.all("list_memories_of_session", session=session))
 
     def news(self, criteria: News) -> list[tuple[int, Memory]]:
         """Return the memories that match :class:`News` as (row, memory), in row order."""
-        rows = self._db.all(
-            "list_news",
-            mark=criteria.mark,
-            least=criteria.least,
-            first_id=criteria.first_id,
-            said=criteria.said,
-            sessions=criteria.sessions,
-            project=criteria.project,
-            today=str(day_of(criteria.said)),
-            limit=criteria.limit,
-        )
+        rows = self._db.all("list_news", **asdict(criteria), today=day_of(criteria.said))
         return [(row[0], memory) for row, memory in zip(rows, self._build(rows), strict=True)]
 
     def last_row(self) -> int:
@@ -334,7 +305,9 @@ class Memories:
             own = None if origin == _MANUAL else origin
             valid = Validity(*(date.fromisoformat(day) if day else None for day in ends))
             links.setdefault(source, []).append(Link(rel, target, reason, own, strength, valid))
-        confirmations = self._confirmations(ids)
+        confirmations: dict[str, list[Confirmation]] = {}
+        for memory_id, *rest in self._db.all("list_confirmations", ids=ids):
+            confirmations.setdefault(memory_id, []).extend(records(Confirmation, [tuple(rest)]))
         claims = {row[0]: Claim(*row[1:]) for row in self._db.all("list_claims_of", ids=ids)}
         return [
             memory_rows().decode(
@@ -346,16 +319,6 @@ class Memories:
             )
             for row in rows
         ]
-
-    def _confirmations(self, ids: str) -> dict[str, list[Confirmation]]:
-        confirmations: dict[str, list[Confirmation]] = {}
-        for memory_id, at, session, turns in self._db.all("list_confirmations", ids=ids):
-            moment = from_ms(at)
-            if moment:
-                confirmations.setdefault(memory_id, []).append(
-                    Confirmation(moment, session, tuple(json.loads(turns)))
-                )
-        return confirmations
 
 
 def _link_row(source: str, link: Link) -> dict[str, object]:
@@ -551,11 +514,7 @@ class Links:
         """Return a page of links, newest memories first, and the total."""
         rows = self._db.all(
             "page_links",
-            id=criteria.memory,
-            rels=criteria.relations,
-            day=criteria.day,
-            origins=criteria.origins,
-            project=criteria.project,
+            **asdict(criteria),
             limit=limit,
             offset=offset,
         )
@@ -697,17 +656,7 @@ class UsageLog:
     def of(self, memory_ids: Sequence[str]) -> dict[str, Usage]:
         """Return usage by memory id. Unused memories are left out."""
         rows = self._db.all("find_usage", ids=memory_ids)
-        return {
-            memory: Usage(
-                count,
-                from_ms(last),
-                tuple(json.loads(intervals)),
-                contradictions,
-                quality,
-                accesses,
-            )
-            for memory, count, last, intervals, contradictions, quality, accesses in rows
-        }
+        return {row[0]: records(Usage, [row[1:]])[0] for row in rows}
 
     def adopt(self, memory_id: str, usage: Usage) -> None:
         """Record the usage that an imported memory had elsewhere. Its importance already includes earned steps."""
@@ -715,12 +664,7 @@ class UsageLog:
         self._db.run(
             "insert_usage",
             memory=memory_id,
-            recall_count=count,
-            last_recalled=usage.last_recalled,
-            intervals=usage.intervals,
-            contradictions=usage.contradictions,
-            quality=usage.quality,
-            access_count=usage.access_count,
+            **asdict(usage),
             steps=sum(count >= step for step in _STEPS),
         )
 
@@ -746,7 +690,7 @@ class UsageLog:
 
     def steps_due(self) -> list[StepsDue]:
         """Return active memories whose recalls earned more importance steps than were applied."""
-        return [StepsDue(*row) for row in self._db.all("list_steps_due")]
+        return records(StepsDue, self._db.all("list_steps_due"))
 
     def set_steps(self, memory_id: str, steps: int) -> None:
         """Set the number of importance steps that were applied to a memory."""
@@ -759,7 +703,7 @@ class UsageLog:
 
     def idle(self, now: datetime) -> list[Idle]:
         """Count active memories by kind and idle days."""
-        return [Idle(Kind(kind), *rest) for kind, *rest in self._db.all("count_idle", now=now)]
+        return records(Idle, self._db.all("count_idle", now=now))
 
     def idle_todos(self, before: datetime) -> list[tuple[str, str, datetime]]:
         """Return open todos last used before a time as (id, subject, last use), longest idle first."""
@@ -770,16 +714,7 @@ class UsageLog:
 
     def may_end(self, now: datetime, bounds: EndingBounds) -> list[str]:
         """Return the ids of active memories that the consolidation rules may retire. The rules decide."""
-        rows = self._db.all(
-            "list_ending",
-            now=now,
-            today=str(day_of(now)),
-            importance_below=bounds.importance_below,
-            temporary_for=_milliseconds(bounds.temporary_for),
-            idle_for=_milliseconds(bounds.idle_for),
-            most_recalls=bounds.most_recalls,
-        )
-        return [memory for (memory,) in rows]
+        return self._db.column("list_ending", now=now, today=day_of(now), **asdict(bounds))
 
     def value(self, key: str) -> str | None:
         """Return the value that the last run stored under a key."""
@@ -792,10 +727,6 @@ class UsageLog:
     def drop_value(self, key: str) -> None:
         """Delete a stored value."""
         self._db.run("delete_usage_value", key=key)
-
-
-def _milliseconds(span: timedelta) -> int:
-    return span // timedelta(milliseconds=1)
 
 
 class SessionUses:

@@ -279,13 +279,13 @@ class PostgresDatabase(Database):
         self._is_final = True
         self._connection.close()
 
-    def all(self, name: str, **parameters: Any) -> list[Row]:
+    def all(self, name: str, /, **parameters: Any) -> list[Row]:
         return self._fetch(query(name), parameters)
 
-    def one(self, name: str, **parameters: Any) -> Row | None:
+    def one(self, name: str, /, **parameters: Any) -> Row | None:
         return next(iter(self._fetch(query(name), parameters)), None)
 
-    def run(self, name: str, **parameters: Any) -> int:
+    def run(self, name: str, /, **parameters: Any) -> int:
         self._is_final |= name.startswith("create_")
         sql, values = query(name), _clean(parameters)
         return max(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from nacre.base import json as json_values
 from nacre.base.ids import from_ms
 from nacre.base.text import STOP_WORDS, words
 from nacre.store.memories import memory_hash
-from nacre.store.schema import Clause, Database, Indexed, Row
+from nacre.store.rows import records
+from nacre.store.schema import Clause, Database, Indexed
 from nacre.values.memory import HeldCandidate, Memory, Why
 from nacre.values.review import JudgedPair, QueuedReview, Reason
 
@@ -44,7 +45,7 @@ class Candidates:
 
     def waiting(self) -> list[HeldCandidate]:
         """Return the pending candidates, likeliest first."""
-        return [_candidate(row) for row in self._db.all("list_candidates")]
+        return records(HeldCandidate, self._db.all("list_candidates"))
 
     def count(self) -> int:
         """Count the pending candidates."""
@@ -52,11 +53,11 @@ class Candidates:
 
     def find(self, reference: str) -> list[HeldCandidate]:
         """Find up to three candidates whose id begins or ends with a reference."""
-        return [_candidate(row) for row in self._db.all("find_candidates", reference=reference)]
+        return records(HeldCandidate, self._db.all("find_candidates", reference=reference))
 
     def with_words(self) -> list[HeldCandidate]:
         """Return pending candidates, and settled ones that can still be restored."""
-        return [_candidate(row) for row in self._db.all("list_worded_candidates")]
+        return records(HeldCandidate, self._db.all("list_worded_candidates"))
 
     def settle(self, candidate_id: str, at: int) -> None:
         """Mark a candidate as accepted or rejected by the owner, so that it is not offered again
@@ -72,13 +73,11 @@ class Candidates:
 
     def settled(self, reference: str) -> list[HeldCandidate]:
         """Find settled candidates that still have their text, by the beginning or end of their ids."""
-        return [
-            _candidate(row) for row in self._db.all("find_settled_candidates", reference=reference)
-        ]
+        return records(HeldCandidate, self._db.all("find_settled_candidates", reference=reference))
 
     def settled_at(self, at: int) -> list[HeldCandidate]:
         """Return candidates settled at a time (epoch milliseconds) that still have their text."""
-        return [_candidate(row) for row in self._db.all("list_candidates_settled_at", at=at)]
+        return records(HeldCandidate, self._db.all("list_candidates_settled_at", at=at))
 
     def unsettle(self, candidate_id: str) -> None:
         """Mark a candidate as pending again."""
@@ -94,13 +93,6 @@ class Candidates:
     def expire(self, before: int) -> int:
         """Delete candidates found before a time (epoch milliseconds) and return their number."""
         return self._db.run("delete_old_candidates", before=before)
-
-
-def _candidate(row: Row) -> HeldCandidate:
-    memory, why, detail, score, found_at = row
-    at = from_ms(found_at)
-    assert at is not None  # noqa: S101 - the column is never empty
-    return HeldCandidate(json_values.decode(memory.encode(), Memory), Why(why), detail, score, at)
 
 
 # -- Claims, the memories waiting for them, and judged pairs ------------------
@@ -161,8 +153,7 @@ class Claims:
 
     def due(self, at: int, limit: int) -> list[Due]:
         """Return memories due at a time (epoch milliseconds), longest waiting first."""
-        rows = self._db.all("list_claims_due", at=at, limit=limit)
-        return [Due(memory, tries, bool(reworded)) for memory, tries, reworded in rows]
+        return records(Due, self._db.all("list_claims_due", at=at, limit=limit))
 
     def done(self, memory_id: str) -> None:
         """Remove a memory from the queue."""
@@ -188,22 +179,14 @@ class Claims:
     def judged(self) -> dict[tuple[str, str], JudgedPair]:
         """Return the judgements of pairs pending a person's decision, by (older, newer)."""
         return {
-            (older, newer): JudgedPair(relation, confidence, model, from_ms(at))
-            for older, newer, relation, confidence, model, at in self._db.all("list_conflicts")
+            (older, newer): records(JudgedPair, [tuple(rest)])[0]
+            for older, newer, *rest in self._db.all("list_conflicts")
         }
 
     def keep(self, older: str, newer: str, judged: JudgedPair, at: int) -> None:
         """Store the judgement of a pair pending a person's decision. It replaces one in either direction."""
         self.settled(older, newer)
-        self._db.run(
-            "insert_conflict",
-            older=older,
-            newer=newer,
-            relation=judged.relation,
-            confidence=judged.confidence,
-            model=judged.model,
-            at=at,
-        )
+        self._db.run("insert_conflict", older=older, newer=newer, **asdict(judged) | {"at": at})
 
     def settled(self, older: str, newer: str) -> None:
         """Delete the judgement of a pair."""
@@ -271,10 +254,7 @@ class Reviews:
 
     def pending(self) -> list[QueuedReview]:
         """Return the pending reviews, oldest first."""
-        return [
-            QueuedReview(memory, Reason(reason), detail, from_ms(created))
-            for memory, reason, detail, created in self._db.all("list_reviews")
-        ]
+        return records(QueuedReview, self._db.all("list_reviews"))
 
     def waiting(self) -> tuple[int, int, int]:
         """Count the pending candidates, doubtful memories and conflicts."""
@@ -308,7 +288,7 @@ class Reviews:
 
     def low_quality(self) -> list[tuple[str, float, int]]:
         """Return (memory, quality, recall count) of active memories below the quality threshold."""
-        return [(row[0], row[1], row[2]) for row in self._db.all("list_low_quality")]
+        return self._db.all("list_low_quality")
 
     def doubts(
         self, memory_ids: Sequence[str] | None = None, *, both_ways: bool = False
@@ -318,8 +298,7 @@ class Reviews:
         If two memories contradict each other, the pair counts once and the later memory is the
         newer one. With ``both_ways`` it counts twice.
         """
-        ids = None if memory_ids is None else json.dumps(list(memory_ids))
-        return [Doubt(*row) for row in self._db.all("list_doubts", ids=ids, both_ways=both_ways)]
+        return records(Doubt, self._db.all("list_doubts", ids=memory_ids, both_ways=both_ways))
 
     def proposed(self) -> list[str]:
         """Return active memories proposed by agents, oldest first."""
@@ -332,7 +311,7 @@ class Reviews:
 
     def contradicted(self) -> list[tuple[str, int]]:
         """Return (memory, count) of active memories contradicted more than once."""
-        return [(row[0], row[1]) for row in self._db.all("list_contradicted")]
+        return self._db.all("list_contradicted")
 
 
 # -- Comparing memories -------------------------------------------------------

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import date, datetime
 from functools import cache
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
+from nacre.base import json as json_values
 from nacre.base.ids import at_ms, from_ms
 from nacre.store.schema import Row
 from nacre.values.memory import Memory
@@ -21,6 +22,33 @@ from nacre.values.memory import Memory
 
 T = TypeVar("T")
 _Read = Callable[[Any], Any]
+
+
+def records(kind: type[T], rows: Iterable[Row]) -> list[T]:
+    """Build values from rows with one column for each of their first fields, in order."""
+    build: Any = kind
+    reads = _readers(build)
+    if not any(reads):
+        return [build(*row) for row in rows]
+    return [
+        build(
+            *(
+                read(value) if read and value is not None else value
+                for read, value in zip(reads, row, strict=False)
+            )
+        )
+        for row in rows
+    ]
+
+
+def record(kind: type[T], row: Row | None) -> T | None:
+    """Build a value from a row, if there is one. See :func:`records`."""
+    return records(kind, [row])[0] if row else None
+
+
+@cache
+def _readers(kind: Any) -> list[_Read | None]:
+    return [_reader(field_type) for field_type in get_type_hints(kind).values()]
 
 
 class RowCodec(Generic[T]):
@@ -146,10 +174,12 @@ def _reader(kind: Any) -> _Read | None:
     """Return the converter for a column's values, or ``None`` if no conversion is needed."""
     kind, is_optional = _without_none(kind)
     origin = get_origin(kind) or kind
-    if origin in (str, int, float):
+    if origin in (str, int, float, bytes):
         return None
-    if origin is tuple:
-        return lambda text: () if text == "[]" else tuple(json.loads(text))
+    if origin in (tuple, frozenset):
+        return lambda text: origin(() if text == "[]" else json.loads(text))
+    if is_dataclass(origin):
+        return lambda text: json_values.decode(text.encode(), origin)
     reads: dict[Any, _Read] = {
         dict: json.loads,
         datetime: from_ms if is_optional else at_ms,

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from enum import Enum, StrEnum
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
@@ -269,22 +269,22 @@ class WordIndex(Protocol):
 class Queries(Protocol):
     """Runs statements by name. See :class:`Database`."""
 
-    def all(self, name: str, **parameters: Any) -> list[Row]:
+    def all(self, name: str, /, **parameters: Any) -> list[Row]:
         """Return all rows of a named query."""
 
-    def one(self, name: str, **parameters: Any) -> Row | None:
+    def one(self, name: str, /, **parameters: Any) -> Row | None:
         """Return the first row of a named query, or ``None``."""
 
-    def column(self, name: str, **parameters: Any) -> list[Any]:
+    def column(self, name: str, /, **parameters: Any) -> list[Any]:
         """Return the first column of a named query."""
         return [row[0] for row in self.all(name, **parameters)]
 
-    def value(self, name: str, **parameters: Any) -> Any | None:
+    def value(self, name: str, /, **parameters: Any) -> Any | None:
         """Return the first value of a named query, or ``None`` without rows."""
         row = self.one(name, **parameters)
         return row[0] if row else None
 
-    def run(self, name: str, **parameters: Any) -> int:
+    def run(self, name: str, /, **parameters: Any) -> int:
         """Run a named statement and return the number of changed rows."""
 
     def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
@@ -379,7 +379,7 @@ Parameters = Mapping[str, Any] | Sequence[Any]
 
 
 def bound(value: object) -> object:
-    """Return a value as columns hold it: times in milliseconds, days as ISO text, collections as JSON."""
+    """Return a value as columns hold it: times and durations in milliseconds, days as text, collections as JSON."""
     if value is None or type(value) in (str, int, float, bytes):
         return value
     if isinstance(value, Enum):
@@ -390,6 +390,8 @@ def bound(value: object) -> object:
         return to_ms(value)
     if isinstance(value, date):
         return value.isoformat()
+    if isinstance(value, timedelta):
+        return value // timedelta(milliseconds=1)
     if isinstance(value, Collection) and not isinstance(value, (str, bytes, bytearray)):
         return json.dumps(value if isinstance(value, dict) else list(value))
     return value

@@ -591,13 +591,13 @@ class VectorTables(Queries):
         self._database = database
         self._other = other
 
-    def all(self, name: str, **parameters: Any) -> list[Row]:
+    def all(self, name: str, /, **parameters: Any) -> list[Row]:
         return self._database.all(self._statement_name(name), **parameters)
 
-    def one(self, name: str, **parameters: Any) -> Row | None:
+    def one(self, name: str, /, **parameters: Any) -> Row | None:
         return self._database.one(self._statement_name(name), **parameters)
 
-    def run(self, name: str, **parameters: Any) -> int:
+    def run(self, name: str, /, **parameters: Any) -> int:
         return self._database.run(self._statement_name(name), **parameters)
 
     def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime, timedelta
-from typing import Any
 
 import msgspec
 
-from nacre.base.ids import from_ms, to_ms
+from nacre.base.ids import from_ms
 from nacre.base.text import identifiers, noted, segment
 from nacre.base.times import day_interval
+from nacre.store.rows import record, records
 from nacre.store.schema import (
     Database,
     Indexed,
@@ -97,19 +97,9 @@ class DeedIndex:
     ) -> list[FileUse]:
         """Return operations on files, newest first. Without ``reads``, only changes."""
         rows = self._db.all(
-            "list_file_uses",
-            files=files,
-            project=criteria.project,
-            tool=criteria.tool,
-            since=criteria.since,
-            until=criteria.until,
-            reads=reads,
-            limit=limit,
+            "list_file_uses", files=files, **asdict(criteria), reads=reads, limit=limit
         )
-        return [
-            FileUse(file, turn, session, seq, from_ms(time), Action(action))
-            for file, turn, session, seq, time, action in rows
-        ]
+        return records(FileUse, rows)
 
     def failures(self, words: Sequence[str], criteria: DeedFilter, *, limit: int) -> list[int]:
         """Return turns with failed calls that contain the words, best BM25 first."""
@@ -184,18 +174,8 @@ class Sessions:
         before = self._db.one("model_of_session", tool=session.tool, native_id=session.native_id)
         row = self._db.one(
             "upsert_session",
-            tool=session.tool,
-            native_id=session.native_id,
+            **asdict(replace(session, model=noted(before[0] if before else None, session.model))),
             project=project,
-            title=session.title,
-            cwd=session.cwd,
-            branch=session.branch,
-            kind=session.kind.value,
-            parent=session.parent,
-            started=session.started,
-            tool_version=session.tool_version,
-            model=noted(before[0] if before else None, session.model),
-            label=session.label,
             file=file,
             tokens_input=spent and spent.input,
             tokens_cached=spent and spent.cached,
@@ -346,17 +326,11 @@ class Sessions:
 
     def to_extract(self) -> list[Unlearned]:
         """Return sessions with turns not yet processed by extraction or a writer, oldest first."""
-        return [
-            Unlearned(row, begin, end, unwritten, from_ms(requested))
-            for row, begin, end, unwritten, requested in self._db.all("list_sessions_to_extract")
-        ]
+        return records(Unlearned, self._db.all("list_sessions_to_extract"))
 
     def not_shown(self) -> list[Unlearned]:
         """Return sessions fully processed by extraction but not by a writer, oldest first."""
-        return [
-            Unlearned(row, end, end, unwritten, from_ms(requested), is_older=True)
-            for row, end, unwritten, requested in self._db.all("list_sessions_not_shown")
-        ]
+        return records(Unlearned, self._db.all("list_sessions_not_shown"))
 
     def mark_extracted(self, row: int, seq: int) -> None:
         """Record that extraction processed the turns before ``seq``."""
@@ -379,7 +353,7 @@ class Sessions:
             asked=requested_at,
             begin=unlearned.begin,
             unwritten_before=-1 if unlearned.unwritten is None else unlearned.unwritten,
-            asked_before=-1 if unlearned.asked is None else to_ms(unlearned.asked),
+            asked_before=-1 if unlearned.asked is None else unlearned.asked,
         )
 
     def ask_again(self) -> None:
@@ -422,15 +396,7 @@ class Sessions:
         """
         rows = self._db.all(
             "list_sessions",
-            tool=criteria.tool,
-            project=criteria.project,
-            since=criteria.since,
-            until=criteria.until,
-            subagents=criteria.subagents,
-            branch=criteria.branch,
-            model=criteria.model,
-            kind=criteria.kind and criteria.kind.value,
-            words=criteria.words,
+            **asdict(criteria),
             opening=OPENING_TURNS,
             limit=limit,
             offset=offset,
@@ -515,8 +481,7 @@ class Sessions:
         row = self._db.one("find_cursor", path=path)
         if row is None:
             return None
-        tool, inode, offset, size, mtime_ns, fingerprint, carry = row
-        return tool, Cursor(inode, offset, size, mtime_ns, fingerprint, json.loads(carry))
+        return row[0], records(Cursor, [row[1:]])[0]
 
     def save_cursor(
         self, path: str, tool: str, cursor: Cursor, tally: Tally, *, goes_on: bool = False
@@ -529,12 +494,7 @@ class Sessions:
             "save_cursor",
             path=path,
             tool=tool,
-            inode=cursor.inode,
-            offset=cursor.offset,
-            size=cursor.size,
-            mtime_ns=cursor.mtime_ns,
-            fingerprint=cursor.fingerprint,
-            carry=cursor.carry,
+            **asdict(cursor),
             unknown=tally.unknown,
             corrupt=tally.corrupt + tally.oversized,
             goes_on=goes_on,
@@ -542,15 +502,7 @@ class Sessions:
 
     def move_cursor(self, path: str, cursor: Cursor) -> None:
         """Store the position in a transcript that was rewritten."""
-        self._db.run(
-            "move_cursor",
-            path=path,
-            inode=cursor.inode,
-            offset=cursor.offset,
-            size=cursor.size,
-            mtime_ns=cursor.mtime_ns,
-            fingerprint=cursor.fingerprint,
-        )
+        self._db.run("move_cursor", path=path, **asdict(cursor))
 
     def save_ingest(self, run: str, started: int, finished: int, **counts: int) -> None:
         """Record one ingest run (times in ms)."""
@@ -563,10 +515,7 @@ class Sessions:
 
     def seen_files(self) -> list[SeenFile]:
         """Return all transcripts that were read."""
-        return [
-            SeenFile(path, tool, size, mtime_ns, json.loads(unknown), corrupt)
-            for path, tool, size, mtime_ns, unknown, corrupt in self._db.all("list_cursors")
-        ]
+        return records(SeenFile, self._db.all("list_cursors"))
 
     def versions(self) -> dict[str, str]:
         """Map paths of transcripts to the last tool version that wrote to them."""
@@ -589,10 +538,7 @@ class Sessions:
 
     def heard(self, latest: int) -> list[Heard]:
         """Return the latest main sessions of each tool, with whether the owner spoke in them."""
-        return [
-            Heard(tool, version, bool(spoke))
-            for tool, version, spoke in self._db.all("list_heard", latest=latest)
-        ]
+        return records(Heard, self._db.all("list_heard", latest=latest))
 
 
 def index_texts(database: Database, texts: Sequence[tuple[int, str, Sequence[ToolCall]]]) -> None:
@@ -654,18 +600,19 @@ def _session_from_row(row: Row) -> StoredSession:
     ) = row
     tokens = Tokens(*(count or 0 for count in spent)) if any(spent) else None
     session = Session(
-        tool=tool,
-        native_id=native_id,
-        title=title,
-        cwd=cwd,
-        branch=branch,
-        label=label,
-        kind=SessionKind(kind),
-        parent=parent,
-        started=from_ms(started),
-        tool_version=version,
-        model=model,
-        tokens=tokens,
+        tool,
+        native_id,
+        title,
+        cwd,
+        branch,
+        None,
+        label,
+        SessionKind(kind),
+        parent,
+        from_ms(started),
+        version,
+        model,
+        tokens,
     )
     return StoredSession(number, session, project, from_ms(ended), file, turns)
 
@@ -785,7 +732,7 @@ class Changes:
     def memories(self) -> list[MemoryChange]:
         """Return the changes to memories since the last call."""
         with self._db.reading():
-            changes = [MemoryChange(*row) for row in self._db.all("list_memory_changes")]
+            changes = records(MemoryChange, self._db.all("list_memory_changes"))
             ids = [{"id": change.id} for change in changes]
             self._db.run_many("drop_known_memory", ids)
             self._db.run_many("note_memory", ids)
@@ -797,14 +744,12 @@ class Changes:
 
     def grown_sessions(self, after_turn: int, most: int) -> list[GrownSession]:
         """Return sessions with turns read after ``after_turn``, last grown first."""
-        return [
-            GrownSession(*row)
-            for row in self._db.all("list_grown_sessions", turn=after_turn, limit=most)
-        ]
+        rows = self._db.all("list_grown_sessions", turn=after_turn, limit=most)
+        return records(GrownSession, rows)
 
     def operations(self, since: datetime) -> list[tuple[str, str]]:
         """Return (id, action) of operations since a time, oldest first."""
-        return [(row[0], row[1]) for row in self._db.all("list_operations_since", since=since)]
+        return self._db.all("list_operations_since", since=since)
 
     def doubted(self) -> frozenset[str]:
         """Return memories possibly outdated by a newer one. Reads all links."""
@@ -878,17 +823,16 @@ class ArchiveIndex:
 
     def all(self) -> list[Archived]:
         """Return the state of all transcripts, last changed first."""
-        return [_archived_from_row(row) for row in self._db.all("list_archived")]
+        return records(Archived, self._db.all("list_archived"))
 
     def find(self, path: str) -> Archived | None:
         """Return the archive state of a transcript."""
-        row = self._db.one("find_archived", path=path)
-        return _archived_from_row(row) if row else None
+        return record(Archived, self._db.one("find_archived", path=path))
 
     def alike(self, fingerprint: str, path: str) -> list[Archived]:
         """Return other transcripts that begin with the same bytes."""
         rows = self._db.all("find_archived_alike", fingerprint=fingerprint, path=path)
-        return [_archived_from_row(row) for row in rows]
+        return records(Archived, rows)
 
     def has_below(self, folder: str) -> bool:
         """Return True if any transcript below a folder is archived."""
@@ -896,37 +840,17 @@ class ArchiveIndex:
 
     def due(self) -> list[Due]:
         """Return transcripts read further than they are archived, oldest first."""
-        return [Due(*row) for row in self._db.all("list_archive_due")]
+        return records(Due, self._db.all("list_archive_due"))
 
     @in_transaction
     def save(self, archived: Archived, parts: Sequence[Part]) -> None:
         """Record the contents of a pack."""
-        self._db.run(
-            "save_archived",
-            path=archived.path,
-            tool=archived.tool,
-            kind=archived.kind,
-            pack=archived.pack,
-            until=archived.until,
-            size=archived.size,
-            raw=archived.raw,
-            inode=archived.inode,
-            fingerprint=archived.fingerprint,
-            changed=archived.changed,
-            withheld=int(archived.withheld),
-        )
+        self._db.run("save_archived", **asdict(archived))
         self._db.run("delete_archive_segments", path=archived.path)
         self._db.run_many(
             "insert_archive_segment",
             [
-                {
-                    "path": archived.path,
-                    "number": number,
-                    "start": part.start,
-                    "until": part.until,
-                    "digest": part.digest,
-                    "is_copy": int(part.is_copy),
-                }
+                {"path": archived.path, "number": number, **asdict(part)}
                 for number, part in enumerate(parts)
             ],
         )
@@ -946,10 +870,7 @@ class ArchiveIndex:
 
     def parts(self, path: str) -> list[Part]:
         """Return the segments of a transcript's pack, in order."""
-        segments = self._db.all("list_archive_segments", path=path)
-        return [
-            Part(start, until, digest, bool(is_copy)) for start, until, digest, is_copy in segments
-        ]
+        return records(Part, self._db.all("list_archive_segments", path=path))
 
     def holder(self, digest: bytes, *, beside: str) -> str | None:
         """Return the path of a pack that contains a segment, other than the pack of transcript ``beside``."""
@@ -962,11 +883,6 @@ class ArchiveIndex:
     def sessions_of(self, tool: str, path: str) -> list[int]:
         """Return the rows of sessions read from a transcript."""
         return self._db.column("list_session_rows_of_file", tool=tool, file=path)
-
-
-def _archived_from_row(row: Sequence[Any]) -> Archived:
-    *values, withheld = row
-    return replace(Archived(*values), withheld=bool(withheld))
 
 
 # -- Contents of projects -----------------------------------------------------
@@ -984,17 +900,14 @@ class ProjectContents:
 
     def sessions(self) -> Counted:
         """Count the sessions of each project, without sub-agent and scheduled ones."""
-        return {
-            slug: (count, from_ms(last))
-            for slug, count, last in self._db.all("count_sessions_by_project")
-        }
+        return self._counted("count_sessions_by_project")
 
     def memories(self) -> Counted:
         """Count the valid memories of each project."""
-        return {
-            slug: (count, from_ms(last))
-            for slug, count, last in self._db.all("count_memories_by_project")
-        }
+        return self._counted("count_memories_by_project")
+
+    def _counted(self, name: str) -> Counted:
+        return {slug: (count, from_ms(last)) for slug, count, last in self._db.all(name)}
 
     def memory_ids(self, project: str, limit: int) -> list[str]:
         """Return up to ``limit`` memories of a project in any state."""

@@ -306,15 +306,15 @@ class FileDatabase(Database):
         except OSError:
             return False
 
-    def all(self, name: str, **parameters: Any) -> list[Row]:
+    def all(self, name: str, /, **parameters: Any) -> list[Row]:
         return self.rows(query(name), parameters)
 
-    def one(self, name: str, **parameters: Any) -> Row | None:
+    def one(self, name: str, /, **parameters: Any) -> Row | None:
         with _translate_errors(self.path):
             row: Row | None = self._connection.execute(query(name), bind(parameters)).fetchone()
         return row
 
-    def run(self, name: str, **parameters: Any) -> int:
+    def run(self, name: str, /, **parameters: Any) -> int:
         self._begin_alone()
         self._refuse_unwritable()
         with _translate_errors(self.path):

@@ -161,7 +161,7 @@ ORDER BY started NULLS FIRST, row;
 
 -- list_sessions_not_shown --
 -- Sessions fully processed by extraction but not by a writer.
-SELECT row, extracted, unwritten, asked FROM sessions
+SELECT row, extracted, extracted, unwritten, asked, TRUE FROM sessions
 WHERE kind = 'main' AND (unwritten IS NOT NULL OR asked IS NULL) AND extracted > 0
     AND extracted >= (SELECT coalesce(max(seq) + 1, 0) FROM turns t WHERE t.session = sessions.row)
 ORDER BY started NULLS FIRST, row;
