@@ -13,7 +13,7 @@ from nacre.base import json as json_values
 from nacre.base.ids import from_ms
 from nacre.base.lazy import Module
 from nacre.store.rows import record, records
-from nacre.store.schema import Database, fits_index, in_transaction
+from nacre.store.schema import Database, Store, fits_index, in_transaction
 from nacre.values import models
 from nacre.values.codec import texts_of
 from nacre.values.memory import (
@@ -238,11 +238,8 @@ class VaultIndex:
 _MIN_REFERENCE_CHARACTERS = 4
 
 
-class Journal:
+class Journal(Store):
     """Reads and writes ``operations``, ``touched`` and the applied intents."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     @in_transaction
     def record(self, operation: Operation, intents: Iterable[Intent]) -> None:
@@ -413,11 +410,8 @@ MOST_CHARACTERS = 20_000_000
 """Total size of the cached answers."""
 
 
-class Spending:
+class Spending(Store):
     """Reads and writes the ledger of calls."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def add(self, call: models.Call) -> None:
         """Record a call, unless recorded."""
@@ -496,11 +490,8 @@ QUESTION = "question"
 _UNANSWERED = json.dumps(models.UNANSWERED)
 
 
-class Traces:
+class Traces(Store):
     """Reads and writes traces of model calls, and questions to recall, in one table."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def add(self, trace: models.Trace) -> None:
         """Store the trace of a call, unless stored."""
@@ -567,11 +558,8 @@ class Traces:
 # -- Tombstones and standing retirements from the ledger ----------------------
 
 
-class Tombstones:
+class Tombstones(Store):
     """Reads and writes ``tombstones``, ``standing_retirements`` and ``forgetting_values``."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def all(self) -> list[Tombstone]:
         """Return the valid tombstones."""

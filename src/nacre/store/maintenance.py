@@ -19,7 +19,15 @@ from nacre.store.gateway import GatewayStore
 from nacre.store.journal import Traces
 from nacre.store.review import Candidates
 from nacre.store.rows import records
-from nacre.store.schema import UNREADABLE, Database, Indexed, Row, in_transaction, stored_calls
+from nacre.store.schema import (
+    UNREADABLE,
+    Database,
+    Indexed,
+    Row,
+    Store,
+    in_transaction,
+    stored_calls,
+)
 from nacre.store.sessions import DeedIndex, index_texts
 from nacre.store.sqlite import FileDatabase, about_other, damaged
 from nacre.values.memory import SessionPlace, TurnPlace, TurnText
@@ -152,11 +160,8 @@ _ERASE_STATEMENTS = (
 )
 
 
-class Erasing:
+class Erasing(Store):
     """Reads and deletes content for the forget operation."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def sessions(self) -> list[SessionPlace]:
         """Return all sessions."""

@@ -15,7 +15,7 @@ from nacre.base.lazy import Lazy
 from nacre.base.text import identifiers, normalise, segment
 from nacre.base.times import day_of
 from nacre.store.rows import memory_rows, records
-from nacre.store.schema import Database, Indexed, Row, Words, fits_index, in_transaction
+from nacre.store.schema import Database, Indexed, Row, Store, Words, fits_index, in_transaction
 from nacre.values.memory import USUAL_STRENGTH, Claim, Confirmation, Kind, Link, Memory, Validity
 from nacre.values.review import UNSAID, Reason, StepsDue, Usage, as_told
 
@@ -75,10 +75,6 @@ class Memories:
         self._db = database
         self.has_new_rows = False
         """True if this process wrote memories since the last embedding run. A new row has no vector."""
-
-    @property
-    def database(self) -> Database:
-        return self._db
 
     def put(self, memory: Memory) -> None:
         """Insert a memory, or replace its row, tags, links, names and full text. Call inside a transaction.
@@ -361,11 +357,8 @@ class Edge:
     sessions: int
 
 
-class CoRecall:
+class CoRecall(Store):
     """Reads and writes edges. Days count from 1970-01-01 (UTC)."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     @in_transaction
     def join(self, newcomers: Sequence[str], others: Sequence[str], day: int) -> list[str]:
@@ -483,11 +476,8 @@ class EdgeFilter:
     project: str | None = None
 
 
-class Links:
+class Links(Store):
     """Reads links."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def of(self, memory_id: str) -> list[StoredLink]:
         """Return all edges that start or end at a memory."""
@@ -647,11 +637,8 @@ class EndingBounds:
     most_recalls: int
 
 
-class UsageLog:
+class UsageLog(Store):
     """Reads usage and records spooled usage."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def of(self, memory_ids: Sequence[str]) -> dict[str, Usage]:
         """Return usage by memory id. Unused memories are left out."""
@@ -729,11 +716,8 @@ class UsageLog:
         self._db.run("delete_usage_value", key=key)
 
 
-class SessionUses:
+class SessionUses(Store):
     """Records which memories were used in each session or sitting, until the data expires."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def record(
         self, session: str, memory_ids: Sequence[str], at: int, *, recalled: Collection[str]

@@ -12,7 +12,7 @@ from nacre.base.ids import from_ms
 from nacre.base.text import STOP_WORDS, words
 from nacre.store.memories import memory_hash
 from nacre.store.rows import records
-from nacre.store.schema import Clause, Database, Indexed
+from nacre.store.schema import Clause, Indexed, Store
 from nacre.values.memory import HeldCandidate, Memory, Why
 from nacre.values.review import JudgedPair, QueuedReview, Reason
 
@@ -20,11 +20,8 @@ SECONDS_TO_UNDO = 24 * 3600
 """Time for which the text of a candidate is kept after it was accepted or rejected."""
 
 
-class Candidates:
+class Candidates(Store):
     """Reads and writes ``candidates``, which exist only in the database."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def add(self, candidates: Iterable[HeldCandidate]) -> int:
         """Add candidates, except texts that are pending already or were rejected, and return the number added."""
@@ -116,11 +113,8 @@ class Due:
     reworded: bool = False
 
 
-class Claims:
+class Claims(Store):
     """Reads claims, and keeps the queue of memories to be judged and the judgements of pairs."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def entities(self, limit: int) -> list[str]:
         """Return the most frequent entities."""
@@ -214,11 +208,8 @@ class Doubt:
     reason: str | None
 
 
-class Reviews:
+class Reviews(Store):
     """Reads and writes the review queue."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def add(self, memory_id: str, reason: Reason, detail: str, at: int, *, once: bool) -> None:
         """Queue a memory for review, unless it is queued for the same reason.
@@ -326,11 +317,8 @@ Rare words come first; common ones are used only in small stores.
 MOST_WORDS = 16
 
 
-class Comparisons:
+class Comparisons(Store):
     """Reads candidates for comparison, and stores derived similarities."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def alike(self, memory: Memory, *, limit: int) -> list[int]:
         """Return rows of active memories of the same project that share rare words, a title or a key."""

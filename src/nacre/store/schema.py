@@ -423,6 +423,13 @@ def in_transaction(method: Method) -> Method:
     return cast(Method, whole)
 
 
+class Store:
+    """Reads and writes tables of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = self._db = database
+
+
 # -- Names of memories, and links by name in bodies ---------------------------
 
 
@@ -430,11 +437,8 @@ ALIASES = "aliases"
 """Front-matter key for other names, as in Obsidian."""
 
 
-class Names:
+class Names(Store):
     """Reads and writes ``memory_names``, ``mentions``, and the links of origin ``body``."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def of(self, memory_id: str) -> set[str]:
         """Return the keys of a memory's names."""

@@ -22,6 +22,7 @@ from nacre.store.schema import (
     Indexed,
     Queries,
     Row,
+    Store,
     Words,
     encode,
     memory_clause,
@@ -99,11 +100,8 @@ class Corpus:
         return math.log(1 + (self.rows - count + 0.5) / (count + 0.5))
 
 
-class WordSearch(ABC):
+class WordSearch(Store, ABC):
     """Full-text search over rows of one kind."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def terms(self, words: Sequence[str]) -> tuple[Term, ...]:
         """Return the words with their stems, without duplicate stems."""
@@ -286,11 +284,8 @@ _BEST = {
 }
 
 
-class FileWords:
+class FileWords(Store):
     """Implements :class:`~nacre.store.schema.WordIndex`."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def add(self, kind: Indexed, rows: Sequence[Words]) -> None:
         texts = encode([(row.row, *row.texts) for row in rows]).decode()
@@ -501,11 +496,8 @@ class Admission:
         }
 
 
-class Selection:
+class Selection(Store):
     """Selects memories and turns by filter."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def admitted_turns(self, criteria: Filter) -> Admission | None:
         """Return the turns that match a filter, or ``None`` if all match."""

@@ -17,6 +17,7 @@ from nacre.store.schema import (
     Database,
     Indexed,
     Row,
+    Store,
     Words,
     deed_clause,
     did_of,
@@ -54,11 +55,8 @@ _USES = (Action.READ, Action.EDIT)
 _NOISE = Flag.META | Flag.SUMMARY | Flag.INJECTED
 
 
-class DeedIndex:
+class DeedIndex(Store):
     """Reads and writes the index of file operations and failed calls."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def add(self, done: Sequence[Deeds]) -> None:
         """Index the actions of stored turns. Call in the transaction that stores the turns."""
@@ -157,16 +155,8 @@ _Identified = tuple[int, dict[bytes, Turn]]
 _Placed = tuple[int, int, bytes, Turn]
 
 
-class Sessions:
+class Sessions(Store):
     """Reads and writes sessions, turns and cursors."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
-
-    @property
-    def database(self) -> Database:
-        """The database that holds these sessions."""
-        return self._db
 
     def upsert(self, session: Session, *, project: str | None, file: str | None) -> int:
         """Insert or update the known fields of a session, and return its row."""
@@ -645,11 +635,8 @@ class Period:
         return {"since": self.since, "until": self.until, "project": self.project}
 
 
-class Activity:
+class Activity(Store):
     """Counts database content by day."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def sessions(self, period: Period) -> list[Row]:
         """Return (day, tool, sessions begun, turns), without sub-agent and scheduled sessions."""
@@ -815,11 +802,8 @@ class Part:
     is_copy: bool
 
 
-class ArchiveIndex:
+class ArchiveIndex(Store):
     """Reads and writes ``archived`` and ``archive_segments``."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def all(self) -> list[Archived]:
         """Return the state of all transcripts, last changed first."""
@@ -892,11 +876,8 @@ Counted = dict[str, tuple[int, datetime | None]]
 """By project: the number of items and the time of the last."""
 
 
-class ProjectContents:
+class ProjectContents(Store):
     """Reads the contents of projects, and assigns sessions to projects."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def sessions(self) -> Counted:
         """Count the sessions of each project, without sub-agent and scheduled ones."""

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from nacre.base.ids import from_ms
-from nacre.store.schema import Database, in_transaction
+from nacre.store.schema import Store, in_transaction
 
 FILE = "file"
 """Kind of the symbol that represents a file."""
@@ -64,11 +64,8 @@ class NewFile:
     symbols: Sequence[NewSymbol]
 
 
-class CodeGraph:
+class CodeGraph(Store):
     """Reads and writes the code of projects."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def find(self, project: str) -> CodeProject | None:
         """Return the code of a project."""
@@ -264,11 +261,8 @@ class Mention:
     manner: str
 
 
-class CodeMentions:
+class CodeMentions(Store):
     """Reads and writes mentions."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def unread(self, limit: int) -> list[tuple[str, str, str]]:
         """Return (id, subject, content) of memories whose mentions were not extracted yet."""
