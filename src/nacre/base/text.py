@@ -31,6 +31,16 @@ _END = re.compile(r"(?<=[\w\])}'\"）」』])[.!。！]+(?=\s|$)")
 _SENTENCE = re.compile(r"(?:^|[.!?。！？]\s+)(\w)")
 
 
+def to_bytes(text: str) -> bytes:
+    """Encode a text. Unpaired surrogates become question marks."""
+    return text.encode("utf-8", "replace")
+
+
+def to_text(data: bytes) -> str:
+    """Decode a text. Invalid bytes become replacement characters."""
+    return data.decode("utf-8", "replace")
+
+
 def written(text: str) -> str:
     """Normalize layout: spaces, emphasis, quotes, dashes, final full stops, initial letters.
 

@@ -16,6 +16,7 @@ from msgspec import Meta
 
 from nacre.base.ids import bytes_hash, content_hash
 from nacre.base.request import Request
+from nacre.base.text import to_bytes, to_text
 from nacre.errors import (
     ConflictError,
     EditConflictError,
@@ -249,7 +250,7 @@ def rename(change: Change, misnamed: Iterable[tuple[SeenMemoryFile, Memory]]) ->
     home = change.home
     moves: list[tuple[Intent, Intent]] = []
     for file, memory in misnamed:
-        text = home.vault.read(file.path).decode("utf-8", "replace")
+        text = to_text(home.vault.read(file.path))
         taken_paths = {write.path for write, _ in moves}
 
         def is_taken(path: str, taken_paths: Set[str] = taken_paths) -> bool:
@@ -261,7 +262,7 @@ def rename(change: Change, misnamed: Iterable[tuple[SeenMemoryFile, Memory]]) ->
     with home.database.transaction():
         for write, remove in moves:
             home.files.forget(remove.path)
-            data = (write.document or "").encode("utf-8", "replace")
+            data = to_bytes(write.document or "")
             home.files.save(
                 SeenMemoryFile(write.path, write.memory or "", 0, len(data), bytes_hash(data))
             )
@@ -468,7 +469,7 @@ def _pages(home: Home, plan: ForgetPlan) -> Iterator[Unreached]:
     forgotten = {memory.id[-REFERENCE_CHARACTERS:] for memory in plan.memories}
     for path in (*(page_path(project.slug) for project in home.files.projects()), _PROFILE):
         try:
-            text = home.vault.read(path).decode("utf-8", errors="replace")
+            text = to_text(home.vault.read(path))
         except (OSError, UnusableVaultError):
             continue
         if any(forgotten.intersection(references_of(line)) for line in text.splitlines()):

@@ -31,7 +31,7 @@ from datetime import UTC, datetime, timedelta
 from nacre.base.ids import at_ms, bytes_hash, to_ms
 from nacre.base.link import start_process
 from nacre.base.locks import FileLock
-from nacre.base.text import one_line, shorten
+from nacre.base.text import one_line, shorten, to_bytes, to_text
 from nacre.errors import NacreError, RepositoryBusyError, UnusableRepositoryError
 from nacre.home.home import Home
 from nacre.home.location import without_secrets
@@ -630,13 +630,13 @@ def _written(
     reason = UNWRITTEN if home.journal.is_unapplied(operation.id) else ""
     for intent in home.journal.written_by(operation.id):
         if intent.action == "append":
-            lines.append((intent.document or "").encode("utf-8", "replace"))
+            lines.append(to_bytes(intent.document or ""))
         elif intent.action == "remove":
             contents[intent.path] = None
         else:
             text = intent.document if intent.document is not None else _mended(home, intent.path)
             reason = reason or (WITHHELD if text is None else "")
-            contents[intent.path] = (text or "").encode("utf-8", "replace")
+            contents[intent.path] = to_bytes(text or "")
             reason = reason or (WITHHELD if home.redactor.clean(intent.path) != intent.path else "")
     if not reason and (
         contents.keys() & held_files.keys() or any(path in busy for path in contents)
@@ -658,7 +658,7 @@ def _mended(home: Home, path: str) -> str | None:
     seen_file = home.files.at(path)
     if seen_file is None or seen_file.hash != bytes_hash(data):
         return None
-    return without_secrets(home.redactor, data.decode("utf-8", "replace"))
+    return without_secrets(home.redactor, to_text(data))
 
 
 def _settle_empty(home: Home, operation: Operation, commit: str | None) -> None:
@@ -764,6 +764,6 @@ def _unfit(home: Home, path: str, data: bytes) -> str | None:
     if len(data) > _MAX_FILE_BYTES:
         return f"is larger than {_MAX_FILE_BYTES // 1_000_000} MB"
     is_text = b"\0" not in data[:8192]
-    if is_text and without_secrets(home.redactor, data.decode("utf-8", "replace")) is None:
+    if is_text and without_secrets(home.redactor, to_text(data)) is None:
         return WITHHELD
     return None

@@ -18,6 +18,7 @@ from msgspec import Meta
 from nacre.base.ids import bytes_hash
 from nacre.base.locks import FileLock
 from nacre.base.request import Request
+from nacre.base.text import to_text
 from nacre.data import history
 from nacre.data.history import (
     BEGINNING,
@@ -313,7 +314,7 @@ def _leave_out_forgotten(
     barred = Barred(standing_tombstones([*told_in(merged.files.get(LEDGER, b""))]))
     if not barred:
         return frozenset(), merged.notes
-    ledger = merged.files[LEDGER].decode("utf-8", "replace")
+    ledger = to_text(merged.files[LEDGER])
     merged.files[LEDGER] = without_words(ledger, barred.memories).encode()
     removed: dict[str, str] = {}
     for path, data in list(merged.files.items()):
@@ -335,7 +336,7 @@ def _leave_out_forgotten(
 
 
 def _without_links(data: bytes, to: Collection[str]) -> bytes:
-    text = data.decode("utf-8", "replace")
+    text = to_text(data)
     links = listed(read_document(text).values.get("links"))
     remaining = [link for link in links if not (isinstance(link, dict) and link.get("to") in to)]
     return with_values(text, {"links": remaining or None}).encode() if remaining != links else data
@@ -589,7 +590,7 @@ def _ids_in(data: bytes, ids: Collection[str]) -> set[str]:
     own = id_in(data)
     if own is None or _SUPERSEDES not in data:
         return {own} if own else set()
-    front, _ = split(data.decode("utf-8", errors="replace"))
+    front, _ = split(to_text(data))
     return {own, *_TOKEN.findall(front or "")} & {own, *ids}
 
 
@@ -947,9 +948,7 @@ def _refuse_secrets(home: Home, commits: Sequence[PastCommit], blobs: Mapping[st
     rules_by_path: dict[str, str] = {}
     for start in range(0, len(names), _CHECKED_PER_READ):
         for blob, data in home.repository.read(names[start : start + _CHECKED_PER_READ]).items():
-            rules = (
-                _secrets(home, data.decode("utf-8", "replace")) if b"\0" not in data[:8192] else ""
-            )
+            rules = _secrets(home, to_text(data)) if b"\0" not in data[:8192] else ""
             if rules:
                 rules_by_path[blobs[blob]] = rules
     for path in set(blobs.values()):

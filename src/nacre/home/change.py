@@ -30,7 +30,7 @@ from nacre.base import json as json_text
 from nacre.base import locks
 from nacre.base.ids import bytes_hash
 from nacre.base.request import Request
-from nacre.base.text import one_line
+from nacre.base.text import one_line, to_bytes, to_text
 from nacre.errors import (
     ConflictError,
     EditConflictError,
@@ -381,7 +381,7 @@ def _current_text(home: home.Home, file: SeenMemoryFile) -> str | None:
             f"{file.path} was changed while nacre worked on it",
             hint="repeat the command: it reads the new version",
         )
-    return data.decode("utf-8", errors="replace")
+    return to_text(data)
 
 
 # -- Project pages -------------------------------------------------------------
@@ -743,7 +743,7 @@ def page_path(slug: str) -> str:
 
 
 def _parse(data: bytes) -> Page:
-    text = data.decode("utf-8", errors="replace")
+    text = to_text(data)
     front, body = documents.split(text)
     return Page(text, front or "", documents.load(front or ""), body, bytes_hash(data))
 
@@ -755,7 +755,7 @@ def read_page(home: home.Home, slug: str) -> Page | None:
     """
     pending = home.files.pending_document(page_path(slug))
     if pending is not None:
-        return _parse(pending.encode("utf-8", "replace"))
+        return _parse(to_bytes(pending))
     try:
         return _parse(home.vault.read(page_path(slug)))
     except FileNotFoundError:
@@ -1040,7 +1040,7 @@ def page(home: home.Home, request: PageRequest) -> str:
             )
         return home.redactor.clean(page_text(home, request.project)).strip()
     try:
-        text = home.vault.read(_PROFILE).decode("utf-8", errors="replace")
+        text = to_text(home.vault.read(_PROFILE))
     except (OSError, UnusableVaultError):
         return ""
     return home.redactor.clean(home_projects.without_what_is_over(home, text)).strip()

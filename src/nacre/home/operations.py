@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nacre.base import files
-from nacre.base.ids import bytes_hash
+from nacre.base.ids import bytes_hash, content_hash
 from nacre.base.locks import FileLock, is_held
-from nacre.base.text import one_line, shorten
+from nacre.base.text import one_line, shorten, to_bytes
 from nacre.errors import EditConflictError, InvalidMemoryError, UnusableVaultError
 from nacre.home.home import Home
 from nacre.values.memory import ADOPT, EDIT, SYNC, Intent, Link, Memory, Operation, SeenMemoryFile
@@ -340,7 +340,7 @@ def _apply_write(home: Home, intent: Intent) -> Applied:
     if intent.memory is None:
         return Applied(intent)
     stat = home.vault.stat(intent.path)
-    digest = bytes_hash(document.encode("utf-8", errors="replace"))
+    digest = content_hash(document)
     return Applied(
         intent, SeenMemoryFile(intent.path, intent.memory, stat.mtime_ns, stat.size, digest)
     )
@@ -354,10 +354,7 @@ def _is_overtaken(home: Home, intent: Intent) -> bool:
         for other in home.files.intents()
         if other.seq > intent.seq and other.path == intent.path
     )
-    return any(
-        other.document and bytes_hash(other.document.encode("utf-8", "replace")) == present
-        for other in later
-    )
+    return any(other.document and content_hash(other.document) == present for other in later)
 
 
 def _keep_both(home: Home, intent: Intent) -> Applied:
@@ -393,7 +390,7 @@ def write_memory(
     home: Home, path: str, document: str, base: bytes | None, memory: Memory
 ) -> Intent:
     """Return the write of a memory's file and index it. ``base`` is the hash of the current file."""
-    encoded = document.encode("utf-8", errors="replace")
+    encoded = to_bytes(document)
     home.files.save(SeenMemoryFile(path, memory.id, 0, len(encoded), bytes_hash(encoded)))
     return Intent("write", path, document, base, memory.id)
 

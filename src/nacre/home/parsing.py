@@ -19,7 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from nacre.base.text import shorten
+from nacre.base.text import shorten, to_bytes
 from nacre.errors import InvalidInputError, NacreError, UnreadableTranscriptError
 from nacre.readers import conversation
 from nacre.readers.adapter import (
@@ -417,7 +417,7 @@ def _clean_counts(counts: Mapping[str, int], redactor: Redactor) -> Counter[str]
 
 def _encodable(text: str) -> str:
     """Replace unpaired surrogates, which cannot be stored but may come from third-party adapters."""
-    return text if text.isascii() else text.encode("utf-8", errors="replace").decode("utf-8")
+    return text if text.isascii() else to_bytes(text).decode("utf-8")
 
 
 def _clean_session(session: Session, redactor: Redactor) -> Session:

@@ -13,6 +13,7 @@ from typing import Any
 from nacre.base import files
 from nacre.base.ids import bytes_hash
 from nacre.base.lazy import load
+from nacre.base.text import to_bytes, to_text
 from nacre.errors import (
     EditConflictError,
     InvalidMemoryError,
@@ -254,7 +255,7 @@ def _damaged_in(folder: Path) -> Iterator[Handoff]:
                 continue
             except (InvalidMemoryError, ValueError, KeyError, TypeError):
                 with open(path, "rb", opener=files.open_file) as file:
-                    text = file.read(_MAX_BYTES).decode("utf-8", "replace")
+                    text = to_text(file.read(_MAX_BYTES))
                 since = datetime.fromtimestamp(path.stat().st_mtime, UTC)
                 name, project, recipient = _fields_of_path(path)
                 yield Handoff(name, project, "", text.strip(), "", since, since, given=recipient)
@@ -482,7 +483,7 @@ class ServerVault:
 
         Raises EditConflictError if the current version is neither ``base`` nor the new text.
         """
-        self.write_bytes(path, text.encode("utf-8", errors="replace"), base=base)
+        self.write_bytes(path, to_bytes(text), base=base)
 
     def write_bytes(self, path: str, data: bytes, *, base: bytes | None) -> None:
         """Write binary data like :meth:`write`."""
@@ -514,9 +515,7 @@ class ServerVault:
         """Append new lines to the ledger. Return its size and the known hash."""
         if path != LEDGER:
             raise InvalidMemoryError(f"lines are appended to {LEDGER} alone, not to {path!r}")
-        return self._documents.append(
-            line.encode("utf-8", errors="replace") for line in lines
-        ), known[1]
+        return self._documents.append(to_bytes(line) for line in lines), known[1]
 
     def sync_folders(self, paths: Iterable[str]) -> None:
         """Do nothing, because committed rows are durable."""

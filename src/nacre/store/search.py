@@ -163,34 +163,29 @@ class WordSearch(Store, ABC):
 class Search(WordSearch):
     """Full-text search over one of the two tables of a database file."""
 
-    def __init__(self, database: FileDatabase, *, table: str, match: str, parts: str) -> None:
+    def __init__(self, database: FileDatabase, kind: Indexed, *, match: str, parts: str) -> None:
         super().__init__(database)
         self._file = database
-        self._table = table
+        self._kind = kind
         self._match = match
         self._parts = parts
         database.register_term_counts(term_counts)
 
     def corpus(self, terms: Sequence[Term]) -> Corpus:
         stems = [term.stem for term in terms]
-        marks = ", ".join("?" * len(stems))
-        rows = self._db.rows(
-            f"SELECT term, doc FROM {self._table}_terms WHERE term IN ({marks})",  # noqa: S608
-            stems,
-        )
-        counted = {stem: int(count) for stem, count in rows}
-        total, words = self._file.fts_size(self._table)
+        counted = self._db.words.frequencies(self._kind, stems)
+        total, words = self._file.fts_size(self._kind)
         return Corpus(total, words / max(1, total), tuple(counted.get(stem, 0) for stem in stems))
 
     def vocabulary(self, initial: str, least: int, most: int) -> list[tuple[str, int]]:
-        sql = f"""SELECT term, doc FROM {self._table}_terms
+        sql = f"""SELECT term, doc FROM {self._kind}_terms
         WHERE term >= ? AND term < ? AND length(term) BETWEEN ? AND ?"""  # noqa: S608
         rows = self._db.rows(sql, (initial, chr(ord(initial) + 1), least, most))
         return [(term, int(count)) for term, count in rows]
 
     def rows_of_stem(self, stem: str, limit: int) -> list[int]:
         """Return rows that contain a stem, or a word that begins with it. FTS5 stems the query again."""
-        sql = f"SELECT rowid FROM {self._table}_fts WHERE {self._table}_fts MATCH ? LIMIT ?"  # noqa: S608
+        sql = f"SELECT rowid FROM {self._kind}_fts WHERE {self._kind}_fts MATCH ? LIMIT ?"  # noqa: S608
         return [row for (row,) in self._db.rows(sql, (f"{quoted(stem)} *", limit))]
 
     def match(self, terms: Sequence[Term], where: Clause, limit: int) -> list[Match]:
@@ -207,25 +202,22 @@ class Search(WordSearch):
         if not names:
             return []
         expression = " OR ".join(quoted(name) for name in names)
-        rows = self._db.rows(where.into(self._parts), (expression, *where.values, limit))
-        return [(row, session, seq) for row, session, seq in rows]
+        return self._db.rows(where.into(self._parts), (expression, *where.values, limit))
 
     def at(self, places: Sequence[tuple[int, int]], terms: Sequence[Term]) -> list[Match]:  # noqa: ARG002 - the server counts terms
-        encoded = json.dumps([session << 32 | seq for session, seq in places])
-        return [
-            Match(row, session, seq, {}, 0)
-            for row, session, seq in self._db.all("find_turns_at", places=encoded)
-        ]
+        encoded = [session << 32 | seq for session, seq in places]
+        rows = self._db.all("find_turns_at", places=encoded)
+        return [Match(row, session, seq, {}, 0) for row, session, seq in rows]
 
 
 def memory_search(database: FileDatabase) -> Search:
     """Full-text search over memories. The subject has the highest weight."""
-    return Search(database, table="memories", match=_MATCH_MEMORIES, parts=_MATCH_MEMORY_PARTS)
+    return Search(database, Indexed.MEMORIES, match=_MATCH_MEMORIES, parts=_MATCH_MEMORY_PARTS)
 
 
 def turn_search(database: FileDatabase) -> Search:
     """Full-text search over turns. Spoken text has a higher weight than actions."""
-    return Search(database, table="turns", match=_MATCH_TURNS, parts=_MATCH_TURN_PARTS)
+    return Search(database, Indexed.TURNS, match=_MATCH_TURNS, parts=_MATCH_TURN_PARTS)
 
 
 def quoted(term: str) -> str:
@@ -374,34 +366,6 @@ def quantised_cosines(query: NDArray[np.float32], blobs: Sequence[bytes]) -> NDA
     return cosines
 
 
-def near_pairs(
-    owners: NDArray[np.int64],
-    first_pieces: NDArray[np.int64],
-    pieces: NDArray[np.float32],
-    selected: Sequence[int],
-    least: float,
-) -> list[tuple[int, int, float]]:
-    """Return pairs of ``selected`` owners with a best cosine of at least ``least``, nearest first.
-
-    ``first_pieces`` holds the index of each owner's first piece. Rows are compared in blocks.
-    """
-    owner = np.repeat(owners, np.diff(np.append(first_pieces, len(pieces))))
-    chosen = np.isin(owner, np.array(selected, np.int64))
-    owner, selected_pieces = owner[chosen], pieces[chosen]
-    best: dict[tuple[int, int], float] = {}
-    for start in range(0, len(selected_pieces), _ROWS_AT_ONCE):
-        cosines = selected_pieces[start : start + _ROWS_AT_ONCE] @ selected_pieces[start:].T
-        for left, right in np.argwhere(cosines >= least).tolist():
-            first, second = int(owner[start + left]), int(owner[start + right])
-            if first < second:
-                best[first, second] = max(
-                    best.get((first, second), -1.0), float(cosines[left, right])
-                )
-    return sorted(
-        ((*pair, cosine) for pair, cosine in best.items()), key=lambda pair: (-pair[2], pair[:2])
-    )
-
-
 def to_bits(vectors: NDArray[np.int8]) -> NDArray[np.uint64]:
     """Pack the signs of vectors into 64-bit words."""
     packed = np.packbits(vectors > 0, axis=1)
@@ -487,13 +451,8 @@ class Admission:
 
     def among(self, rows: Collection[int]) -> set[int]:
         """Return the turns among ``rows`` that match the filter."""
-        encoded = json.dumps(list(rows))
-        return {
-            row
-            for (row,) in self._db.rows(
-                self._where.into(_CHECK_TURNS), (encoded, *self._where.values)
-            )
-        }
+        values = (rows, *self._where.values)
+        return {row for (row,) in self._db.rows(self._where.into(_CHECK_TURNS), values)}
 
 
 class Selection(Store):
@@ -509,18 +468,22 @@ class Selection(Store):
         where = turn_clause(criteria)
         sessions = self._db.column("list_session_rows")
         for start in range(0, len(sessions), _SESSIONS_AT_ONCE):
-            portion = json.dumps(sessions[start : start + _SESSIONS_AT_ONCE])
-            yield [
-                row
-                for (row,) in self._db.rows(
-                    where.into(_TURNS_OF_SESSIONS), (portion, *where.values)
-                )
-            ]
+            values = (sessions[start : start + _SESSIONS_AT_ONCE], *where.values)
+            yield [row for (row,) in self._db.rows(where.into(_TURNS_OF_SESSIONS), values)]
+
+    def _memories(
+        self, statement: str, criteria: Filter, today: date | None, *limit: int
+    ) -> list[Any]:
+        """Return the first column of a statement about active memories that match a filter.
+
+        With ``today``, only those that still hold.
+        """
+        where = memory_clause(criteria, today)
+        return [row for (row,) in self._db.rows(where.into(statement), (*where.values, *limit))]
 
     def admitted_memories(self, criteria: Filter, *, today: date | None = None) -> set[int]:
         """Return the active memories that match a filter. With ``today``, only those that still hold."""
-        where = memory_clause(criteria, today)
-        return {row for (row,) in self._db.rows(where.into(_ADMITTED_MEMORIES), where.values)}
+        return set(self._memories(_ADMITTED_MEMORIES, criteria, today))
 
     def browse_memories(
         self, criteria: Filter, *, limit: int, today: date | None = None
@@ -529,9 +492,7 @@ class Selection(Store):
 
         With ``today``, only those that still hold.
         """
-        where = memory_clause(criteria, today)
-        rows = self._db.rows(where.into(_BROWSE_MEMORIES), (*where.values, limit))
-        return [row for (row,) in rows]
+        return self._memories(_BROWSE_MEMORIES, criteria, today, limit)
 
     def list_memories(
         self,
@@ -552,20 +513,15 @@ class Selection(Store):
 
     def latest_memories(self, criteria: Filter, *, limit: int, today: date) -> list[int]:
         """Return the active memories that hold, last changed first."""
-        where = memory_clause(criteria, today)
-        return [
-            row for (row,) in self._db.rows(where.into(_LATEST_MEMORIES), (*where.values, limit))
-        ]
+        return self._memories(_LATEST_MEMORIES, criteria, today, limit)
 
     def with_triggers(self, criteria: Filter, *, today: date) -> list[int]:
         """Return the active memories that hold and have triggers, most important first."""
-        where = memory_clause(criteria, today)
-        return [row for (row,) in self._db.rows(where.into(_TRIGGERED_MEMORIES), where.values)]
+        return self._memories(_TRIGGERED_MEMORIES, criteria, today)
 
     def projects_of_memories(self, criteria: Filter, *, today: date) -> list[str]:
         """Return the projects of the memories that match a filter, last changed first."""
-        where = memory_clause(criteria, today)
-        return [project for (project,) in self._db.rows(where.into(_PROJECTS), where.values)]
+        return self._memories(_PROJECTS, criteria, today)
 
     def names_known(self) -> tuple[set[str], set[str]]:
         """Return the authors of turns, and the projects of sessions and memories."""
@@ -739,8 +695,8 @@ class Vectors:
         """Skip all current turns in later runs if none needs a vector."""
         with self._in_use.transaction():
             if not self.turns_to_embed(1):
-                newest = self._db.one("last_turn") or (0,)
-                self._set_value("through", str(max(int(newest[0]), self._count_of("through"))))
+                newest = self._db.value("last_turn") or 0
+                self._set_value("through", str(max(int(newest), self._count_of("through"))))
 
     def turns_to_embed(self, limit: int) -> list[tuple[int, str]]:
         """Return the next turns without vectors as (row, text)."""
@@ -748,8 +704,7 @@ class Vectors:
 
     def memories_to_embed(self, limit: int) -> list[tuple[int, str, str]]:
         """Return the newest memories without vectors as (row, subject, content), in row order."""
-        rows = self._db.all("list_memories_to_embed", limit=limit)
-        return sorted((row, subject, content) for row, subject, content in rows)
+        return sorted(self._db.all("list_memories_to_embed", limit=limit))
 
     def are_missing(self) -> bool:
         """Return True if a turn or memory has no vector. A negative result is cached until the next write."""
@@ -762,8 +717,7 @@ class Vectors:
 
     def turns_after(self, row: int, limit: int) -> list[tuple[int, str]]:
         """Return the turns after a row that get vectors as (row, text)."""
-        rows = self._db.all("list_turns_to_embed", after=row, limit=limit)
-        return [(turn, text) for turn, text in rows]
+        return self._db.all("list_turns_to_embed", after=row, limit=limit)
 
     def memory_texts(self) -> list[tuple[str, str]]:
         """Return all memories that get vectors as (subject, content)."""
@@ -771,9 +725,8 @@ class Vectors:
 
     def missing(self) -> tuple[int, int]:
         """Count the turns and memories without vectors."""
-        turns = self._db.one("count_turns_to_embed", after=self._count_of("through")) or (0,)
-        memories = self._db.one("count_memories_to_embed") or (0,)
-        return int(turns[0]), int(memories[0])
+        turns = self._db.value("count_turns_to_embed", after=self._count_of("through")) or 0
+        return int(turns), int(self._db.value("count_memories_to_embed") or 0)
 
     def known(self, hashes: Sequence[bytes]) -> dict[bytes, int]:
         """Map the hashes of passages that exist to their rows."""
@@ -903,9 +856,24 @@ class Vectors:
         ]
 
     def near_pairs(self, rows: Sequence[int], *, least: float) -> list[tuple[int, int, float]]:
-        """Return pairs of these memories with a best cosine of at least ``least``, nearest first."""
+        """Return pairs of these memories with a best cosine of at least ``least``, nearest first.
+
+        Pieces are compared in blocks.
+        """
         self._load_memories()
-        return near_pairs(self._memories, self._first_pieces, self._pieces, rows, least)
+        lengths = np.diff(np.append(self._first_pieces, len(self._pieces)))
+        owner = np.repeat(self._memories, lengths)
+        chosen = np.isin(owner, np.array(rows, np.int64))
+        owner, pieces = owner[chosen], self._pieces[chosen]
+        best: dict[tuple[int, int], float] = {}
+        for start in range(0, len(pieces), _ROWS_AT_ONCE):
+            cosines = pieces[start : start + _ROWS_AT_ONCE] @ pieces[start:].T
+            for left, right in np.argwhere(cosines >= least).tolist():
+                pair = int(owner[start + left]), int(owner[start + right])
+                if pair[0] < pair[1]:
+                    best[pair] = max(best.get(pair, -1.0), float(cosines[left, right]))
+        nearest = sorted(best.items(), key=lambda item: (-item[1], item[0]))
+        return [(*pair, cosine) for pair, cosine in nearest]
 
     def count(self) -> int:
         """Count the passages with a vector."""
@@ -943,19 +911,13 @@ class Vectors:
     def _rank(
         self, query: NDArray[np.float32], rows: list[int], admitted: Admission | None
     ) -> list[Near]:
-        encoded = json.dumps(rows)
-        rows_found = self._db.all("find_vectors", rows=encoded)
+        rows_found = self._db.all("find_vectors", rows=rows)
         if not rows_found:
             return []
-        cosines = dict(
-            zip(
-                (row for row, _ in rows_found),
-                quantised_cosines(query, [vector for _, vector in rows_found]),
-                strict=True,
-            )
-        )
+        passages, vectors = zip(*rows_found, strict=True)
+        cosines = dict(zip(passages, quantised_cosines(query, vectors), strict=True))
         best: dict[int, float] = {}
-        pairs = self._db.all("find_turns_of_passages", rows=encoded)
+        pairs = self._db.all("find_turns_of_passages", rows=rows)
         among = admitted.among({turn for _, turn in pairs}) if admitted else None
         for passage, turn in pairs:
             if passage in cosines and (among is None or turn in among):

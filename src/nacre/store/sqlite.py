@@ -25,6 +25,7 @@ from nacre.base import files
 from nacre.base.lazy import load
 from nacre.base.locks import Observe
 from nacre.base.sql import statements
+from nacre.base.text import to_bytes
 from nacre.errors import (
     NacreError,
     SchemaTooNewError,
@@ -641,7 +642,7 @@ def stemmer(connection: apsw.Connection) -> Callable[[str], list[str]]:
 
     def stems(text: str) -> list[str]:
         words: list[str] = tokenize(
-            text.encode("utf-8", "replace"),
+            to_bytes(text),
             apsw.FTS5_TOKENIZE_DOCUMENT,
             None,
             include_offsets=False,

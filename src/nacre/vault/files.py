@@ -20,7 +20,7 @@ from urllib.parse import quote
 from nacre.base import files
 from nacre.base import json as json_text
 from nacre.base.ids import bytes_hash, to_millisecond
-from nacre.base.text import count, harmless, one_line, shorten
+from nacre.base.text import count, harmless, one_line, shorten, to_bytes
 from nacre.base.times import shown_day
 from nacre.errors import EditConflictError, InvalidMemoryError, UnusableVaultError
 from nacre.values import codec
@@ -335,7 +335,7 @@ class Vault:
 
         def write_one(item: tuple[str, str]) -> None:
             path, text = item
-            data = text.encode("utf-8", errors="replace")
+            data = to_bytes(text)
             with (
                 contextlib.suppress(OSError, InvalidMemoryError),
                 self._folder(path, create=True) as folder,
@@ -352,7 +352,7 @@ class Vault:
         ``base`` is the hash of the version that was edited, ``None`` for a new file. Raises
         EditConflictError if the file on disk is another version, unless it already has the new content.
         """
-        self.write_bytes(path, text.encode("utf-8", errors="replace"), base=base)
+        self.write_bytes(path, to_bytes(text), base=base)
 
     def write_bytes(self, path: str, data: bytes, *, base: bytes | None) -> None:
         """Write bytes in the same way as :meth:`write`."""
@@ -401,7 +401,7 @@ class Vault:
         ):
             present = _tail(file, known)
             existing = set(present.split(b"\n")[:-1])
-            encoded = dict.fromkeys(line.encode("utf-8", errors="replace") for line in lines)
+            encoded = dict.fromkeys(to_bytes(line) for line in lines)
             missing = [line for line in encoded if line not in existing]
             if missing:
                 _drop_torn(file, present, missing)
@@ -811,7 +811,7 @@ class LedgerEntry:
 
 def encode(values: object) -> bytes:
     """Encode values from another source as a line. :func:`read` checks whether it is an entry."""
-    return json.dumps(values, ensure_ascii=False).encode("utf-8", "replace")
+    return to_bytes(json.dumps(values, ensure_ascii=False))
 
 
 def read(data: bytes) -> Iterator[LedgerEntry]:

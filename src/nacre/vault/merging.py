@@ -20,6 +20,7 @@ from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
 from nacre.base import json
+from nacre.base.text import to_text
 from nacre.base.times import in_utc
 from nacre.errors import InvalidMemoryError
 from nacre.vault.documents import MANAGED, MergeOutcome, Note, dump, has_marks, load, split
@@ -586,7 +587,7 @@ def derived_id(memory_id: str, seed: bytes) -> str:
 
 def id_in(data: bytes) -> str | None:
     """Return the id in a document's front matter."""
-    front, _ = split(data.decode("utf-8", errors="replace"))
+    front, _ = split(to_text(data))
     match = _ID.search(front or "")
     return match.group(1) if match else None
 
@@ -739,7 +740,7 @@ def _are_others(left: bytes, right: bytes) -> bool:
 
 def _remotes(data: bytes) -> set[str]:
     try:
-        remotes = read_document(data.decode("utf-8", "replace")).values.get("remotes")
+        remotes = read_document(to_text(data)).values.get("remotes")
     except InvalidMemoryError:
         return set()
     return (
