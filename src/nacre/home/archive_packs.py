@@ -60,11 +60,11 @@ def open_pack(home: Home, state: Archived) -> Pack | None:
     return pack
 
 
-def finder(home: Home, path: str, *, beside: bool = True) -> Callable[[bytes], Payload | None]:
+def finder(home: Home, path: str) -> Callable[[bytes], Payload | None]:
     """Return a function that finds the content of a segment in another transcript's pack."""
 
     def find(digest: bytes) -> Payload | None:
-        holder = home.archive.holder(digest, beside=path if beside else "")
+        holder = home.archive.holder(digest, beside=path)
         if holder is None:
             return None
         pack = packs.load(folder_of(home) / holder)

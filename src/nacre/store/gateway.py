@@ -320,9 +320,9 @@ class GatewayStore:
         criteria = {"channel": channel, "closed": closed, "limit": limit, "offset": offset}
         return [*map(_session, self._db.all("list_chat_sessions", **criteria))]
 
-    def stale_sessions(self, channel: str, before: datetime, limit: int = 100) -> list[ChatSession]:
+    def stale_sessions(self, channel: str, before: datetime) -> list[ChatSession]:
         """Return open sessions of a channel that were not used since a time."""
-        rows = self._db.all("list_stale_chat_sessions", channel=channel, before=before, limit=limit)
+        rows = self._db.all("list_stale_chat_sessions", channel=channel, before=before, limit=100)
         return [*map(_session, rows)]
 
     @in_transaction

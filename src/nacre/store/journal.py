@@ -35,11 +35,11 @@ Times = Mapping[str, tuple[int, int]]
 Seen = tuple[Times, Set[str], Mapping[str, str]]
 
 
-class VaultIndex:
+class VaultIndex(Store):
     """Reads and writes ``vault_files``, ``intents`` and ``projects``."""
 
     def __init__(self, database: Database) -> None:
-        self._db = database
+        super().__init__(database)
         self._seen_now: tuple[object, Seen] = None, ({}, set(), {})
 
     def seen(self) -> dict[str, SeenMemoryFile]:

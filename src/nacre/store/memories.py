@@ -65,14 +65,14 @@ def memory_hash(content: str, project: str | None) -> bytes:
     return content_hash(f"{project or ''}\n{normalise(content) or content}")
 
 
-class Memories:
+class Memories(Store):
     """Reads and writes memories in the index. Pending writes change the vault."""
 
     names: Lazy[Names] = Lazy("nacre.store.schema:Names")
     """Index of the names of memories."""
 
     def __init__(self, database: Database) -> None:
-        self._db = database
+        super().__init__(database)
         self.has_new_rows = False
         """True if this process wrote memories since the last embedding run. A new row has no vector."""
 

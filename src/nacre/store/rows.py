@@ -9,8 +9,8 @@ from datetime import date, datetime
 from functools import cache
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
-from nacre.base import json as json_values
 from nacre.base.ids import at_ms, from_ms
+from nacre.base.lazy import load
 from nacre.store.schema import Row
 from nacre.values.memory import Memory
 
@@ -179,7 +179,7 @@ def _reader(kind: Any) -> _Read | None:
     if origin in (tuple, frozenset):
         return lambda text: origin(() if text == "[]" else json.loads(text))
     if is_dataclass(origin):
-        return lambda text: json_values.decode(text.encode(), origin)
+        return lambda text: load("nacre.base.json:decode")(text.encode(), origin)
     reads: dict[Any, _Read] = {
         dict: json.loads,
         datetime: from_ms if is_optional else at_ms,
