@@ -21,7 +21,7 @@ from psycopg.pq import TransactionStatus
 
 from nacre.base.ids import Clock, to_ms
 from nacre.base.locks import PATIENCE_SECONDS, FileLock
-from nacre.base.sql import statements
+from nacre.base.sql import Parameters, Queries, bind, bound, statements
 from nacre.errors import InvalidInputError, NacreError, NotAllowedError, UnusableStoreError
 from nacre.store.postgres_connection import (
     CONNECT_SECONDS,
@@ -38,7 +38,7 @@ from nacre.store.postgres_connection import (
     translated_errors,
     writes,
 )
-from nacre.store.schema import Database, Parameters, Row, bind, bound, in_transaction
+from nacre.store.schema import Database, Row, in_transaction
 from nacre.store.sqlite import stemmer
 from nacre.values.memory import Role
 
@@ -182,7 +182,7 @@ _TENANT = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
 _MIN_LOCK_SECONDS = 0.03
 
 
-class PostgresDatabase(Database):
+class PostgresDatabase(Queries):
     """A connection to one tenant's rows, at the current schema. ``tenant`` has 1 to 64 letters, digits or ``._-``.
 
     ``account`` is the caller, by default named like the tenant. The database is read-only if the

@@ -10,13 +10,14 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
-from enum import Enum, StrEnum
+from datetime import date
+from enum import StrEnum
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
 from nacre.base.ids import from_ms, to_ms
 from nacre.base.lazy import Module
+from nacre.base.sql import Queries
 from nacre.base.text import aliases_in, called, mentioned, to_bytes
 from nacre.base.times import day_interval
 from nacre.errors import NacreError
@@ -227,36 +228,11 @@ class WordIndex(Protocol):
         """
 
 
-class Queries(Protocol):
-    """Runs statements by name. See :class:`Database`."""
-
-    def all(self, name: str, /, **parameters: Any) -> list[Row]:
-        """Return all rows of a named query."""
-
-    def one(self, name: str, /, **parameters: Any) -> Row | None:
-        """Return the first row of a named query, or ``None``."""
-
-    def column(self, name: str, /, **parameters: Any) -> list[Any]:
-        """Return the first column of a named query."""
-        return [row[0] for row in self.all(name, **parameters)]
-
-    def value(self, name: str, /, **parameters: Any) -> Any | None:
-        """Return the first value of a named query, or ``None`` without rows."""
-        row = self.one(name, **parameters)
-        return row[0] if row else None
-
-    def run(self, name: str, /, **parameters: Any) -> int:
-        """Run a named statement and return the number of changed rows."""
-
-    def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
-        """Run a named statement once per row."""
-
-
 class Database(Queries, Protocol):
     """One connection to one memory, used by one thread at a time. Statements outside a transaction
     commit immediately.
 
-    Parameters may be times, days, enums and collections (see :func:`bound`).
+    Parameters may be times, days, enums and collections (see :func:`nacre.base.sql.bound`).
 
     All methods may raise StoreBusyError (another process writes), UnusableStoreError and Unavailable. Writing
     methods also raise ``unwritable``.
@@ -334,35 +310,6 @@ class Database(Queries, Protocol):
 
     def close(self) -> None:
         """Close the connection, once."""
-
-
-Parameters = Mapping[str, Any] | Sequence[Any]
-
-
-def bound(value: object) -> object:
-    """Return a value as columns hold it: times and durations in milliseconds, days as text, collections as JSON."""
-    if value is None or type(value) in (str, int, float, bytes):
-        return value
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, bool):
-        return int(value)
-    if isinstance(value, datetime):
-        return to_ms(value)
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, timedelta):
-        return value // timedelta(milliseconds=1)
-    if isinstance(value, Collection) and not isinstance(value, (str, bytes, bytearray)):
-        return json.dumps(value if isinstance(value, dict) else list(value))
-    return value
-
-
-def bind(parameters: Parameters, convert: Callable[[Any], Any] = bound) -> Any:
-    """Convert all parameters of a statement."""
-    if isinstance(parameters, Mapping):
-        return {name: convert(value) for name, value in parameters.items()}
-    return [convert(value) for value in parameters]
 
 
 def fits_index(text: str) -> bool:

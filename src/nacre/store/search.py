@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import apsw
 
 from nacre.base.lazy import Module, load
+from nacre.base.sql import Queries
 from nacre.base.text import segment
 from nacre.errors import EmbedderUnavailableError, UnusableStoreError
 from nacre.store.schema import (
     Clause,
     Database,
     Indexed,
-    Queries,
     Row,
     Store,
     Words,

@@ -24,7 +24,7 @@ import apsw
 from nacre.base import files
 from nacre.base.lazy import load
 from nacre.base.locks import Observe
-from nacre.base.sql import statements
+from nacre.base.sql import Queries, bind, statements
 from nacre.base.text import to_bytes
 from nacre.errors import (
     NacreError,
@@ -34,7 +34,6 @@ from nacre.errors import (
     UnusableStoreError,
 )
 from nacre.store import rows
-from nacre.store.schema import Database, bind
 
 if TYPE_CHECKING:
     from nacre.store.schema import Row
@@ -236,7 +235,7 @@ _MIN_FREE_BYTES = 65_536
 """SQLite needs a page or two even to open. Below this, an I/O error means that the disk is full."""
 
 
-class FileDatabase(Database):
+class FileDatabase(Queries):
     """A connection to ``nacre.db``, or to another database with its ``migrations``, at the current schema.
 
     ``observe`` receives the time that each transaction held the write lock, named ``write``.
