@@ -16,7 +16,7 @@ from nacre.base import files, json
 from nacre.base.ids import at_ms, from_ms
 from nacre.errors import NacreError, UnavailableError
 from nacre.store.rows import record, records
-from nacre.store.schema import Row, in_transaction
+from nacre.store.schema import Row, in_transaction, runs
 from nacre.store.sqlite import FileDatabase, open_database
 from nacre.values.gateway import (
     Answer,
@@ -236,9 +236,9 @@ class GatewayStore:
             self._db.run("take_inbound", seq=seq, line=line)
         self._add_lines(session, lines)
 
+    @runs("release_inbound")
     def release(self) -> None:
         """Reset messages being answered, without counting a failed attempt, at a clean shutdown."""
-        self._db.run("release_inbound")
 
     @in_transaction
     def finish(
@@ -291,9 +291,9 @@ class GatewayStore:
         """Return sessions with queued lines."""
         return self._db.column("list_pending_sessions")
 
+    @runs("drop_pending_lines")
     def drop_lines(self, session: str, seq: int) -> None:
         """Delete queued lines up to a number, after they were written."""
-        self._db.run("drop_pending_lines", session=session, seq=seq)
 
     def _add_lines(self, session: str, lines: Sequence[Line]) -> None:
         for line in lines:
@@ -345,13 +345,13 @@ class GatewayStore:
         """Close a session, and return True if it was open."""
         return bool(self._db.run("close_chat_session", id=session, at=at))
 
+    @runs("note_chat_indexed")
     def note_indexed(self, session: str, messages: int) -> None:
         """Record the number of messages of a session that are searchable."""
-        self._db.run("note_chat_indexed", id=session, messages=messages)
 
+    @runs("note_chat_flushed")
     def note_flushed(self, session: str) -> None:
         """Record that memories were extracted in this compaction cycle."""
-        self._db.run("note_chat_flushed", id=session)
 
     @in_transaction
     def note_compaction(self, session: str, tokens: int, line: Line) -> None:
@@ -390,9 +390,9 @@ class GatewayStore:
         """Mark a part as being sent. If the gateway stops meanwhile, it may be sent twice."""
         self._db.run("begin_outbound", seq=seq, counts=not is_idempotent)
 
-    def delay_part(self, seq: int, until: datetime, problem: str) -> None:
+    @runs("delay_outbound")
+    def delay_part(self, seq: int, not_before: datetime, problem: str) -> None:
         """Record that the platform rejected a part, and when to retry."""
-        self._db.run("delay_outbound", seq=seq, not_before=until, problem=problem)
 
     def finish_part(self, seq: int, sent: str | None, problem: str | None = None) -> None:
         """Record the platform's id of a sent part, or the problem of a failed part."""

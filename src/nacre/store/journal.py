@@ -13,7 +13,7 @@ from nacre.base import json as json_values
 from nacre.base.ids import from_ms
 from nacre.base.lazy import Module
 from nacre.store.rows import record, records
-from nacre.store.schema import Database, Store, fits_index, in_transaction
+from nacre.store.schema import Database, Store, fits_index, in_transaction, runs
 from nacre.values import models
 from nacre.values.codec import texts_of
 from nacre.values.memory import (
@@ -131,9 +131,9 @@ class VaultIndex(Store):
         self._db.run("upsert_vault_file", **asdict(file))
         self._db.run("delete_unreadable", path=file.path)
 
+    @runs("distrust_vault_file")
     def distrust(self, path: str) -> None:
         """Make the next scan read a file again, even if it looks unchanged."""
-        self._db.run("distrust_vault_file", path=path)
 
     def forget(self, path: str) -> None:
         self._db.run("delete_vault_file", path=path)
@@ -178,9 +178,9 @@ class VaultIndex(Store):
         if not self._db.run("apply_intent", seq=seq):
             self.give_up(seq)
 
+    @runs("delete_intent")
     def give_up(self, seq: int) -> None:
         """Delete a pending write."""
-        self._db.run("delete_intent", seq=seq)
 
     def projects(self) -> list[Project]:
         return records(Project, self._db.all("list_projects"))
@@ -257,9 +257,9 @@ class Journal(Store):
         if rows:
             self._db.run_many("insert_touched", rows)
 
+    @runs("explain_operation")
     def explain(self, operation_id: str, why: str | None) -> None:
         """Set the reason for an operation."""
-        self._db.run("explain_operation", id=operation_id, why=why)
 
     def find(self, operation_id: str) -> Operation | None:
         return record(Operation, self._db.one("find_operation", id=operation_id))
@@ -272,9 +272,9 @@ class Journal(Store):
         """Return True if an operation has its own ledger line."""
         return self._db.one("find_ledger_line", operation=operation_id) is not None
 
+    @runs("close_operation")
     def close(self, operation_id: str, subject: str | None) -> None:
         """Close an operation, so that it can be committed."""
-        self._db.run("close_operation", id=operation_id, subject=subject)
 
     def withdraw(self, path: str) -> None:
         """Forget the withheld versions of a file, whose content changed."""
@@ -333,9 +333,9 @@ class Journal(Store):
         if rows:
             self._db.run_many("insert_touched", rows)
 
+    @runs("delete_past_operations")
     def forget_past(self) -> None:
         """Delete the operations read from the git history, after it was rewritten."""
-        self._db.run("delete_past_operations")
 
     def operations(
         self,
@@ -388,18 +388,18 @@ class Journal(Store):
         """Return a known commit of the repository: ``read`` or ``index``."""
         return self._db.value("find_git_state", key=key)
 
+    @runs("upsert_git_state")
     def set_git_state(self, key: str, value: str) -> None:
         """Store a known commit of the repository."""
-        self._db.run("upsert_git_state", key=key, value=value)
 
     def ledger_end(self) -> tuple[int, bytes]:
         """Return the number of ledger bytes read, and a hash of the last of them."""
         row = self._db.one("find_ledger_end")
         return (int(row[0]), bytes(row[1])) if row else (0, b"")
 
+    @runs("upsert_ledger_end")
     def set_ledger_end(self, size: int, digest: bytes) -> None:
         """Store the number of ledger bytes read, and a hash of the last of them."""
-        self._db.run("upsert_ledger_end", size=size, hash=digest)
 
 
 # -- Model calls: ledger, health and cached answers ---------------------------
@@ -449,9 +449,9 @@ class Spending(Store):
         """Record the failure of a model."""
         self._db.run("set_model_health", **asdict(health))
 
+    @runs("clear_model_health")
     def recover(self, model: str) -> None:
         """Clear the failure of a model."""
-        self._db.run("clear_model_health", model=model)
 
     def answer(self, key: str, since: datetime) -> str | None:
         """Return the cached answer to a prompt, if recent enough."""
@@ -542,9 +542,9 @@ class Traces(Store):
         """Count the traces and questions whose text matches."""
         return sum(matches(text) for _, text in self._texts())
 
-    def prune(self, before: datetime, most_traces: int, most_questions: int) -> None:
+    @runs("prune_traces")
+    def prune(self, before: datetime, traces: int, questions: int) -> None:
         """Delete what is older than a time, and the oldest over the limits."""
-        self._db.run("prune_traces", before=before, traces=most_traces, questions=most_questions)
 
     def _texts(self) -> Iterator[tuple[str, str]]:
         """Yield the decoded texts of each trace and question."""

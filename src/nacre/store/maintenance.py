@@ -26,6 +26,7 @@ from nacre.store.schema import (
     Row,
     Store,
     in_transaction,
+    runs,
     stored_calls,
 )
 from nacre.store.sessions import DeedIndex, index_texts
@@ -228,17 +229,17 @@ class Erasing(Store):
         with self._db.transaction():
             self._db.run_many("clear_title", [{"row": row} for row in rows])
 
+    @runs("delete_cursor")
     def delete_cursor(self, path: str) -> None:
         """Make the next run read a file from the beginning."""
-        self._db.run("delete_cursor", path=path)
 
     def returned(self) -> set[str]:
         """Return forget runs whose content reappeared: a memory, or the session of one."""
         return set(self._db.column("list_runs_returned"))
 
+    @runs("delete_cursors_at_beginning")
     def delete_held_cursors(self) -> None:
         """Make the next run read again the files of which parts were left out."""
-        self._db.run("delete_cursors_at_beginning")
 
     @in_transaction
     def delete_traces(self, memory_id: str) -> None:
@@ -277,9 +278,9 @@ class Erasing(Store):
                     self._blank(row, statement_name)
         return len(rows)
 
+    @runs("prune_names")
     def prune_names(self) -> None:
         """Delete identifiers that no text contains, on a server."""
-        self._db.run("prune_names")
 
     def merge_full_text(self) -> None:
         """Purge deleted words from the full text, in steps that let others write."""
@@ -370,9 +371,9 @@ class GatewayErasure(GatewayStore):
         for seq in pending:
             self._db.run("drop_pending_line", seq=seq)
 
+    @runs("delete_chat_session")
     def delete_session(self, session: str) -> None:
         """Delete a session. The next message starts another."""
-        self._db.run("delete_chat_session", id=session)
 
     def compact(self) -> bool:
         """Erase all traces of deleted data.

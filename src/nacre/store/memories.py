@@ -15,7 +15,16 @@ from nacre.base.lazy import Lazy
 from nacre.base.text import identifiers, normalise, segment
 from nacre.base.times import day_of
 from nacre.store.rows import memory_rows, records
-from nacre.store.schema import Database, Indexed, Row, Store, Words, fits_index, in_transaction
+from nacre.store.schema import (
+    Database,
+    Indexed,
+    Row,
+    Store,
+    Words,
+    fits_index,
+    in_transaction,
+    runs,
+)
 from nacre.values.memory import USUAL_STRENGTH, Claim, Confirmation, Kind, Link, Memory, Validity
 from nacre.values.review import UNSAID, Reason, StepsDue, Usage, as_told
 
@@ -128,9 +137,9 @@ class Memories(Store):
                 self._db.words.drop(Indexed.MEMORIES, [row[0]])
                 self._index(row[0], memory)
 
+    @runs("set_importance")
     def set_importance(self, memory_id: str, importance: int) -> None:
         """Change only the importance, so that the memory keeps its row and its vectors."""
-        self._db.run("set_importance", id=memory_id, importance=importance)
 
     def set_claim(self, memory_id: str, claim: Claim) -> None:
         """Change only the claim, so that the memory keeps its row and its vectors."""
@@ -391,9 +400,9 @@ class CoRecall(Store):
         self._db.run_many("upsert_edge", rows)
         return fresh
 
+    @runs("delete_faded_edges")
     def forget_faded(self, day: int) -> None:
         """Delete the edges that have faded by a day."""
-        self._db.run("delete_faded_edges", day=day)
 
     def of(self, memory_ids: Sequence[str], day: int) -> list[Edge]:
         """Return the edges from some memories to active ones, strongest first."""
@@ -667,21 +676,21 @@ class UsageLog(Store):
         """Record views of single memories: accesses, not recalls."""
         self._db.run_many("record_look", [{"memory": memory} for memory in memory_ids])
 
-    def confirm(self, memory_id: str) -> None:
+    @runs("confirm_memory")
+    def confirm(self, memory: str) -> None:
         """Record that a memory was stated again."""
-        self._db.run("confirm_memory", memory=memory_id)
 
-    def set_quality(self, memory_id: str, quality: float) -> None:
+    @runs("set_quality")
+    def set_quality(self, memory: str, quality: float) -> None:
         """Set the observed quality of a memory, 0 to 1."""
-        self._db.run("set_quality", memory=memory_id, quality=quality)
 
     def steps_due(self) -> list[StepsDue]:
         """Return active memories whose recalls earned more importance steps than were applied."""
         return records(StepsDue, self._db.all("list_steps_due"))
 
-    def set_steps(self, memory_id: str, steps: int) -> None:
+    @runs("set_steps")
+    def set_steps(self, memory: str, steps: int) -> None:
         """Set the number of importance steps that were applied to a memory."""
-        self._db.run("set_steps", memory=memory_id, steps=steps)
 
     def buckets(self) -> Buckets:
         """Count active memories by use and by quality."""
@@ -707,13 +716,13 @@ class UsageLog(Store):
         """Return the value that the last run stored under a key."""
         return self._db.value("get_usage_value", key=key)
 
+    @runs("set_usage_value")
     def set_value(self, key: str, value: str) -> None:
         """Store a value for the next run."""
-        self._db.run("set_usage_value", key=key, value=value)
 
+    @runs("delete_usage_value")
     def drop_value(self, key: str) -> None:
         """Delete a stored value."""
-        self._db.run("delete_usage_value", key=key)
 
 
 class SessionUses(Store):
@@ -765,6 +774,6 @@ class SessionUses(Store):
             "judge_use", [{"session": session, "memory": memory} for memory in memory_ids]
         )
 
+    @runs("delete_old_uses")
     def forget(self, before: int) -> None:
         """Delete sessions without a use since a time (epoch milliseconds)."""
-        self._db.run("delete_old_uses", before=before)

@@ -12,7 +12,7 @@ from nacre.base.ids import from_ms
 from nacre.base.text import STOP_WORDS, words
 from nacre.store.memories import memory_hash
 from nacre.store.rows import records
-from nacre.store.schema import Clause, Indexed, Store
+from nacre.store.schema import Clause, Indexed, Store, runs
 from nacre.values.memory import HeldCandidate, Memory, Why
 from nacre.values.review import JudgedPair, QueuedReview, Reason
 
@@ -56,13 +56,13 @@ class Candidates(Store):
         """Return pending candidates, and settled ones that can still be restored."""
         return records(HeldCandidate, self._db.all("list_worded_candidates"))
 
+    @runs("settle_candidate")
     def settle(self, candidate_id: str, at: int) -> None:
         """Mark a candidate as accepted or rejected by the owner, so that it is not offered again
         (epoch milliseconds).
 
         Its text stays until :meth:`blank`.
         """
-        self._db.run("settle_candidate", id=candidate_id, at=at)
 
     def blank(self, now: int) -> None:
         """Delete the text of candidates settled more than :data:`SECONDS_TO_UNDO` ago."""
@@ -76,9 +76,9 @@ class Candidates(Store):
         """Return candidates settled at a time (epoch milliseconds) that still have their text."""
         return records(HeldCandidate, self._db.all("list_candidates_settled_at", at=at))
 
+    @runs("unsettle_candidate")
     def unsettle(self, candidate_id: str) -> None:
         """Mark a candidate as pending again."""
-        self._db.run("unsettle_candidate", id=candidate_id)
 
     def delete(self, candidate_ids: Iterable[str]) -> None:
         self._db.run_many("delete_candidate", [{"id": candidate} for candidate in candidate_ids])
@@ -138,12 +138,12 @@ class Claims(Store):
         )
         return [row for (row,) in rows]
 
-    def wait(self, memory_id: str, at: int, *, reworded: bool = False) -> None:
+    @runs("insert_claims_waiting")
+    def wait(self, memory: str, at: int, *, reworded: bool = False) -> None:
         """Queue a memory for a model from a time (epoch milliseconds) on.
 
         ``reworded``: its text changed since its claim was extracted.
         """
-        self._db.run("insert_claims_waiting", memory=memory_id, at=at, reworded=reworded)
 
     def due(self, at: int, limit: int) -> list[Due]:
         """Return memories due at a time (epoch milliseconds), longest waiting first."""
@@ -153,17 +153,17 @@ class Claims(Store):
         """Remove a memory from the queue."""
         self._db.run("delete_claims_waiting", id=memory_id)
 
-    def postpone(self, memory_id: str, due: int, note: str) -> None:
+    @runs("postpone_claims_waiting")
+    def postpone(self, memory: str, due: int, note: str) -> None:
         """Record a failed try and its reason, and set the time of the next (epoch milliseconds)."""
-        self._db.run("postpone_claims_waiting", memory=memory_id, due=due, note=note)
 
+    @runs("postpone_all_claims_waiting")
     def postpone_all(self, due: int, note: str) -> None:
         """Postpone the whole queue to a time (epoch milliseconds), with a reason."""
-        self._db.run("postpone_all_claims_waiting", due=due, note=note)
 
+    @runs("hurry_claims_waiting")
     def hurry(self) -> None:
         """Make the whole queue due now."""
-        self._db.run("hurry_claims_waiting")
 
     def waiting(self) -> Waiting:
         """Summarise the queue."""
@@ -182,17 +182,17 @@ class Claims(Store):
         self.settled(older, newer)
         self._db.run("insert_conflict", older=older, newer=newer, **asdict(judged) | {"at": at})
 
+    @runs("delete_conflict")
     def settled(self, older: str, newer: str) -> None:
         """Delete the judgement of a pair."""
-        self._db.run("delete_conflict", older=older, newer=newer)
 
-    def uncontradict(self, memory_id: str) -> None:
+    @runs("uncontradict_memory")
+    def uncontradict(self, memory: str) -> None:
         """Withdraw one contradiction of a memory, as a person decided."""
-        self._db.run("uncontradict_memory", memory=memory_id)
 
-    def contradict(self, memory_id: str) -> None:
+    @runs("contradict_memory")
+    def contradict(self, memory: str) -> None:
         """Count a contradiction of a memory. After two, the memory ranks lower."""
-        self._db.run("contradict_memory", memory=memory_id)
 
 
 # -- Review queue -------------------------------------------------------------
@@ -265,13 +265,13 @@ class Reviews(Store):
         """Return the memories whose reviews were settled at a time (epoch milliseconds)."""
         return self._db.column("list_settled_reviews", at=at)
 
-    def reopen(self, memory_id: str, at: int) -> None:
+    @runs("reopen_reviews")
+    def reopen(self, memory: str, at: int) -> None:
         """Reopen the reviews settled at a time (epoch milliseconds)."""
-        self._db.run("reopen_reviews", memory=memory_id, at=at)
 
-    def settle(self, memory_id: str, reason: Reason, at: int) -> None:
+    @runs("settle_review")
+    def settle(self, memory: str, reason: Reason, at: int) -> None:
         """Settle a memory's review for one reason. Other reasons stay pending."""
-        self._db.run("settle_review", memory=memory_id, reason=reason.value, at=at)
 
     def stale_kept(self) -> dict[str, datetime | None]:
         """Return the times at which a person last kept each memory that seemed out of date."""
@@ -356,13 +356,13 @@ class Comparisons(Store):
                 rare.append(word)
         return rare
 
-    def wait(self, memory_id: str) -> None:
+    @runs("insert_unsettled")
+    def wait(self, memory: str) -> None:
         """Queue a new memory for comparison by meaning once it has a vector."""
-        self._db.run("insert_unsettled", memory=memory_id)
 
-    def settled(self, memory_id: str) -> None:
+    @runs("delete_unsettled")
+    def settled(self, memory: str) -> None:
         """Remove a memory from the comparison queue."""
-        self._db.run("delete_unsettled", memory=memory_id)
 
     def waiting(self, rows: Sequence[int]) -> list[str]:
         """Return the queued memories among some rows, oldest first."""

@@ -331,6 +331,23 @@ def in_transaction(method: Method) -> Method:
     return cast(Method, whole)
 
 
+def runs(statement: str) -> Callable[[Method], Method]:
+    """Let a method of a store run a statement that has parameters with the names of its own."""
+
+    def decorate(method: Method) -> Method:
+        code = method.__code__
+        names = code.co_varnames[1 : code.co_argcount]
+        defaults = method.__kwdefaults__ or {}
+
+        @wraps(method)
+        def run(self: Any, *args: Any, **kwargs: Any) -> None:
+            self._db.run(statement, **defaults | dict(zip(names, args, strict=False)) | kwargs)
+
+        return cast(Method, run)
+
+    return decorate
+
+
 class Store:
     """Reads and writes tables of a database."""
 

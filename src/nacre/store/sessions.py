@@ -24,6 +24,7 @@ from nacre.store.schema import (
     encode,
     fits_index,
     in_transaction,
+    runs,
     stored_turn,
     tools_column,
     turn_identity,
@@ -310,9 +311,9 @@ class Sessions(Store):
         """Return the working directories of all sessions."""
         return self._db.column("list_folders")
 
+    @runs("refresh_session")
     def refresh(self, rows: Sequence[int]) -> None:
         """Update the counts and dates of sessions from their turns."""
-        self._db.run("refresh_session", rows=rows)
 
     def to_extract(self) -> list[Unlearned]:
         """Return sessions with turns not yet processed by extraction or a writer, oldest first."""
@@ -322,9 +323,9 @@ class Sessions(Store):
         """Return sessions fully processed by extraction but not by a writer, oldest first."""
         return records(Unlearned, self._db.all("list_sessions_not_shown"))
 
+    @runs("mark_extracted")
     def mark_extracted(self, row: int, seq: int) -> None:
         """Record that extraction processed the turns before ``seq``."""
-        self._db.run("mark_extracted", row=row, seq=seq)
 
     def mark_learned(
         self, unlearned: Unlearned, seq: int, unwritten: int | None, requested_at: datetime | None
@@ -346,13 +347,13 @@ class Sessions(Store):
             asked_before=-1 if unlearned.asked is None else unlearned.asked,
         )
 
+    @runs("ask_again")
     def ask_again(self) -> None:
         """Retry pending writer calls as soon as possible, regardless of recent failures."""
-        self._db.run("ask_again")
 
+    @runs("mark_all_extracted")
     def mark_all_extracted(self) -> None:
         """Make extraction start with future turns."""
-        self._db.run("mark_all_extracted")
 
     def find(self, reference: str) -> list[StoredSession]:
         """Find up to three sessions by ``<tool>:<id>``, by the tool's own id, or by a prefix of either."""
@@ -842,9 +843,9 @@ class ArchiveIndex(Store):
     def rename(self, before: str, path: str) -> None:
         self._db.run("rename_archived", before=before, path=path)
 
+    @runs("withhold_archived")
     def withhold(self, path: str, tool: str) -> None:
         """Restrict the archive of a transcript to its indexed text from now on."""
-        self._db.run("withhold_archived", path=path, tool=tool)
 
     def delete(self, path: str) -> None:
         self._db.run("delete_archived", path=path)
@@ -898,14 +899,14 @@ class ProjectContents(Store):
         """Return pairs of the former and current names of session projects."""
         return self._db.all("list_names_met")
 
+    @runs("move_sessions")
     def move_sessions(self, former: str, project: str, into: str) -> None:
         """Move sessions of a project that was named ``former`` at the time to another project."""
-        self._db.run("move_sessions", met=former, project=project, into=into)
 
     def folders(self, project: str) -> list[str | None]:
         """Return the folders of sessions first assigned to a project."""
         return self._db.column("list_folders_of_sessions", project=project)
 
+    @runs("move_sessions_of_folder")
     def move_sessions_of_folder(self, folder: str | None, project: str, into: str) -> None:
         """Move the sessions in a folder that were assigned to a project to another project."""
-        self._db.run("move_sessions_of_folder", folder=folder, project=project, into=into)

@@ -127,11 +127,11 @@ WHERE id = :id;
 
 -- note_chat_indexed --
 -- The number of searchable messages.
-UPDATE chat_sessions SET indexed = max(indexed, :messages) WHERE id = :id;
+UPDATE chat_sessions SET indexed = max(indexed, :messages) WHERE id = :session;
 
 -- note_chat_flushed --
 -- Memories were extracted in this cycle.
-UPDATE chat_sessions SET flushed = compactions WHERE id = :id;
+UPDATE chat_sessions SET flushed = compactions WHERE id = :session;
 
 -- note_chat_compacted --
 -- Its beginning was summarised.
@@ -226,7 +226,7 @@ UPDATE pairings SET name = '' WHERE name = :called;
 
 -- delete_chat_session --
 -- It was forgotten.
-DELETE FROM chat_sessions WHERE id = :id;
+DELETE FROM chat_sessions WHERE id = :session;
 
 -- prune_pairings --
 -- Unused codes.
