@@ -69,10 +69,8 @@ class Change:
     Each method is a separate transaction, or part of the open one.
     """
 
-    def __init__(
-        self, home: home.Home, operation: operations.OpenOperation, *, is_part: bool
-    ) -> None:
-        self.home = home
+    def __init__(self, operation: operations.OpenOperation, *, is_part: bool) -> None:
+        self.home = operation.home
         self._operation = operation
         self._is_part = is_part
 
@@ -276,34 +274,30 @@ class Change:
 class Run:
     """A long operation in parts, between which others write."""
 
-    def __init__(self, home: home.Home, operation: operations.OpenOperation) -> None:
-        self._home = home
+    def __init__(self, operation: operations.OpenOperation) -> None:
         self._operation = operation
 
     @contextmanager
     def part(self) -> Iterator[Change]:
         """Yield a change that belongs to the run. Processes waiting for the vault lock go first."""
-        self._home.vault_lock.give_way()
-        with self._home.vault_lock:
-            yield Change(self._home, self._operation, is_part=True)
-            _apply_outside_transaction(self._home)
+        home = self._operation.home
+        home.vault_lock.give_way()
+        with home.vault_lock:
+            yield Change(self._operation, is_part=True)
+            _apply_outside_transaction(home)
 
 
 @contextmanager
-def change(
-    home: home.Home, action: str, *, subject: str | None = None, why: str | None = None
-) -> Iterator[Change]:
+def change(operation: operations.OpenOperation) -> Iterator[Change]:
     """Implement :meth:`nacre.home.home.Home.change`."""
-    operation = operations.OpenOperation(
-        home, action, subject=subject, why=why, op=None, is_long=False
-    )
+    home = operation.home
     with home.vault_lock:
         try:
-            yield Change(home, operation, is_part=False)
+            yield Change(operation, is_part=False)
             operation.close()
             _apply_outside_transaction(home)
         except (UnavailableError, UnusableStoreError) as error:
-            if _is_durable(home, operation):
+            if _is_durable(operation):
                 hint = "free some space; look whether it is there before you repeat it"
                 raise MayBeStoredError(
                     f"it may have been stored, although {error.message}", hint=hint
@@ -313,8 +307,9 @@ def change(
             operation.release()
 
 
-def _is_durable(home: home.Home, operation: operations.OpenOperation) -> bool:
+def _is_durable(operation: operations.OpenOperation) -> bool:
     """Return True if a failed operation is in the journal, so that the next command writes its files."""
+    home = operation.home
     if not operation.is_recorded or home.database.is_in_transaction:
         return False
     try:
@@ -324,20 +319,11 @@ def _is_durable(home: home.Home, operation: operations.OpenOperation) -> bool:
 
 
 @contextmanager
-def run(
-    home: home.Home,
-    action: str,
-    *,
-    subject: str | None = None,
-    why: str | None = None,
-    op: str | None = None,
-) -> Iterator[Run]:
+def run(operation: operations.OpenOperation) -> Iterator[Run]:
     """Implement :meth:`nacre.home.home.Home.run`."""
-    operation = operations.OpenOperation(
-        home, action, subject=subject, why=why, op=op, is_long=True
-    )
+    home = operation.home
     try:
-        yield Run(home, operation)
+        yield Run(operation)
         if operation.is_recorded:
             with home.vault_lock:
                 operation.close()
@@ -355,7 +341,7 @@ def part_of(
     why: str | None = None,
 ) -> AbstractContextManager[Change]:
     """Return a part of ``run``, or a separate change without a run."""
-    return run.part() if run else change(home, action, subject=subject, why=why)
+    return run.part() if run else home.change(action, subject=subject, why=why)
 
 
 def _apply_outside_transaction(home: home.Home) -> None:

@@ -30,58 +30,47 @@ _FOLDER = "operations"
 _PATIENCE_SECONDS = 1.0
 
 
+@dataclass(slots=True)
 class OpenOperation:
     """An operation in progress. Its id and time are created on first use.
 
     Nothing is recorded until something is written. ``is_long``: others may write before it ends.
     """
 
-    def __init__(
-        self,
-        home: Home,
-        action: str,
-        *,
-        subject: str | None,
-        why: str | None,
-        op: str | None,
-        is_long: bool,
-    ) -> None:
-        self._home = home
-        self._action = action
-        self._subject = subject
-        self._why = why
-        self._op = op
-        self._is_long = is_long
-        self._made: Operation | None = None
-        self._lock: FileLock | None = None
-        self._is_closed = False
-        self.is_recorded = False
+    home: Home
+    action: str
+    subject: str | None
+    why: str | None
+    op: str | None = None
+    is_long: bool = False
+    is_recorded: bool = False
+    _made: Operation | None = None
+    _lock: FileLock | None = None
+    _is_closed: bool = False
 
     @property
     def operation(self) -> Operation:
         """The operation to record."""
         if self._made is None:
-            home = self._home
-            subject = _clean_line(home, self._subject, _MAX_SUBJECT_CHARACTERS)
-            why = _clean_line(home, self._why, _MAX_WHY_CHARACTERS)
+            home = self.home
+            subject = _clean_line(home, self.subject, _MAX_SUBJECT_CHARACTERS)
+            why = _clean_line(home, self.why, _MAX_WHY_CHARACTERS)
             by = _clean_line(home, home.actor.in_words, _MAX_SUBJECT_CHARACTERS)
-            self._made = Operation(
-                self._op or home.ids(), home.now(), self._action, subject, why, by
-            )
+            self._made = Operation(self.op or home.ids(), home.now(), self.action, subject, why, by)
         return self._made
 
     def describe(self, action: str | None, subject: str | None, why: str | None) -> None:
         """Set details that are known only now, before the operation has an id."""
         assert self._made is None  # noqa: S101 - otherwise it may have been used
-        self._action = action or self._action
-        self._subject = subject or self._subject
-        self._why = why or self._why
+        self.action = action or self.action
+        self.subject = subject or self.subject
+        self.why = why or self.why
 
     def explain(self, why: str | None) -> None:
         """Set the reason unless there is one."""
         if why and self.is_recorded and self.operation.why is None:
-            self._home.journal.explain(
-                self.operation.id, _clean_line(self._home, why, _MAX_WHY_CHARACTERS)
+            self.home.journal.explain(
+                self.operation.id, _clean_line(self.home, why, _MAX_WHY_CHARACTERS)
             )
 
     def record(self, intents: Iterable[Intent], *, applied: bool = False) -> None:
@@ -90,11 +79,11 @@ class OpenOperation:
         With ``applied``, the files are already written and only the journal records them.
         """
         assert not self._is_closed  # noqa: S101 - its ledger line would omit them
-        home, operation = self._home, self.operation
+        home, operation = self.home, self.operation
         belonging = [_belonging_to(operation, intent) for intent in intents]
         if not belonging:
             return
-        if self._is_long:
+        if self.is_long:
             self.hold()
         with home.database.transaction():
             for path in {intent.path for intent in belonging if intent.action != "append"}:
@@ -106,14 +95,14 @@ class OpenOperation:
     def hold(self) -> None:
         """Show other processes that hold the vault lock that the operation is still running."""
         if self._lock is None:
-            files.make_folder(self._home.settings.home / _FOLDER)
-            self._lock = FileLock(_lock_of(self._home, self.operation.id))
+            files.make_folder(self.home.settings.home / _FOLDER)
+            self._lock = FileLock(_lock_of(self.home, self.operation.id))
             self._lock.acquire(_PATIENCE_SECONDS)
 
     def close(self) -> None:
         """Close the operation. Repeating it has no effect."""
         if self.is_recorded and not self._is_closed:
-            close(self._home, self.operation)
+            close(self.home, self.operation)
             self._is_closed = True
 
     def release(self) -> None:
