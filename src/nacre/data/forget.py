@@ -546,8 +546,8 @@ def prepare(home: Home, request: ForgetRequest) -> Deletion:
     if jobs := unread(home, discovery.look(home, transcripts).files):
         read_changed(home, jobs)
     key = _key(home)
-    aim = _AIMS[how](home, request, bytes.fromhex(key.value))
-    barred = Barred([key, *aim.tombstones])
+    targets, excerpts = _AIMS[how](home, request, bytes.fromhex(key.value))
+    barred = Barred([key, *targets])
     affected = survey(home, barred)
     match = pattern_of(request)
     traces = 0
@@ -555,14 +555,15 @@ def prepare(home: Home, request: ForgetRequest) -> Deletion:
         fold_notes(home)
         traces = home.traces.count_where(lambda text: match.search(text) is not None)
     planned = replace(
-        _planned(home, how, affected, aim),
+        _planned(home, how, affected),
+        excerpts=tuple(excerpts),
         match=request.match,
         regex=request.regex,
         traces=traces,
         held=erasure.held(home, barred, match),
         project=request.project if how == "project" else None,
     )
-    return Deletion(planned, _tombstones(home, how, affected, aim, key))
+    return Deletion(planned, _tombstones(home, how, affected, targets, key))
 
 
 def forget(home: Home, deletion: Deletion) -> ForgetReport:
@@ -646,21 +647,13 @@ def allow_again(home: Home, request: AllowAgainRequest) -> Forgotten:
     return runs[of[-1]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Aim:
-    """The target of a request: tombstones without a run, and excerpts that show the matches."""
-
-    tombstones: tuple[Tombstone, ...]
-    excerpts: tuple[Excerpt, ...] = ()
+_Aim = tuple[list[Tombstone], list[Excerpt]]
+"""The target of a request: tombstones without a run, and excerpts that show the matches."""
 
 
 def _sessions_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:  # noqa: ARG001 - the same signature as the others
-    return _Aim(
-        tuple(
-            _tombstone(TombstoneKind.SESSION, _session_id(home, reference))
-            for reference in request.sessions
-        )
-    )
+    references = request.sessions
+    return [_tombstone(TombstoneKind.SESSION, _session_id(home, name)) for name in references], []
 
 
 def _session_id(home: Home, reference: str) -> str:
@@ -696,7 +689,7 @@ def _memories_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
         for session, wanted_turns in shown.items()
         for tombstone in _turns_of(home, key, session, wanted_turns)
     ]
-    return _Aim((*(_tombstone(TombstoneKind.MEMORY, memory.id) for memory in memories), *turns))
+    return [_tombstone(TombstoneKind.MEMORY, memory.id) for memory in memories] + turns, []
 
 
 def _project_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
@@ -709,13 +702,11 @@ def _project_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
             f"there is no project {slug!r}", hint="nacre list shows the projects of memories"
         )
     until = home.now() + timedelta(seconds=1)
-    return _Aim(
-        (
-            *(_tombstone(TombstoneKind.SESSION, session) for session in sessions),
-            *(_tombstone(TombstoneKind.MEMORY, memory) for memory in memories),
-            _before(until, key, slug),
-        )
-    )
+    return [
+        *(_tombstone(TombstoneKind.SESSION, session) for session in sessions),
+        *(_tombstone(TombstoneKind.MEMORY, memory) for memory in memories),
+        _before(until, key, slug),
+    ], []
 
 
 def _time_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
@@ -723,7 +714,7 @@ def _time_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
         raise InvalidQueryError(
             "that day is in the future", hint="nacre forget --project P forgets a whole project"
         )
-    return _Aim((_before(request.before, key, request.project),))
+    return [_before(request.before, key, request.project)], []
 
 
 def _text_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
@@ -755,7 +746,7 @@ def _text_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
             texts.add(handoff.content)
             excerpts.append(Excerpt(handoff.id, excerpt))
     words = [_tombstone(TombstoneKind.WORDS, words_value(key, text)) for text in sorted(texts)]
-    return _Aim((*turns, *memories, *words), tuple(excerpts[:_MAX_EXCERPTS]))
+    return turns + memories + words, excerpts[:_MAX_EXCERPTS]
 
 
 _AIMS: dict[str, Callable[[Home, ForgetRequest, bytes], _Aim]] = {
@@ -768,12 +759,12 @@ _AIMS: dict[str, Callable[[Home, ForgetRequest, bytes], _Aim]] = {
 
 
 def _tombstones(
-    home: Home, how: str, affected: Affected, aim: _Aim, key: Tombstone
+    home: Home, how: str, affected: Affected, targets: Sequence[Tombstone], key: Tombstone
 ) -> tuple[Tombstone, ...]:
     """Return tombstones for all affected content, so that every machine gets the same result."""
     secret = bytes.fromhex(key.value)
     stones: dict[tuple[TombstoneKind, str], Tombstone] = {
-        (tombstone.kind, tombstone.value): tombstone for tombstone in aim.tombstones
+        (tombstone.kind, tombstone.value): tombstone for tombstone in targets
     }
 
     def add(more: Iterable[Tombstone]) -> None:
@@ -802,7 +793,7 @@ def _tombstones(
     return tuple(stones.values())
 
 
-def _planned(home: Home, how: str, affected: Affected, aim: _Aim) -> ForgetPlan:
+def _planned(home: Home, how: str, affected: Affected) -> ForgetPlan:
     gone_ids = {memory.id for memory in affected.memories}
     retired = {memory.id for memory in affected.retired}
     losing = [
@@ -820,7 +811,6 @@ def _planned(home: Home, how: str, affected: Affected, aim: _Aim) -> ForgetPlan:
         memories=affected.memories,
         losing=tuple(memory for memory in losing if memory.id not in gone_ids),
         released=tuple(affected.retired),
-        excerpts=aim.excerpts,
         untitled=tuple(session.id for session in affected.untitled),
         handoffs=tuple(handoff.id for handoff in affected.handoffs),
         files=tuple(sorted(file for file in files if file)),

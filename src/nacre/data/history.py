@@ -42,7 +42,7 @@ from nacre.memories.usage import write_listings
 from nacre.settings import Settings
 from nacre.values.memory import ADOPT, EDIT, FOREIGN, REMOVE, SYNC, WITHHELD, Operation
 from nacre.vault.files import GIT_FOLDER, LEDGER, is_memory_file
-from nacre.vault.git import Author, Head, NewCommit, PastCommit
+from nacre.vault.git import Head, NewCommit, PastCommit
 
 Clean = Callable[[str], str]
 
@@ -497,27 +497,21 @@ def commit_quietly(home: Home) -> None:
         home.repository.tidy()
 
 
-def author_of(home: Home) -> Author:
-    """Return the author of commits: from git's configuration, or nacre."""
-    return home.repository.identity() or Author("nacre", "nacre@localhost")
-
-
 def _commit_all(home: Home) -> Committed:
     commits: list[tuple[str, str]] = []
     operations = 0
-    author = author_of(home)
     held_files: dict[str, Held] = {}
     if home.journal.git_state("index") is None:
         _initialise_index(home)
     while True:
-        new_commits, count = _commit_once(home, author, held_files, _plan)
+        new_commits, count = _commit_once(home, held_files, _plan)
         commits += new_commits
         operations += count
         if not new_commits:
             break
     note = step_index(home)
     for _ in range(_MAX_TRIES):
-        new_commits, count = ([], 0) if note else _commit_once(home, author, held_files, _adopt)
+        new_commits, count = ([], 0) if note else _commit_once(home, held_files, _adopt)
         if not new_commits:
             break
         commits += new_commits
@@ -529,7 +523,6 @@ def _commit_all(home: Home) -> Committed:
 
 def _commit_once(
     home: Home,
-    author: Author,
     held_files: dict[str, Held],
     planned: Callable[[Home, str | None, dict[str, Held]], _Plan],
 ) -> tuple[list[tuple[str, str]], int]:
@@ -542,7 +535,7 @@ def _commit_once(
             _settle_empty(home, operation, head.commit)
         if not plan.commits:
             return [], 0
-        ids = home.repository.add_commits(plan.commits, head.commit, author)
+        ids = home.repository.add_commits(plan.commits, head.commit)
         if home.repository.move_head(ids[-1], head.commit, f"nacre: {plan.operations} operations"):
             catch_up(home)
             return list(zip(ids, plan.titles, strict=True)), plan.operations

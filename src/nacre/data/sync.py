@@ -28,7 +28,6 @@ from nacre.data.history import (
     Committed,
     Held,
     RecordedOperation,
-    author_of,
     commit_operations,
     prepare,
     read_message,
@@ -243,7 +242,7 @@ def _commit(
     files = {path: change.after for path, change in changes.items()}
     message = write_message(operations, home.redactor.clean) if operations else _JOIN_MESSAGE
     commit = NewCommit(message, home.now(), files, merged)
-    return home.repository.add_commits([commit], parent, author_of(home))[-1]
+    return home.repository.add_commits([commit], parent)[-1]
 
 
 def _as_operations(

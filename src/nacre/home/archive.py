@@ -342,7 +342,7 @@ def _find_moved(
                     home.archive.rename(other.path, state.path)
                     archive_packs.remember(home, replace(other, path=state.path), pack)
                 return replace(state, pack=other.pack, until=other.until, size=pack.end), []
-        return state, [part.until for part in home.archive.parts(other.path)]
+        return state, [until for _, until in home.archive.parts(other.path)]
     return state, []
 
 

@@ -13,7 +13,7 @@ from nacre.errors import DamagedArchiveError, NacreError
 from nacre.home.home import Home
 from nacre.store import packs
 from nacre.store.packs import CleanAll, Pack, Payload, Segment, Title, clean_lines, clean_whole
-from nacre.store.sessions import Archived, Part
+from nacre.store.sessions import Archived
 
 FOLDER = "archive"
 DAMAGED = ".damaged"
@@ -100,13 +100,7 @@ def remember(home: Home, state: Archived, pack: Pack) -> Archived:
         until=segments[-1].until if segments else 0,
         raw=sum(segment.until - segment.start for segment in segments),
     )
-    home.archive.save(
-        saved,
-        [
-            Part(segment.start, segment.until, segment.digest, segment.is_copy)
-            for segment in segments
-        ],
-    )
+    home.archive.save(saved, segments)
     return saved
 
 

@@ -80,7 +80,7 @@ class OpenOperation:
         """
         assert not self._is_closed  # noqa: S101 - its ledger line would omit them
         home, operation = self.home, self.operation
-        belonging = [_belonging_to(operation, intent) for intent in intents]
+        belonging = [replace(intent, operation=operation.id) for intent in intents]
         if not belonging:
             return
         if self.is_long:
@@ -121,9 +121,8 @@ def close(home: Home, operation: Operation) -> None:
         if operation.action not in (EDIT, ADOPT, SYNC) and not home.journal.is_in_ledger(
             operation.id
         ):
-            home.files.intend(
-                [_belonging_to(operation, Intent("append", LEDGER, _line(home, operation)))]
-            )
+            line = _line(home, operation)
+            home.files.intend([Intent("append", LEDGER, line, operation=operation.id)])
         home.journal.close(operation.id, operation.subject or _subject(home, operation))
 
 
@@ -198,10 +197,6 @@ def _line(home: Home, operation: Operation) -> str:
     ).line()
 
 
-def _belonging_to(operation: Operation, intent: Intent) -> Intent:
-    return replace(intent, operation=operation.id)
-
-
 def _clean_line(home: Home, text: str | None, limit: int) -> str | None:
     return shorten(one_line(home.redactor.clean(text)), limit) if text else None
 
@@ -239,7 +234,7 @@ def _apply_group(home: Home, intents: Sequence[Intent], stuck: set[str]) -> int:
 
     ``stuck`` collects paths and memories of failed writes.
     """
-    applied_intents: list[Applied] = []
+    applied_intents: list[_Applied] = []
     home.vault.write_ahead(
         {item.path: item.document or "" for item in reversed(intents) if item.action == "write"}
     )
@@ -247,21 +242,25 @@ def _apply_group(home: Home, intents: Sequence[Intent], stuck: set[str]) -> int:
         if intent.path in stuck or intent.memory in stuck or intent.action == "append":
             continue
         try:
-            applied_intents.append(_apply(home, intent))
+            applied_intents.append(
+                (intent, None, _apply_remove(home, intent))
+                if intent.action == "remove"
+                else _apply_write(home, intent)
+            )
         except (UnusableVaultError, InvalidMemoryError) as error:
             stuck |= {intent.path, intent.memory or intent.path}
             home.problems.append(f"{intent.path}: not written yet: {error.message}")
     lines = [intent for intent in intents if intent.action == "append"]
     end = _append(home, lines) if lines else None
-    home.vault.sync_folders({item.intent.path for item in applied_intents})
+    home.vault.sync_folders({intent.path for intent, *_ in applied_intents})
     with home.database.transaction():
-        for item in applied_intents:
-            if item.file:
-                home.files.save(item.file)
-            if item.is_done:
-                home.files.done(item.intent.seq)
+        for intent, file, is_done in applied_intents:
+            if file:
+                home.files.save(file)
+            if is_done:
+                home.files.done(intent.seq)
             else:
-                home.files.give_up(item.intent.seq)
+                home.files.give_up(intent.seq)
         if end:
             home.journal.set_ledger_end(*end)
             for intent in lines:
@@ -269,16 +268,8 @@ def _apply_group(home: Home, intents: Sequence[Intent], stuck: set[str]) -> int:
     return len(applied_intents) + (len(lines) if end else 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """A processed intent, with the resulting file.
-
-    ``is_done`` is false if the intent was abandoned.
-    """
-
-    intent: Intent
-    file: SeenMemoryFile | None = None
-    is_done: bool = True
+_Applied = tuple[Intent, SeenMemoryFile | None, bool]
+"""A processed intent, the resulting file, and False if the intent was abandoned."""
 
 
 def _append(home: Home, lines: Sequence[Intent]) -> tuple[int, bytes] | None:
@@ -290,12 +281,6 @@ def _append(home: Home, lines: Sequence[Intent]) -> tuple[int, bytes] | None:
     except (UnusableVaultError, InvalidMemoryError) as error:
         home.problems.append(f"{LEDGER}: not written yet: {error.message}")
         return None
-
-
-def _apply(home: Home, intent: Intent) -> Applied:
-    if intent.action == "remove":
-        return Applied(intent, is_done=_apply_remove(home, intent))
-    return _apply_write(home, intent)
 
 
 def _apply_remove(home: Home, intent: Intent) -> bool:
@@ -313,26 +298,21 @@ def _apply_remove(home: Home, intent: Intent) -> bool:
     return True
 
 
-def _apply_write(home: Home, intent: Intent) -> Applied:
+def _apply_write(home: Home, intent: Intent) -> _Applied:
     document = intent.document or ""
     base = intent.base if home.vault.exists(intent.path) else None
     try:
         home.vault.write(intent.path, document, base=base)
     except EditConflictError:
         if _is_overtaken(home, intent):
-            return Applied(intent)
-        return (
-            Applied(intent, is_done=False)
-            if intent.action == "adjust"
-            else _keep_both(home, intent)
-        )
+            return intent, None, True
+        return (intent, None, False) if intent.action == "adjust" else _keep_both(home, intent)
     if intent.memory is None:
-        return Applied(intent)
+        return intent, None, True
     stat = home.vault.stat(intent.path)
     digest = content_hash(document)
-    return Applied(
-        intent, SeenMemoryFile(intent.path, intent.memory, stat.mtime_ns, stat.size, digest)
-    )
+    file = SeenMemoryFile(intent.path, intent.memory, stat.mtime_ns, stat.size, digest)
+    return intent, file, True
 
 
 def _is_overtaken(home: Home, intent: Intent) -> bool:
@@ -346,7 +326,7 @@ def _is_overtaken(home: Home, intent: Intent) -> bool:
     return any(other.document and content_hash(other.document) == present for other in later)
 
 
-def _keep_both(home: Home, intent: Intent) -> Applied:
+def _keep_both(home: Home, intent: Intent) -> _Applied:
     """Keep a person's version of a file, and store nacre's as a separate memory next to it.
 
     The new intent replaces the old one in a single transaction, so that a crash creates no second
@@ -355,7 +335,7 @@ def _keep_both(home: Home, intent: Intent) -> Applied:
     memory = home.memories.find(intent.memory or "")
     if memory is None:
         home.problems.append(f"{intent.path}: was edited meanwhile; that version is kept")
-        return Applied(intent, is_done=False)
+        return (intent, None, False)
     home.problems.append(f"{intent.path}: was edited meanwhile; both versions are kept")
     own_version = replace(
         memory, id=home.ids(), links=(*memory.links, Link("alternative_to", memory.id))

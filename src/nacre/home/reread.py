@@ -159,7 +159,7 @@ def _is_missing(home: Home, state: Archived) -> bool:
         return True
     if state.kind != LINES:
         return False
-    return size < state.until or sum(part.start == 0 for part in home.archive.parts(state.path)) > 1
+    return size < state.until or sum(start == 0 for start, _ in home.archive.parts(state.path)) > 1
 
 
 def _batches_of(home: Home, state: Archived) -> Iterator[Batch]:

@@ -12,6 +12,7 @@ import msgspec
 from nacre.base.ids import from_ms
 from nacre.base.text import identifiers, noted, segment
 from nacre.base.times import day_interval
+from nacre.store.packs import Segment
 from nacre.store.rows import record, records
 from nacre.store.schema import (
     Database,
@@ -793,16 +794,6 @@ class Due:
     changed: int
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A segment of a pack."""
-
-    start: int
-    until: int
-    digest: bytes
-    is_copy: bool
-
-
 class ArchiveIndex(Store):
     """Reads and writes ``archived`` and ``archive_segments``."""
 
@@ -828,15 +819,16 @@ class ArchiveIndex(Store):
         return records(Due, self._db.all("list_archive_due"))
 
     @in_transaction
-    def save(self, archived: Archived, parts: Sequence[Part]) -> None:
+    def save(self, archived: Archived, segments: Sequence[Segment]) -> None:
         """Record the contents of a pack."""
         self._db.run("save_archived", **asdict(archived))
         self._db.run("delete_archive_segments", path=archived.path)
         self._db.run_many(
             "insert_archive_segment",
             [
-                {"path": archived.path, "number": number, **asdict(part)}
-                for number, part in enumerate(parts)
+                asdict(segment)
+                | {"path": archived.path, "number": number, "is_copy": segment.is_copy}
+                for number, segment in enumerate(segments)
             ],
         )
 
@@ -853,9 +845,9 @@ class ArchiveIndex(Store):
     def clear(self) -> None:
         self._db.run("clear_archived")
 
-    def parts(self, path: str) -> list[Part]:
-        """Return the segments of a transcript's pack, in order."""
-        return records(Part, self._db.all("list_archive_segments", path=path))
+    def parts(self, path: str) -> list[tuple[int, int]]:
+        """Return the start and end of each segment of a transcript's pack, in order."""
+        return self._db.all("list_archive_segments", path=path)
 
     def holder(self, digest: bytes, *, beside: str) -> str | None:
         """Return the path of a pack that contains a segment, other than the pack of transcript ``beside``."""

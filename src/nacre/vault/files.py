@@ -701,12 +701,8 @@ _MARKUP = re.compile(r"([\\\[\]`<>*_])")
 _LINK = re.compile(r"[^\w./-]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A memory, and the path of its file relative to the listing."""
-
-    memory: Memory
-    path: str
+Entries = Mapping[str, Memory]
+"""Memories by the paths of their files relative to a listing."""
 
 
 def is_derived(data: bytes) -> bool:
@@ -714,7 +710,7 @@ def is_derived(data: bytes) -> bool:
     return data.startswith(MARKER.encode())
 
 
-def global_page(entries: Sequence[Entry], projects: Mapping[str, int]) -> str:
+def global_page(entries: Entries, projects: Mapping[str, int]) -> str:
     """Return the page of memories without a project, and of projects with their numbers of memories."""
     sorted_projects = sorted(projects.items())
     lines = [
@@ -729,48 +725,43 @@ def global_page(entries: Sequence[Entry], projects: Mapping[str, int]) -> str:
     return _page("What nacre remembers", summary, entries, [section] if lines else [])
 
 
-def project_page(project: str, entries: Sequence[Entry]) -> str:
+def project_page(project: str, entries: Entries) -> str:
     """Return the page of a project."""
     summary = f"{count(len(entries), 'memory', 'memories')}."
     return _page(f"What nacre remembers of {_plain(project)}", summary, entries, [])
 
 
-def _page(title: str, summary: str, entries: Sequence[Entry], more: Sequence[str]) -> str:
+def _page(title: str, summary: str, entries: Entries, more: Sequence[str]) -> str:
     """Build a page with sections by kind, open todos first, newest memories first."""
     sections = [
-        _section(kind, [entry for entry in entries if entry.memory.kind is kind])
+        _section(kind, [(path, memory) for path, memory in entries.items() if memory.kind is kind])
         for kind in _TITLES
     ]
     return "\n\n".join([MARKER, f"# {title}", summary, *filter(None, sections), *more]) + "\n"
 
 
-def _section(kind: Kind, entries: Sequence[Entry]) -> str:
+def _section(kind: Kind, entries: Sequence[tuple[str, Memory]]) -> str:
     if not entries:
         return ""
-    ranked = sorted(
-        entries, key=lambda entry: (entry.memory.updated, entry.memory.id), reverse=True
-    )
-    lines = [_line(entry) for entry in ranked[:MOST_A_KIND]]
-    omitted = len(ranked) - len(lines)
+    ranked = sorted(entries, key=lambda entry: (entry[1].updated, entry[1].id), reverse=True)
+    lines = [_line(*entry) for entry in ranked[:MOST_A_KIND]]
+    omitted, folder = len(ranked) - len(lines), ranked[-1][0].rpartition("/")[0]
     more = (
-        [f"- and {omitted:,} older ones in [{kind.value}/]({_link(_folder(ranked[-1]))})"]
+        [
+            f"- and {omitted:,} older ones in [{kind.value}/]({_link(ranked[-1][0].rpartition('/')[0] + '/')})"
+        ]
         if omitted
         else []
     )
     return "\n".join([f"## {_TITLES[kind]} ({len(entries):,})", "", *lines, *more])
 
 
-def _folder(entry: Entry) -> str:
-    return entry.path.rpartition("/")[0] + "/"
-
-
-def _line(entry: Entry) -> str:
-    memory = entry.memory
+def _line(path: str, memory: Memory) -> str:
     facts = [f"{shown_day(memory.updated)}", f"importance {memory.importance}"]
     facts += ["from outside"] if memory.trust is Trust.UNTRUSTED else []
     facts += ["an agent's proposal"] if memory.proposed else []
     subject = _plain(shorten(memory.subject, _SUBJECT_CHARACTERS))
-    return f"- [{subject}]({_link(entry.path)}) · {' · '.join(facts)}"
+    return f"- [{subject}]({_link(path)}) · {' · '.join(facts)}"
 
 
 def _plain(text: str) -> str:

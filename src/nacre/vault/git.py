@@ -456,14 +456,6 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
-class Author:
-    """The author of commits."""
-
-    name: str
-    email: str
-
-
-@dataclass(frozen=True, slots=True)
 class NewCommit:
     """A commit to create: its message, its time, and path → bytes (``None`` deletes a file).
 
@@ -585,10 +577,10 @@ class Repository:
             return os.fsdecode(match[1])
         return os.fsdecode(self.git.attempt("symbolic-ref", "--quiet", "HEAD").stdout).strip()
 
-    def identity(self) -> Author | None:
-        """Return the author configured for git."""
-        values = [self.git.setting(name) for name in ("user.name", "user.email")]
-        return Author(*values) if all(values) else None
+    def author(self) -> str:
+        """Return the author of commits as ``name <address>``: from git's configuration, or nacre."""
+        values = [_plain(self.git.setting(name)) for name in ("user.name", "user.email")]
+        return "{} <{}>".format(*values) if all(values) else "nacre <nacre@localhost>"
 
     def tree(self, commit: str | None) -> Entries:
         """Return the files of a commit, or nothing for ``None``."""
@@ -726,11 +718,9 @@ class Repository:
             .strip()
         )
 
-    def add_commits(
-        self, commits: Sequence[NewCommit], parent: str | None, author: Author
-    ) -> list[str]:
+    def add_commits(self, commits: Sequence[NewCommit], parent: str | None) -> list[str]:
         """Create a chain of commits on ``parent`` without moving a branch, and return their ids."""
-        stream = b"".join(_import_commands(commits, parent, author, self.tree(parent)))
+        stream = b"".join(_import_commands(commits, parent, self.author(), self.tree(parent)))
         output = self.git.run(
             "fast-import",
             "--quiet",
@@ -861,9 +851,9 @@ def _split_records(out: bytes) -> Iterator[tuple[str, list[str]]]:
 
 
 def _import_commands(
-    commits: Iterable[NewCommit], parent: str | None, author: Author, present: Entries
+    commits: Iterable[NewCommit], parent: str | None, author: str, present: Entries
 ) -> Iterator[bytes]:
-    author_line = f"{_plain(author.name)} <{_plain(author.email)}>".encode()
+    author_line = author.encode()
     yield f"reset {NEXT}\n".encode() + (f"from {parent}\n\n".encode() if parent else b"\n")
     for number, commit in enumerate(commits, 1):
         stamp = b"%d +0000" % int(commit.at.timestamp())
