@@ -746,13 +746,7 @@ def _section(kind: Kind, entries: Sequence[tuple[str, Memory]]) -> str:
     ranked = sorted(entries, key=lambda entry: (entry[1].updated, entry[1].id), reverse=True)
     lines = [_line(*entry) for entry in ranked[:MOST_A_KIND]]
     omitted, folder = len(ranked) - len(lines), ranked[-1][0].rpartition("/")[0]
-    more = (
-        [
-            f"- and {omitted:,} older ones in [{kind.value}/]({_link(ranked[-1][0].rpartition('/')[0] + '/')})"
-        ]
-        if omitted
-        else []
-    )
+    more = [f"- and {omitted:,} older ones in [{kind.value}/]({_link(folder)}/)"] if omitted else []
     return "\n".join([f"## {_TITLES[kind]} ({len(entries):,})", "", *lines, *more])
 
 
