@@ -55,23 +55,20 @@ from nacre.vault.merging import LISTS, merge_versions
 _PATH = "file"
 
 
-def log(
-    home: Home,
-    *,
-    reference: str | None = None,
-    project: str | None = None,
-    action: str | None = None,
-    limit: int = 50,
-    offset: int = 0,
-) -> list[Listed]:
+@operation("log", by_key=True)
+def log(home: Home, request: LogRequest | None = None) -> list[Listed]:
     """Return operations, the newest first: all, or those on one memory, in one project, or of one action.
 
     Raises NotFoundError, ConflictError.
     """
+    request = request or LogRequest()
     look(home)
-    memory = _memory_id(home, reference) if reference else None
     operations = home.journal.operations(
-        memory=memory, project=project, action=action, limit=limit, offset=offset
+        memory=_memory_id(home, request.reference) if request.reference else None,
+        project=request.project,
+        action=request.action,
+        limit=request.limit,
+        offset=max(0, request.offset),
     )
     return [Listed(operation, tuple(memories_of(home, operation))) for operation in operations]
 
@@ -300,12 +297,6 @@ class Undoing:
     def conflicts(self) -> list[Step]:
         """Return the steps with later changes to the same fields."""
         return [step for step in self.steps if step.action == "conflict"]
-
-
-def plan_undo(home: Home, reference: str | None, *, force: bool = False) -> Undoing:
-    """Return the effects of an undo. Raises NotFoundError, ConflictError."""
-    operation, changes = _found(home, reference)
-    return _planned(home, operation, changes, force=force)
 
 
 def undo(home: Home, reference: str | None, *, force: bool = False) -> Undoing:
@@ -658,19 +649,6 @@ class UndoRequest(Request, frozen=True, kw_only=True):
 # -- Operations ----------------------------------------------------------------------------------
 
 
-@operation("log", by_key=True)
-def log_answers(home: Home, request: LogRequest) -> list[Listed]:
-    """Return operations, the newest first. Raises NotFoundError, ConflictError."""
-    return log(
-        home,
-        reference=request.reference,
-        project=request.project,
-        action=request.action,
-        limit=max(0, request.limit),
-        offset=max(0, request.offset),
-    )
-
-
 @operation("diff", by_key=True)
 def diff(home: Home, request: DiffRequest) -> OperationDiff:
     """Return the changes of an operation. Raises NotFoundError, ConflictError."""
@@ -679,9 +657,10 @@ def diff(home: Home, request: DiffRequest) -> OperationDiff:
 
 
 @operation("undo-plan")
-def plan_undo_answers(home: Home, request: UndoRequest) -> Undoing:
+def plan_undo(home: Home, request: UndoRequest) -> Undoing:
     """Return the effects of undoing an operation. Raises NotFoundError, ConflictError."""
-    return plan_undo(home, request.operation, force=request.force)
+    operation, changes = _found(home, request.operation)
+    return _planned(home, operation, changes, force=request.force)
 
 
 @operation("undo", writes=True, owners=True)
