@@ -14,7 +14,7 @@ from nacre.store import postgres_connection, sqlite
 from nacre.store.memories import Known, Links, Memories, News
 from nacre.store.postgres import PostgresDatabase
 from nacre.store.review import Comparisons
-from nacre.store.rows import memory_rows
+from nacre.store.rows import _memory_fields, memory_columns
 from nacre.store.schema import Database
 from nacre.store.sqlite import open_database
 from nacre.values.memory import (
@@ -392,7 +392,7 @@ def test_a_column_that_a_later_version_adds_is_written_and_read(
         admin.execute("CREATE DATABASE coloured")
     url = server_url.replace("/postgres?", "/coloured?")
     monkeypatch.setattr("nacre.store.rows.Memory", Coloured)
-    caches = (memory_rows, sqlite.query, postgres_connection.query)
+    caches = (_memory_fields, memory_columns, sqlite.query, postgres_connection.query)
     for cached in caches:
         cached.cache_clear()
     try:

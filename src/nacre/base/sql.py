@@ -44,6 +44,11 @@ def statements(package: str, folder: str) -> dict[str, str]:
 # -- Parameters and results ------------------------------------------------------------------------
 
 
+def quoted(name: str) -> str:
+    """Quote a name, or a phrase for FTS5."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 Parameters = Mapping[str, Any] | Sequence[Any]
 
 

@@ -134,7 +134,7 @@ class TurnRecall:
         if not self._recipe.asks:
             return best
         rows = {pool[place]: place for place in best[:_CHECKED_TURNS]}
-        for row, text in self._sessions.database.all("find_texts", rows=rows):
+        for row, text in self._sessions.database.all("find_texts", rows=[*rows]):
             if only_asks(text):
                 parts[rows[row]]["asks"] = -self._recipe.asks
                 scores[rows[row]] -= self._recipe.asks

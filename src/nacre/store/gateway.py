@@ -234,7 +234,7 @@ class GatewayStore:
         """Mark messages as being answered, given their numbers and line ids."""
         for seq, line in lines_by_number:
             self._db.run("take_inbound", seq=seq, line=line)
-        self._add_lines(session, lines)
+        self.add_lines(session, lines)
 
     @runs("release_inbound")
     def release(self) -> None:
@@ -263,7 +263,7 @@ class GatewayStore:
             self._db.run("finish_inbound", seq=seq)
         for part in parts:
             self.add_part(session.key, part, at)
-        self._add_lines(session.id, lines)
+        self.add_lines(session.id, lines)
         self._db.run(
             "count_in_chat_session",
             id=session.id,
@@ -278,7 +278,8 @@ class GatewayStore:
     @in_transaction
     def add_lines(self, session: str, lines: Sequence[Line]) -> None:
         """Queue lines to be written to a transcript."""
-        self._add_lines(session, lines)
+        for line in lines:
+            self._db.run("insert_pending_line", session=session, id=line.id, line=line.text)
 
     def pending_lines(self, session: str) -> list[tuple[int, Line]]:
         """Return a transcript's queued lines, with their numbers."""
@@ -294,10 +295,6 @@ class GatewayStore:
     @runs("drop_pending_lines")
     def drop_lines(self, session: str, seq: int) -> None:
         """Delete queued lines up to a number, after they were written."""
-
-    def _add_lines(self, session: str, lines: Sequence[Line]) -> None:
-        for line in lines:
-            self._db.run("insert_pending_line", session=session, id=line.id, line=line.text)
 
     def open_session(self, key: str) -> ChatSession | None:
         """Return the open session of a key."""
@@ -339,7 +336,7 @@ class GatewayStore:
             "compactions": session.compactions,
         }
         self._db.insert("chat_sessions", row, "id")
-        self._add_lines(session.id, [line])
+        self.add_lines(session.id, [line])
 
     def close_session(self, session: str, at: datetime) -> bool:
         """Close a session, and return True if it was open."""
@@ -357,7 +354,7 @@ class GatewayStore:
     def note_compaction(self, session: str, tokens: int, line: Line) -> None:
         """Record a summary of a session's start. ``tokens`` counts the rest and the summary."""
         self._db.run("note_chat_compacted", id=session, tokens=tokens)
-        self._add_lines(session, [line])
+        self.add_lines(session, [line])
 
     def recent_states(self, most: int) -> list[SessionState]:
         """Return the progress of the sessions used last."""

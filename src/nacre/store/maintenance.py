@@ -14,6 +14,7 @@ import msgspec
 
 from nacre.base import json as json_values
 from nacre.base.ids import at_ms
+from nacre.base.sql import quoted
 from nacre.errors import NacreError, StoreBusyError
 from nacre.store.gateway import GatewayStore
 from nacre.store.journal import Traces
@@ -624,11 +625,6 @@ class Mirror:
         return row
 
 
-def quoted(column: str) -> str:
-    """Quote a column name, which may be an SQL keyword."""
-    return f'"{column}"'
-
-
 def _table(file: Database, name: str) -> _Table:
     columns = tuple(file.columns(name))
     keys = [key for (key,) in file.rows(_KEYS, [name])] or list(columns)
@@ -715,7 +711,7 @@ class StoredTexts:
             if name in _EXCLUDED_TABLES or name.startswith(_FULL_TEXT):
                 continue
             columns = self._db.rows(
-                f"SELECT name, type, pk FROM pragma_table_info({_quote_name(name)})"  # noqa: S608
+                f"SELECT name, type, pk FROM pragma_table_info({quoted(name)})"  # noqa: S608
             )
             keys = tuple(column for column, _, pk in sorted(columns, key=lambda row: row[2]) if pk)
             texts = tuple(column for column, kind, pk in columns if kind == "TEXT" and not pk)
@@ -725,14 +721,14 @@ class StoredTexts:
 
     def batches(self, table: TextTable) -> Iterator[list[tuple[str | None, ...]]]:
         """Yield the rows of a table (keys first, then texts) in batches. Skips rows added meanwhile."""
-        columns = ", ".join(map(_quote_name, (*table.keys, *table.columns)))
-        keys = ", ".join(map(_quote_name, table.keys))
+        columns = ", ".join(map(quoted, (*table.keys, *table.columns)))
+        keys = ", ".join(map(quoted, table.keys))
         after: Sequence[object] = ()
         while True:
             marks = ", ".join("?" for _ in after)
             beyond = f"WHERE ({keys}) > ({marks})" if after else ""
             rows = self._db.rows(
-                f"SELECT {columns} FROM {_quote_name(table.name)} {beyond} ORDER BY {keys} LIMIT {BATCH}",  # noqa: S608
+                f"SELECT {columns} FROM {quoted(table.name)} {beyond} ORDER BY {keys} LIMIT {BATCH}",  # noqa: S608
                 tuple(after),
             )
             if rows:
@@ -743,9 +739,9 @@ class StoredTexts:
 
     def rewrite(self, table: TextTable, key: Sequence[object], texts: Mapping[str, str]) -> None:
         """Replace texts of a row."""
-        values = ", ".join(f"{_quote_name(column)} = ?" for column in texts)
-        condition = " AND ".join(f"{_quote_name(column)} = ?" for column in table.keys)
-        statement = f"UPDATE {_quote_name(table.name)} SET {values} WHERE {condition}"  # noqa: S608
+        values = ", ".join(f"{quoted(column)} = ?" for column in texts)
+        condition = " AND ".join(f"{quoted(column)} = ?" for column in table.keys)
+        statement = f"UPDATE {quoted(table.name)} SET {values} WHERE {condition}"  # noqa: S608
         self._db.rows(statement, (*texts.values(), *key))
 
     def turns(self) -> Iterator[list[tuple[int, str, str | None, str | None]]]:
@@ -765,21 +761,7 @@ class StoredTexts:
         self._db.words.drop(Indexed.TURNS, [row])
         self._db.run("delete_turn", row=row)
         new = self._db.value("next_turn_row") or 1
-        session, seq, native_id, identity, speaker, trust, flags, time = stored
-        values = (
-            new,
-            session,
-            seq,
-            native_id,
-            identity.hex(),
-            speaker,
-            trust,
-            flags,
-            time,
-            author,
-            text,
-            tools,
-        )
+        values = (new, *stored[:3], stored[3].hex(), *stored[4:], author, text, tools)
         self._db.run("insert_turns", turns=msgspec.json.encode([values]).decode())
         calls = stored_calls(tools)
         index_texts(self._db, [(new, text, calls)])
@@ -797,10 +779,6 @@ class StoredTexts:
             raise StoreBusyError(
                 "another process reads the database", hint="close it and repeat the command"
             )
-
-
-def _quote_name(name: str) -> str:
-    return f'"{name.replace(chr(34), chr(34) * 2)}"'
 
 
 def clean_stored(text: str, clean: Clean) -> str:

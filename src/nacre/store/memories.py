@@ -14,7 +14,7 @@ from nacre.base.ids import at_ms, content_hash
 from nacre.base.lazy import Lazy
 from nacre.base.text import identifiers, normalise, segment
 from nacre.base.times import day_of
-from nacre.store.rows import memory_rows, records
+from nacre.store.rows import memory_of, memory_row, records
 from nacre.store.schema import (
     Database,
     Indexed,
@@ -99,9 +99,7 @@ class Memories(Store):
                 reason=Reason.STALE.value,
                 at=memory.updated,
             )
-        values = memory_rows().encode(memory) | {
-            "content_hash": memory_hash(memory.content, memory.project)
-        }
+        values = memory_row(memory) | {"content_hash": memory_hash(memory.content, memory.project)}
         number = int(self._db.insert("memories", values, "row"))
         self._db.run_many(
             "insert_tag",
@@ -193,8 +191,10 @@ class Memories(Store):
 
     def by_rows(self, rows: Sequence[int]) -> dict[int, Memory]:
         """Return memories by row number, as selected by a filter, without retired ones."""
-        rows_found = self._db.all("find_memories_by_row", rows=rows)
-        return dict(zip((row[0] for row in rows_found), self._build(rows_found), strict=True))
+        return self._by_row(self._db.all("find_memories_by_row", rows=rows))
+
+    def _by_row(self, rows: list[Row]) -> dict[int, Memory]:
+        return dict(zip((row[0] for row in rows), self._build(rows), strict=True))
 
     def former(self) -> dict[int, int]:
         """Map the rows of superseded memories to the active memory at the end of each chain."""
@@ -202,8 +202,7 @@ class Memories(Store):
 
     def rows_of(self, memory_ids: Sequence[str]) -> dict[int, Memory]:
         """Return memories by id, keyed by row number, without retired ones."""
-        rows_found = self._db.all("find_active_memories", ids=memory_ids)
-        return dict(zip((row[0] for row in rows_found), self._build(rows_found), strict=True))
+        return self._by_row(self._db.all("find_active_memories", ids=memory_ids))
 
     def neighbours(self, memory_ids: Sequence[str], day: date) -> list[tuple[str, str, float]]:
         """Return memories one link away, in either direction, as (from, to, strength).
@@ -225,7 +224,7 @@ class Memories(Store):
 
     def of_files(self, files: Collection[str]) -> list[Memory]:
         """Return the memories imported from files that still hold."""
-        return self._build(self._db.all("list_memories_of_files", files=files)) if files else []
+        return self._build(self._db.all("list_memories_of_files", files=[*files])) if files else []
 
     def stale(self) -> dict[str, tuple[float, str]]:
         """Map the ids of memories that may be out of date to the last confidence (0 to 1) and the reason."""
@@ -253,7 +252,7 @@ class Memories(Store):
     def news(self, criteria: News) -> list[tuple[int, Memory]]:
         """Return the memories that match :class:`News` as (row, memory), in row order."""
         rows = self._db.all("list_news", **asdict(criteria), today=day_of(criteria.said))
-        return [(row[0], memory) for row, memory in zip(rows, self._build(rows), strict=True)]
+        return [*self._by_row(rows).items()]
 
     def last_row(self) -> int:
         """Return the highest row number, or 0 if the index is empty."""
@@ -315,7 +314,7 @@ class Memories(Store):
             confirmations.setdefault(memory_id, []).extend(records(Confirmation, [tuple(rest)]))
         claims = {row[0]: Claim(*row[1:]) for row in self._db.all("list_claims_of", ids=ids)}
         return [
-            memory_rows().decode(
+            memory_of(
                 row,
                 tags=tuple(tags.get(row[1], ())),
                 links=tuple(links.get(row[1], ())),
@@ -503,8 +502,8 @@ class Links(Store):
 
         Edges to memories in ``without`` are left out. With ``among``, the other end must be in it.
         """
-        among_json = None if among is None else json.dumps(list(among))
-        rows = self._db.all("list_links_at", ids=memory_ids, day=day, among=among_json)
+        ends = None if among is None else [*among]
+        rows = self._db.all("list_links_at", ids=[*memory_ids], day=day, among=ends)
         return [as_edge(row) for row in rows if row[0] not in without and row[2] not in without]
 
     def page(
@@ -548,7 +547,7 @@ class Links(Store):
 
     def ends(self, memory_ids: Collection[str]) -> list[Row]:
         """Return the ends of links as (id, subject, kind, project, is superseded, is retired, trust)."""
-        return self._db.all("list_ends", ids=memory_ids)
+        return self._db.all("list_ends", ids=[*memory_ids])
 
     def map_nodes(self, project: str | None, kinds: Collection[str], day: date | None) -> list[Row]:
         """Return memories that are active, or held on a day, in a stable order.
@@ -556,7 +555,7 @@ class Links(Store):
         Columns: id, subject, kind, project, importance, is superseded, is trusted, start of
         validity.
         """
-        return self._db.all("list_map_nodes", project=project, kinds=kinds, day=day)
+        return self._db.all("list_map_nodes", project=project, kinds=[*kinds], day=day)
 
     def map_links(
         self, day: date, relations: Collection[str] = (), *, alike: bool = False
@@ -565,7 +564,7 @@ class Links(Store):
 
         Parse each row with :func:`as_edge`.
         """
-        return self._db.all("list_map_links", day=day, rels=relations, alike=alike)
+        return self._db.all("list_map_links", day=day, rels=[*relations], alike=alike)
 
     def of_origin(self, origin: str, project: str | None) -> list[str]:
         """Return the memories whose front matter has links of an origin."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import is_dataclass
 from datetime import date, datetime
 from functools import cache
-from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from nacre.base.ids import at_ms, from_ms
 from nacre.base.lazy import load
@@ -51,95 +51,66 @@ def _readers(kind: Any) -> list[_Read | None]:
     return [_reader(field_type) for field_type in get_type_hints(kind).values()]
 
 
-class RowCodec(Generic[T]):
-    """Converts a frozen dataclass to table rows and back.
+_ELSEWHERE = ("tags", "links", "confirmed", "claim")
+"""Fields of memories that have their own tables."""
 
-    ``elsewhere`` lists the fields stored in other tables. ``renamed`` maps fields to columns whose
-    names differ from the rule. ``columns`` are the columns to select: the row number, then one per
-    field in reading order.
-    """
-
-    def __init__(
-        self, kind: type[T], *, elsewhere: Collection[str], renamed: Mapping[str, str]
-    ) -> None:
-        self._kind = kind
-        self.columns = ["row"]
-        self._single: list[_Column] = []
-        self._nested: list[_Nested] = []
-        for name, type_ in _types(kind).items():
-            bare, is_optional = _without_none(type_)
-            if name in elsewhere:
-                continue
-            if not is_dataclass(bare):
-                self._single.append(self._column(name, renamed.get(name, name), type_))
-                continue
-            inner = {field_name: f"{name}_{field_name}" for field_name in _types(bare)}
-            parts = [
-                self._column(
-                    field_name, renamed.get(column_name, column_name), _types(bare)[field_name]
-                )
-                for field_name, column_name in inner.items()
-            ]
-            self._nested.append(_Nested(name, bare, is_optional, parts))
-
-    def _column(self, field: str, name: str, kind: Any) -> _Column:
-        self.columns.append(name)
-        return _Column(field, name, len(self.columns) - 1, _reader(kind))
-
-    def encode(self, value: T) -> dict[str, object]:
-        """Return the columns of a value."""
-        row = {column.name: getattr(value, column.field) for column in self._single}
-        for part in self._nested:
-            nested = getattr(value, part.field)
-            row |= {column.name: getattr(nested, column.field, None) for column in part.columns}
-        return row
-
-    def decode(self, row: Row, **others: Any) -> T:
-        """Build a value from a row of ``columns`` and the fields stored in other tables."""
-        for column in self._single:
-            others[column.field] = column.value_in(row)
-        for part in self._nested:
-            others[part.field] = part.value_in(row)
-        return self._kind(**others)
-
-
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """A field's column: name, position, and a converter (None if the stored value is used unchanged)."""
-
-    field: str
-    name: str
-    at: int
-    read: _Read | None
-
-    def value_in(self, row: Row) -> Any:
-        stored = row[self.at]
-        return stored if self.read is None or stored is None else self.read(stored)
-
-
-@dataclass(frozen=True, slots=True)
-class _Nested:
-    """A field with a nested value. An optional value is present if its first column is not null."""
-
-    field: str
-    kind: Any
-    is_optional: bool
-    columns: list[_Column]
-
-    def value_in(self, row: Row) -> Any:
-        if self.is_optional and row[self.columns[0].at] is None:
-            return None
-        return self.kind(*[column.value_in(row) for column in self.columns])
+_RENAMED = {"source_session": "session", "source_turns": "turns"}
 
 
 @cache
-def memory_rows() -> RowCodec[Memory]:
-    """Return the codec of ``memories`` rows, for both engines.
+def _memory_fields() -> dict[str, tuple[Any, bool, dict[str, tuple[str, _Read | None]]]]:
+    """Return the type of each field of a memory, whether it is optional, and its parts' columns and converters.
 
-    Tags, links, confirmations and claims have their own tables.
+    A field without parts is its own part.
     """
-    renamed = {"source_session": "session", "source_turns": "turns"}
-    return RowCodec(Memory, elsewhere=("tags", "links", "confirmed", "claim"), renamed=renamed)
+    layout = {}
+    for name, kind in get_type_hints(Memory).items():
+        bare, is_optional = _without_none(kind)
+        parts = {name: kind}
+        if is_dataclass(bare):
+            parts = {f"{name}_{part}": value for part, value in get_type_hints(bare).items()}
+        columns = {
+            column.removeprefix(f"{name}_"): (_RENAMED.get(column, column), _reader(value))
+            for column, value in parts.items()
+        }
+        if name not in _ELSEWHERE:
+            layout[name] = (bare, is_optional, columns)
+    return layout
+
+
+@cache
+def memory_columns() -> list[str]:
+    """Return the columns of ``memories`` to select: the row number, then those of each field."""
+    fields = _memory_fields().values()
+    return ["row", *(column for *_, parts in fields for column, _ in parts.values())]
+
+
+def memory_row(memory: Memory) -> dict[str, object]:
+    """Return the columns of a memory."""
+    row: dict[str, object] = {}
+    for name, (_, _, parts) in _memory_fields().items():
+        value = getattr(memory, name)
+        for part, (column, _) in parts.items():
+            row[column] = value if part == name else getattr(value, part, None)
+    return row
+
+
+def memory_of(row: Row, **others: Any) -> Memory:
+    """Build a memory from a row of :func:`memory_columns` and the fields stored in other tables.
+
+    An optional nested value is present if its first column is not null.
+    """
+    stored = iter(row[1:])
+    for name, (kind, is_optional, parts) in _memory_fields().items():
+        values = [
+            value if read is None or value is None else read(value)
+            for (_, read), value in zip(parts.values(), stored, strict=False)
+        ]
+        if name in parts:
+            others[name] = values[0]
+        else:
+            others[name] = None if is_optional and values[0] is None else kind(*values)
+    return Memory(**others)
 
 
 def noted_pair(text: str | None, default: tuple[Any, Any]) -> tuple[Any, Any]:
@@ -153,11 +124,6 @@ def noted_pair(text: str | None, default: tuple[Any, Any]) -> tuple[Any, Any]:
         if (type(first), type(second)) == (type(default[0]), type(default[1]))
         else default
     )
-
-
-def _types(kind: Any) -> dict[str, Any]:
-    types = get_type_hints(kind)
-    return {field.name: types[field.name] for field in fields(kind)}
 
 
 def _without_none(kind: Any) -> tuple[Any, bool]:

@@ -398,14 +398,14 @@ class Names(Store):
 
     def resolve(self, names: Collection[str], *sources: str) -> None:
         """Resolve again the links of memories that mention some names, and of some sources."""
-        using = self._db.column("list_mentioning", names=names)
+        using = self._db.column("list_mentioning", names=[*names])
         if memories := [*dict.fromkeys((*sources, *using))]:
             self._db.run("delete_body_links", sources=memories)
             self._db.run("insert_body_links", sources=memories)
 
     def lost(self, memory_id: str, kept: Collection[str]) -> list[str]:
         """Return names, as written, that other memories use to link a memory and that are not in ``kept``."""
-        return self._db.column("list_lost_memory_names", memory=memory_id, kept=kept)
+        return self._db.column("list_lost_memory_names", memory=memory_id, kept=[*kept])
 
 
 # -- Turns as rows ------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import apsw
 
 from nacre.base.lazy import Module, load
-from nacre.base.sql import Queries
+from nacre.base.sql import Queries, quoted
 from nacre.base.text import segment
 from nacre.errors import EmbedderUnavailableError, UnusableStoreError
 from nacre.store.schema import (
@@ -218,11 +218,6 @@ def memory_search(database: FileDatabase) -> Search:
 def turn_search(database: FileDatabase) -> Search:
     """Full-text search over turns. Spoken text has a higher weight than actions."""
     return Search(database, Indexed.TURNS, match=_MATCH_TURNS, parts=_MATCH_TURN_PARTS)
-
-
-def quoted(term: str) -> str:
-    """Quote a word or phrase for FTS5."""
-    return '"' + term.replace('"', '""') + '"'
 
 
 def term_counts(api: apsw.FTS5ExtensionApi, *weights: float) -> str:
@@ -451,7 +446,7 @@ class Admission:
 
     def among(self, rows: Collection[int]) -> set[int]:
         """Return the turns among ``rows`` that match the filter."""
-        values = (rows, *self._where.values)
+        values = ([*rows], *self._where.values)
         return {row for (row,) in self._db.rows(self._where.into(_CHECK_TURNS), values)}
 
 
@@ -522,11 +517,6 @@ class Selection(Store):
     def projects_of_memories(self, criteria: Filter, *, today: date) -> list[str]:
         """Return the projects of the memories that match a filter, last changed first."""
         return self._memories(_PROJECTS, criteria, today)
-
-    def names_known(self) -> tuple[set[str], set[str]]:
-        """Return the authors of turns, and the projects of sessions and memories."""
-        projects = set(self._db.column("list_projects_named"))
-        return set(self._db.column("list_authors")), projects
 
 
 # -- Tables of vectors --------------------------------------------------------

@@ -414,9 +414,7 @@ class Sessions(Store):
     def last_turns(self, row: int, limit: int) -> list[StoredTurn]:
         """Return the last turns of a session, in order."""
         turns = self._db.all("list_last_turns", session=row, limit=limit)
-        return [
-            stored_turn((turn_row, row, seq, *rest)) for turn_row, seq, *rest in reversed(turns)
-        ]
+        return [stored_turn((turn[0], row, *turn[1:])) for turn in reversed(turns)]
 
     def counts(self) -> list[Row]:
         """Return (tool, sessions, turns, first time in ms, last time in ms), busiest tool first."""
@@ -425,7 +423,7 @@ class Sessions(Store):
     def turns_of(self, row: int, *, first: int = 0, limit: int = -1) -> list[StoredTurn]:
         """Return a session's turns in order."""
         turns = self._db.all("list_turns", session=row, first=first, limit=limit)
-        return [stored_turn((turn_row, row, seq, *rest)) for turn_row, seq, *rest in turns]
+        return [stored_turn((turn[0], row, *turn[1:])) for turn in turns]
 
     def whole(self, row: int) -> list[Turn]:
         """Return a session's turns in order, with ids that identify them in other stores."""
@@ -671,12 +669,7 @@ class Activity(Store):
 
         ``unanswered`` lists the outcomes without an answer.
         """
-        return self._db.all(
-            "count_questions_by_day",
-            unanswered=unanswered,
-            since=period.since,
-            until=period.until,
-        )
+        return self._db.all("count_questions_by_day", unanswered=unanswered, **period._moments)
 
     def calls(self, first: date, last: date) -> list[Row]:
         """Return (day, task, tokens, millionths of a US dollar)."""

@@ -128,10 +128,10 @@ def query(name: str) -> str:
 
 
 def with_columns(statement: str) -> str:
-    """Replace ``*`` for memories with the columns that :func:`nacre.store.rows.memory_rows` reads, in order."""
+    """Replace ``*`` for memories with the columns of :func:`nacre.store.rows.memory_columns`."""
     if not _ALL_MEMORY_COLUMNS.search(statement):
         return statement
-    return _ALL_MEMORY_COLUMNS.sub(f"SELECT {', '.join(rows.memory_rows().columns)} ", statement)
+    return _ALL_MEMORY_COLUMNS.sub(f"SELECT {', '.join(rows.memory_columns())} ", statement)
 
 
 @cache
@@ -316,7 +316,6 @@ class FileDatabase(Queries):
 
     def run(self, name: str, /, **parameters: Any) -> int:
         self._begin_alone()
-        self._refuse_unwritable()
         with _translate_errors(self.path):
             before: int = self._connection.total_changes()
             self._connection.execute(query(name), bind(parameters))
@@ -338,7 +337,6 @@ class FileDatabase(Queries):
     def many(self, sql: str, rows: Sequence[Mapping[str, Any] | Sequence[Any]]) -> None:
         """Run a statement composed in this package once per row."""
         self._begin_alone()
-        self._refuse_unwritable()
         with _translate_errors(self.path):
             self._connection.executemany(sql, map(bind, rows))
 
@@ -438,7 +436,8 @@ class FileDatabase(Queries):
             self._connection.interrupt()
 
     def _begin_alone(self) -> None:
-        """Start the clock for a statement outside a transaction."""
+        """Refuse to write, or start the clock for a statement outside a transaction."""
+        self._refuse_unwritable()
         if not self._connection.in_transaction:
             self._since = time.monotonic()
 

@@ -197,7 +197,7 @@ class CodeGraph(Store):
     def of_rows(self, rows: Iterable[int]) -> dict[int, Symbol]:
         """Return symbols by row."""
         return {
-            symbol.row: symbol for symbol in _symbols(self._db.all("list_code_nodes", rows=rows))
+            symbol.row: symbol for symbol in _symbols(self._db.all("list_code_nodes", rows=[*rows]))
         }
 
     def beside(self, symbol: Symbol) -> list[Symbol]:
@@ -210,7 +210,7 @@ class CodeGraph(Store):
         """Return (target, kind, source, line) of edges that end at some symbols."""
         edges_found = self._db.all(
             "list_code_edges_to",
-            rows=rows,
+            rows=[*rows],
             rels=rels,
             limit=limit,
         )
@@ -226,7 +226,7 @@ class CodeGraph(Store):
     ) -> list[tuple[int, int, datetime | None, datetime, int]]:
         """Return sessions that changed files since a time, in one project or any: (file, session,
         its start, last change, changes)."""
-        rows = self._db.all("list_file_edits", files=files, since=since, project=project)
+        rows = self._db.all("list_file_edits", files=[*files], since=since, project=project)
         return [
             (file, session, from_ms(began), _time(at), count)
             for file, session, began, at, count in rows
@@ -289,13 +289,13 @@ class CodeMentions(Store):
 
     def ending(self, keys: Iterable[str], project: str, limit: int) -> list[tuple[Mention, str]]:
         """Return mentions with the given keys, and their memories, in the project or in none."""
-        rows = self._db.all("list_mentions_of_keys", keys=keys, project=project, limit=limit)
+        rows = self._db.all("list_mentions_of_keys", keys=[*keys], project=project, limit=limit)
         return [(Mention(key, written, manner), memory) for key, written, manner, memory in rows]
 
     def within(self, memories: Sequence[str]) -> dict[str, list[Mention]]:
         """Return the mentions in some memories."""
         mentions: dict[str, list[Mention]] = defaultdict(list)
-        for memory, written, manner in self._db.all("list_mentions_in", memories=memories):
+        for memory, written, manner in self._db.all("list_mentions_in", memories=[*memories]):
             mentions[memory].append(Mention(written.lower(), written, manner))
         return mentions
 
