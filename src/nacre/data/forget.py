@@ -177,12 +177,11 @@ REASON = "the rules of redaction"
 def scrub_memories(home: Home, run: Run, tally: Tally, *, dry_run: bool) -> None:
     """Scrub the memories in the index; their files are rewritten in the usual way."""
     changed = []
-    for memory_id in sorted(home.memories.all_ids()):
-        memory = home.memories.find(memory_id)
-        if memory and redacted(home.redactor, memory) != memory:
+    for memory in home.memories.everything():
+        if redacted(home.redactor, memory) != memory:
             for text in texts_of(memory, NAMES):
                 tally.clean(text)
-            changed.append(memory_id)
+            changed.append(memory.id)
     tally.changed["memories"] += len(changed)
     if dry_run:
         return
@@ -315,7 +314,7 @@ def _cleaned(home: Home, name: str) -> Intent | None:
 def clear_reasons(change: Change, match: Pattern) -> None:
     """Remove reasons of links that contain a text."""
     home = change.home
-    for memory in home.memories.in_any_state(sorted(home.memories.all_ids())):
+    for memory in [*home.memories.everything()]:
         links = tuple(
             replace(link, reason=None) if match.search(link.reason or "") else link
             for link in memory.links
@@ -653,7 +652,7 @@ _Aim = tuple[list[Tombstone], list[Excerpt]]
 
 def _sessions_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:  # noqa: ARG001 - the same signature as the others
     references = request.sessions
-    return [_tombstone(TombstoneKind.SESSION, _session_id(home, name)) for name in references], []
+    return [Tombstone(TombstoneKind.SESSION, _session_id(home, name)) for name in references], []
 
 
 def _session_id(home: Home, reference: str) -> str:
@@ -689,22 +688,21 @@ def _memories_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
         for session, wanted_turns in shown.items()
         for tombstone in _turns_of(home, key, session, wanted_turns)
     ]
-    return [_tombstone(TombstoneKind.MEMORY, memory.id) for memory in memories] + turns, []
+    return [Tombstone(TombstoneKind.MEMORY, memory.id) for memory in memories] + turns, []
 
 
 def _project_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
     slug = request.project or ""
     sessions = [stored.id for stored in home.erasing.sessions() if stored.project == slug]
-    every = home.memories.in_any_state(sorted(home.memories.all_ids()))
-    memories = [memory.id for memory in every if memory.project == slug]
+    memories = [memory.id for memory in home.memories.everything() if memory.project == slug]
     if not sessions and not memories:
         raise NotFoundError(
             f"there is no project {slug!r}", hint="nacre list shows the projects of memories"
         )
     until = home.now() + timedelta(seconds=1)
     return [
-        *(_tombstone(TombstoneKind.SESSION, session) for session in sessions),
-        *(_tombstone(TombstoneKind.MEMORY, memory) for memory in memories),
+        *(Tombstone(TombstoneKind.SESSION, session) for session in sessions),
+        *(Tombstone(TombstoneKind.MEMORY, memory) for memory in memories),
         _before(until, key, slug),
     ], []
 
@@ -730,10 +728,10 @@ def _text_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
         tombstone for place in _in_pieces(home, rows) for tombstone in _turn_tombstones(key, place)
     ]
     memories = []
-    for memory in home.memories.in_any_state(sorted(home.memories.all_ids())):
+    for memory in home.memories.everything():
         excerpt = excerpt_of(match, memory_texts(memory))
         if excerpt is not None:
-            memories.append(_tombstone(TombstoneKind.MEMORY, memory.id))
+            memories.append(Tombstone(TombstoneKind.MEMORY, memory.id))
             excerpts.append(Excerpt(memory.id, excerpt))
     texts = {
         session.title
@@ -745,7 +743,7 @@ def _text_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
         if excerpt is not None:
             texts.add(handoff.content)
             excerpts.append(Excerpt(handoff.id, excerpt))
-    words = [_tombstone(TombstoneKind.WORDS, words_value(key, text)) for text in sorted(texts)]
+    words = [Tombstone(TombstoneKind.WORDS, words_value(key, text)) for text in sorted(texts)]
     return turns + memories + words, excerpts[:_MAX_EXCERPTS]
 
 
@@ -773,7 +771,7 @@ def _tombstones(
     add([key])
     for session in affected.sessions:
         if how != "match":
-            add([_tombstone(TombstoneKind.SESSION, session.id)])
+            add([Tombstone(TombstoneKind.SESSION, session.id)])
         for place in home.erasing.places_in(session.row):
             is_needed = how == "match" or is_shared(
                 place
@@ -786,8 +784,8 @@ def _tombstones(
         words = words_value(secret, memory.content)
         add(
             [
-                _tombstone(TombstoneKind.MEMORY, memory.id),
-                _tombstone(TombstoneKind.WORDS, words, memory.id),
+                Tombstone(TombstoneKind.MEMORY, memory.id),
+                Tombstone(TombstoneKind.WORDS, words, owner=memory.id),
             ]
         )
     return tuple(stones.values())
@@ -839,13 +837,17 @@ def _turns_of(home: Home, key: bytes, session_id: str, turn_ids: set[str]) -> It
     for place in places:
         yield from _turn_tombstones(key, place)
     for turn_id in sorted(turn_ids - {place.id for place in places}):
-        yield _tombstone(TombstoneKind.TURN, turn_value(key, tool, native_id, turn_id), session_id)
+        yield Tombstone(
+            TombstoneKind.TURN, turn_value(key, tool, native_id, turn_id), owner=session_id
+        )
 
 
 def _turn_tombstones(key: bytes, place: TurnPlace) -> Iterator[Tombstone]:
     owner = f"{place.tool}:{place.session_id}"
     native_id = "" if is_shared(place) else place.session_id
-    yield _tombstone(TombstoneKind.TURN, turn_value(key, place.tool, native_id, place.id), owner)
+    yield Tombstone(
+        TombstoneKind.TURN, turn_value(key, place.tool, native_id, place.id), owner=owner
+    )
 
 
 def _in_pieces(home: Home, rows: Sequence[int]) -> Iterator[TurnPlace]:
@@ -853,20 +855,16 @@ def _in_pieces(home: Home, rows: Sequence[int]) -> Iterator[TurnPlace]:
         yield from home.erasing.places_of(rows[start : start + 500])
 
 
-def _tombstone(kind: TombstoneKind, value: str, owner: str = "") -> Tombstone:
-    return Tombstone(kind, value, "", owner)
-
-
 def _before(moment: datetime, key: bytes, project: str | None) -> Tombstone:
     scope = f" {project_value(key, project)}" if project else ""
-    return _tombstone(TombstoneKind.BEFORE, f"{stamp(moment)}{scope}")
+    return Tombstone(TombstoneKind.BEFORE, f"{stamp(moment)}{scope}")
 
 
 def _key(home: Home) -> Tombstone:
     """Return the key of the hashes, from the first run on any machine, or a new one."""
     keys = sorted(stone.value for stone in home.tombstones.all() if stone.kind is TombstoneKind.KEY)
     key = keys[0] if keys else content_hash(home.ids() + home.ids()).hex()
-    return _tombstone(TombstoneKind.KEY, key)
+    return Tombstone(TombstoneKind.KEY, key)
 
 
 def _entries(change: Change, deletion: Deletion) -> list[files.LedgerEntry]:

@@ -39,7 +39,6 @@ from nacre.home.spending import waits_for_models
 from nacre.memories.edit import scan
 from nacre.memories.tombstones import FORGET, Barred, Gate
 from nacre.memories.usage import write_listings
-from nacre.settings import Settings
 from nacre.values.memory import ADOPT, EDIT, FOREIGN, REMOVE, SYNC, WITHHELD, Operation
 from nacre.vault.files import GIT_FOLDER, LEDGER, is_memory_file
 from nacre.vault.git import Head, NewCommit, PastCommit
@@ -340,9 +339,13 @@ def _tried(home: Home, lock: str) -> datetime:
     return datetime.fromtimestamp(path.stat().st_mtime if path.exists() else 0, UTC)
 
 
-def _start(settings: Settings, lock: str, *arguments: str) -> None:
-    (settings.home / lock).touch(mode=0o600)
-    start_process(str(settings.home), settings.environ, *arguments)
+def _start(home: Home, lock: str, interval: timedelta, *arguments: str) -> bool:
+    """Start a background process unless one was started within an interval, and return True if it was started."""
+    if abs(home.clock() - _tried(home, lock)) < interval:
+        return False
+    (home.settings.home / lock).touch(mode=0o600)
+    start_process(str(home.settings.home), home.settings.environ, *arguments)
+    return True
 
 
 def commit_in_background(home: Home) -> None:
@@ -363,18 +366,15 @@ def commit_in_background(home: Home) -> None:
     if is_new and home.settings.flag("git.background") and home.journal.waiting()[0]:
         prepare(home)
     if is_due(home):
-        _start(home.settings, COMMIT_LOCK, "admin", "commit", "--quiet")
+        _start(home, COMMIT_LOCK, timedelta(), "admin", "commit", "--quiet")
 
 
 def sync_in_background(home: Home) -> bool:
     """Start a process that syncs and commits, if enabled and due. The caller does not wait for the network."""
     flags = ("sync.auto", "git.enabled", "git.background")
-    if not all(map(home.settings.flag, flags)):
-        return False
-    if home.clock() - _tried(home, SYNC_LOCK) < _SYNC_EVERY:
-        return False
-    _start(home.settings, SYNC_LOCK, "sync", "--quiet")
-    return True
+    return all(map(home.settings.flag, flags)) and _start(
+        home, SYNC_LOCK, _SYNC_EVERY, "sync", "--quiet"
+    )
 
 
 def exchange_in_background(home: Home) -> None:
@@ -383,18 +383,15 @@ def exchange_in_background(home: Home) -> None:
     if not settings.text("remote.url") or home.database.is_server:
         return
     interval = timedelta(seconds=settings.whole("remote.every_seconds"))
-    if abs(home.clock() - _tried(home, REMOTE_LOCK)) >= interval:
-        _start(home.settings, REMOTE_LOCK, "server", "remote", "sync", "--quiet")
+    _start(home, REMOTE_LOCK, interval, "server", "remote", "sync", "--quiet")
 
 
 def judge_in_background(home: Home) -> None:
     """Start a process in which a model judges new memories, if any are pending; at most every twenty seconds."""
     if not home.settings.flag("git.background") or not waits_for_models(home):
         return
-    if not home.claims.due(to_ms(home.now()) or 0, 1):
-        return
-    if abs(home.clock() - _tried(home, JUDGE_LOCK)) >= _JUDGE_INTERVAL:
-        _start(home.settings, JUDGE_LOCK, "review", "judge", "--background")
+    if home.claims.due(to_ms(home.now()) or 0, 1):
+        _start(home, JUDGE_LOCK, _JUDGE_INTERVAL, "review", "judge", "--background")
 
 
 # -- The committer ---------------------------------------------------------------------------------

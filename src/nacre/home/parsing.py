@@ -424,17 +424,19 @@ def _clean_session(session: Session, redactor: Redactor) -> Session:
     def clean(text: str) -> str:
         return redactor.clean(strip(_encodable(text)).text)
 
+    def kept(name: str) -> str:
+        return kept_name(redactor, _encodable(name))
+
+    cleaned: dict[str, Any] = {
+        name: clean(text) if (text := getattr(session, name)) else None
+        for name in ("branch", "label", "cwd", "repository", "tool_version", "model")
+    }
     return replace(
         session,
-        native_id=kept_name(redactor, _encodable(session.native_id)),
+        **cleaned,
         title=clean(session.title)[:300] if session.title else None,
-        branch=clean(session.branch) if session.branch else None,
-        label=clean(session.label) if session.label else None,
-        cwd=clean(session.cwd) if session.cwd else None,
-        repository=clean(session.repository) if session.repository else None,
-        parent=kept_name(redactor, _encodable(session.parent)) if session.parent else None,
-        tool_version=clean(session.tool_version) if session.tool_version else None,
-        model=clean(session.model) if session.model else None,
+        native_id=kept(session.native_id),
+        parent=kept(session.parent) if session.parent else None,
     )
 
 

@@ -35,39 +35,37 @@ from nacre.store.sqlite import FileDatabase, about_other, damaged
 from nacre.values.memory import SessionPlace, TurnPlace, TurnText
 from nacre.values.session import Deeds
 
-_MEMORY_EXISTS = "{0} IN (SELECT id FROM main.memories)"
-
 CARRIED = {
-    "model_calls": ("what models cost", "true"),
-    "model_health": ("which models failed", "true"),
-    "model_answers": ("what models answered", "true"),
-    "traces": ("traces", "json_valid(body)"),
-    "candidates": ("candidates", "true"),
-    "usage": ("how memories were used", _MEMORY_EXISTS.format("memory")),
-    "uses": ("when memories were used", _MEMORY_EXISTS.format("memory")),
-    "usage_values": ("how far use was counted", "true"),
+    "model_calls": ("what models cost", ""),
+    "model_health": ("which models failed", ""),
+    "model_answers": ("what models answered", ""),
+    "traces": ("traces", ""),
+    "candidates": ("candidates", ""),
+    "usage": ("how memories were used", "memory"),
+    "uses": ("when memories were used", "memory"),
+    "usage_values": ("how far use was counted", ""),
     "co_recall": (
         "which memories were used together",
-        f"{_MEMORY_EXISTS.format('a')} AND {_MEMORY_EXISTS.format('b')}",
+        "a b",
     ),
     "conflicts": (
         "judged contradictions",
-        f"{_MEMORY_EXISTS.format('older')} AND {_MEMORY_EXISTS.format('newer')}",
+        "older newer",
     ),
-    "claims_waiting": ("which claims were pending", _MEMORY_EXISTS.format("memory")),
-    "unsettled": ("which memories were to be compared", _MEMORY_EXISTS.format("memory")),
-    "stale_memories": ("which memories were stale", _MEMORY_EXISTS.format("memory")),
+    "claims_waiting": ("which claims were pending", "memory"),
+    "unsettled": ("which memories were to be compared", "memory"),
+    "stale_memories": ("which memories were stale", "memory"),
     "review_queue": ("what waited for review", "carry_review_queue"),
     "sessions": ("what was learned from sessions", "carry_sessions"),
-    "code_projects": ("which code was read", "true"),
-    "code_files": ("files of code", "true"),
-    "code_symbols": ("symbols of code", "true"),
-    "code_edges": ("what code calls", "true"),
-    "code_outside": ("what code imports", "true"),
-    "ingest_log": ("when transcripts were read", "true"),
+    "code_projects": ("which code was read", ""),
+    "code_files": ("files of code", ""),
+    "code_symbols": ("symbols of code", ""),
+    "code_edges": ("what code calls", ""),
+    "code_outside": ("what code imports", ""),
+    "ingest_log": ("when transcripts were read", ""),
 }
-"""Maps tables to a description, and to the condition for carrying a row or the name of the
-statement that carries them."""
+"""Maps tables to a description, and to the columns that must name memories or the name of the
+statement that carries the rows."""
 
 DERIVED = frozenset(
     "archive_segments archived claims code_mentions code_mentions_read confirmations embedding file_uses "
@@ -102,12 +100,16 @@ def carry_over(earlier: Path, database: FileDatabase) -> list[str]:
     lost = []
     database.run("attach_earlier", path=str(earlier))
     try:
-        for table, (description, condition) in CARRIED.items():
+        for table, (description, columns) in CARRIED.items():
             try:
                 with database.transaction():
-                    if condition.startswith("carry_"):
-                        database.run(condition)
+                    if columns.startswith("carry_"):
+                        database.run(columns)
                     else:  # without a condition, SQLite would copy records of any type
+                        known = "IN (SELECT id FROM main.memories)"
+                        parts = [f"{column} {known}" for column in columns.split()]
+                        parts += ["json_valid(body)"] if table == "traces" else []
+                        condition = " AND ".join(parts) or "true"
                         rows = f"SELECT * FROM earlier.{table} WHERE {condition}"  # noqa: S608 - names from above
                         database.many(f"INSERT OR REPLACE INTO main.{table} {rows}", [()])
                     if not database.is_readable(table):
