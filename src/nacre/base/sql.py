@@ -79,7 +79,7 @@ def bind(parameters: Parameters, convert: Callable[[Any], Any] = bound) -> Any:
 
 
 class Queries(Protocol):
-    """Runs statements by name. See :class:`nacre.store.schema.Database`."""
+    """Runs statements by name. See :class:`nacre.store.sqlite.FileDatabase`."""
 
     def all(self, name: str, /, **parameters: Any) -> list[tuple[Any, ...]]:
         """Return all rows of a named query."""

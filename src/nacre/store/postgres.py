@@ -562,7 +562,7 @@ ORDER BY CAST(bits AS bit({size})) <~> CAST(? AS bit({size})) LIMIT ?
 
 
 class ServerWalk:
-    """Implements :class:`~nacre.store.search.Walk`."""
+    """Walks through passages from nearest to farthest, as :class:`~nacre.store.search.Outward` does."""
 
     def __init__(self, database: PostgresDatabase, bits: NDArray[np.uint64]) -> None:
         digits = "".join(map(str, np.unpackbits(bits.view(np.uint8)).tolist()))

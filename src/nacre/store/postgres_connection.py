@@ -361,7 +361,7 @@ def key_of(tenant: str, kind: Indexed, stem: str) -> int:
 
 
 class ServerWords:
-    """Implements :class:`~nacre.store.schema.WordIndex`."""
+    """The full text on a server, with the methods of :class:`~nacre.store.search.FileWords`."""
 
     def __init__(self, database: Database, tenant: str) -> None:
         self._db = database

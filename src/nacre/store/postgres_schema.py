@@ -15,7 +15,7 @@ from nacre.errors import NotAllowedError
 from nacre.store.postgres import PostgresDatabase
 from nacre.store.postgres_connection import connect, key_of, migrate, translated, translated_errors
 from nacre.store.schema import Clause, Indexed, Row
-from nacre.store.search import Corpus, Match, Term, WordSearch
+from nacre.store.search import Corpus, Match, Term, WordCounts
 
 
 class Registry:
@@ -159,7 +159,7 @@ WHERE (t.session, t.seq) IN (SELECT * FROM unnest(CAST(? AS bigint[]), CAST(? AS
 _STEM_COUNT = "count_of(CAST(? AS bigint), w.keys, w.counts)"
 
 
-class ServerSearch(WordSearch):
+class ServerSearch(WordCounts):
     """Full-text search over rows of one kind."""
 
     def __init__(self, database: PostgresDatabase, kind: Indexed) -> None:
@@ -241,12 +241,12 @@ class ServerSearch(WordSearch):
         return where.is_open and self._kind is not Indexed.MEMORIES
 
 
-def memory_search(database: PostgresDatabase) -> WordSearch:
+def memory_search(database: PostgresDatabase) -> ServerSearch:
     """Full-text search over memories. The subject has the highest weight."""
     return ServerSearch(database, Indexed.MEMORIES)
 
 
-def turn_search(database: PostgresDatabase) -> WordSearch:
+def turn_search(database: PostgresDatabase) -> ServerSearch:
     """Full-text search over turns. Spoken text has a higher weight than actions."""
     return ServerSearch(database, Indexed.TURNS)
 

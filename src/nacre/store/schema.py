@@ -1,4 +1,4 @@
-"""The interface of database engines, filters as SQL, names of memories, and the format of turns.
+"""The two database engines as one type, filters as SQL, names of memories, and the format of turns.
 
 Only this module composes SQL from filters: fixed fragments with bound values.
 """
@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from enum import StrEnum
 from functools import wraps
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from nacre.base.ids import from_ms, to_ms
 from nacre.base.lazy import Module
-from nacre.base.sql import Queries
 from nacre.base.text import aliases_in, called, mentioned, to_bytes
 from nacre.base.times import day_interval
-from nacre.errors import NacreError
 from nacre.values.memory import Memory, Scope
 from nacre.values.recall import Filter
 from nacre.values.session import Action, Flag, Speaker, StoredTurn, ToolCall, Trust, Turn
@@ -28,9 +25,14 @@ from nacre.values.session import Action, Flag, Speaker, StoredTurn, ToolCall, Tr
 if TYPE_CHECKING:
     import msgspec
 
+    from nacre.store.postgres import PostgresDatabase
+    from nacre.store.sqlite import FileDatabase
     from nacre.values.memory import DeedFilter
 else:
     msgspec = Module("msgspec")
+
+Database: TypeAlias = "FileDatabase | PostgresDatabase"
+"""A connection to one memory, in a file or on a server."""
 
 _VISIBLE_SCOPES = {
     Scope.PERSONAL: (Scope.PERSONAL, Scope.PUBLIC),
@@ -207,109 +209,6 @@ class Words(NamedTuple):
     row: int
     texts: tuple[str, ...]
     names: str = ""
-
-
-class WordIndex(Protocol):
-    """The full text of an engine. Call writing methods in the transaction that writes the rows."""
-
-    def add(self, kind: Indexed, rows: Sequence[Words]) -> None:
-        """Index rows that are not indexed yet."""
-
-    def drop(self, kind: Indexed, rows: Sequence[int]) -> None:
-        """Remove rows from the index, if present."""
-
-    def frequencies(self, kind: Indexed, stems: Sequence[str]) -> dict[str, int]:
-        """Return the number of rows that contain each stem. Stems in no row are left out."""
-
-    def best(self, kind: Indexed, words: Sequence[str], where: Clause, limit: int) -> list[int]:
-        """Return rows that contain any of the words and match a condition, best BM25 first.
-
-        The condition is on memories ``m``, or on ``turns t`` and their ``sessions s``.
-        """
-
-
-class Database(Queries, Protocol):
-    """One connection to one memory, used by one thread at a time. Statements outside a transaction
-    commit immediately.
-
-    Parameters may be times, days, enums and collections (see :func:`nacre.base.sql.bound`).
-
-    All methods may raise StoreBusyError (another process writes), UnusableStoreError and Unavailable. Writing
-    methods also raise ``unwritable``.
-    """
-
-    is_server: bool
-    """True for a server, which many machines may share; False for a local file."""
-
-    unwritable: NacreError | None
-    """Reason why the database is read-only."""
-
-    def rows(self, sql: str, parameters: dict[str, Any] | Sequence[Any] = ()) -> list[Row]:
-        """Return all rows of a statement composed in this package. Values are always bound."""
-
-    def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run a statement composed in this package once per row, in one transaction."""
-
-    def insert(self, table: str, row: Mapping[str, Any], returning: str) -> Any:
-        """Insert a row within a transaction and return the value of one of its columns."""
-
-    def columns(self, table: str) -> list[str]:
-        """Return the names of a table's columns, in order."""
-
-    def transaction(self) -> AbstractContextManager[None]:
-        """Run the block as the only writer, and roll back on exceptions. Nested transactions join the outer one."""
-
-    @property
-    def is_in_transaction(self) -> bool:
-        """True if a transaction is open."""
-
-    def reading(self) -> AbstractContextManager[None]:
-        """Give the block one consistent view of the database while others write."""
-
-    def yield_write_lock(
-        self, first: Callable[[], object] | None = None, between: Callable[[], object] | None = None
-    ) -> bool:
-        """Commit between two independent parts of a long transaction, so that others can write.
-
-        ``first`` completes the data written so far. ``between`` runs while no transaction is open.
-        Does nothing until the lock was held for 30 ms, or in a nested block. Returns True if
-        another connection wrote; data read before may have changed.
-        """
-
-    def edition(self) -> object:
-        """Return a value that changes when another connection commits."""
-
-    def state(self) -> object:
-        """Return a value that changes with any write, or ``None`` within a transaction."""
-
-    @property
-    def words(self) -> WordIndex:
-        """The full-text index, for writing."""
-
-    def stems(self, text: str) -> list[str]:
-        """Return the Porter stems of a text without diacritics, as in the full text."""
-
-    def relax(self) -> None:
-        """Let commits return before the disk confirms them, for data that can be read again from transcripts."""
-
-    def tighten(self) -> None:
-        """Let commits wait for the disk again."""
-
-    def is_in_place(self) -> bool:
-        """Return True if new connections would still open the same database."""
-
-    @property
-    def identity(self) -> object:
-        """A value unique to the opened file, or to the rows on a server."""
-
-    def schema(self) -> int:
-        """Return the number of the last migration, by any program."""
-
-    def interrupt(self) -> None:
-        """Interrupt a statement running in another thread, which raises Unavailable there."""
-
-    def close(self) -> None:
-        """Close the connection, once."""
 
 
 def fits_index(text: str) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import apsw
 
@@ -35,6 +35,9 @@ from nacre.values.recall import Filter
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from nacre.store.postgres import ServerWalk
+    from nacre.store.postgres_schema import ServerSearch
 else:
     np = Module("numpy")
 
@@ -100,7 +103,7 @@ class Corpus:
         return math.log(1 + (self.rows - count + 0.5) / (count + 0.5))
 
 
-class WordSearch(Store, ABC):
+class WordCounts(Store, ABC):
     """Full-text search over rows of one kind."""
 
     def terms(self, words: Sequence[str]) -> tuple[Term, ...]:
@@ -137,30 +140,12 @@ class WordSearch(Store, ABC):
     def corpus(self, terms: Sequence[Term]) -> Corpus:
         """Return how common the terms are."""
 
-    @abstractmethod
-    def vocabulary(self, initial: str, least: int, most: int) -> list[tuple[str, int]]:
-        """Return the indexed stems with an initial and a length in the range, each with its number of rows."""
 
-    @abstractmethod
-    def rows_of_stem(self, stem: str, limit: int) -> list[int]:
-        """Return rows that contain a stem, or a word that begins with it."""
-
-    @abstractmethod
-    def match(self, terms: Sequence[Term], where: Clause, limit: int) -> list[Match]:
-        """Return rows that contain any of the terms, best BM25 first."""
-
-    @abstractmethod
-    def match_parts(
-        self, names: Sequence[str], where: Clause, limit: int
-    ) -> list[tuple[int, int, int]]:
-        """Return (row, session, seq) of rows whose identifiers contain a name (at least three characters)."""
-
-    @abstractmethod
-    def at(self, places: Sequence[tuple[int, int]], terms: Sequence[Term]) -> list[Match]:
-        """Return the turns at (session row, seq). Missing places are left out. Only a server counts the terms."""
+WordSearch: TypeAlias = "Search | ServerSearch"
+"""Full-text search over rows of one kind, in a file or on a server."""
 
 
-class Search(WordSearch):
+class Search(WordCounts):
     """Full-text search over one of the two tables of a database file."""
 
     def __init__(self, database: FileDatabase, kind: Indexed, *, match: str, parts: str) -> None:
@@ -178,6 +163,7 @@ class Search(WordSearch):
         return Corpus(total, words / max(1, total), tuple(counted.get(stem, 0) for stem in stems))
 
     def vocabulary(self, initial: str, least: int, most: int) -> list[tuple[str, int]]:
+        """Return the indexed stems with an initial and a length in the range, each with its number of rows."""
         sql = f"""SELECT term, doc FROM {self._kind}_terms
         WHERE term >= ? AND term < ? AND length(term) BETWEEN ? AND ?"""  # noqa: S608
         rows = self._db.rows(sql, (initial, chr(ord(initial) + 1), least, most))
@@ -189,6 +175,7 @@ class Search(WordSearch):
         return [row for (row,) in self._db.rows(sql, (f"{quoted(stem)} *", limit))]
 
     def match(self, terms: Sequence[Term], where: Clause, limit: int) -> list[Match]:
+        """Return rows that contain any of the terms, best BM25 first."""
         if not terms:
             return []
         expression = " OR ".join(quoted(segment(term.word)) for term in terms)
@@ -198,6 +185,7 @@ class Search(WordSearch):
     def match_parts(
         self, names: Sequence[str], where: Clause, limit: int
     ) -> list[tuple[int, int, int]]:
+        """Return (row, session, seq) of rows whose identifiers contain a name (at least three characters)."""
         names = [name for name in names if len(name) >= 3]
         if not names:
             return []
@@ -205,6 +193,7 @@ class Search(WordSearch):
         return self._db.rows(where.into(self._parts), (expression, *where.values, limit))
 
     def at(self, places: Sequence[tuple[int, int]], terms: Sequence[Term]) -> list[Match]:  # noqa: ARG002 - the server counts terms
+        """Return the turns at (session row, seq). Missing places are left out. Only a server counts the terms."""
         encoded = [session << 32 | seq for session, seq in places]
         rows = self._db.all("find_turns_at", places=encoded)
         return [Match(row, session, seq, {}, 0) for row, session, seq in rows]
@@ -272,9 +261,10 @@ _BEST = {
 
 
 class FileWords(Store):
-    """Implements :class:`~nacre.store.schema.WordIndex`."""
+    """The full text of a database file. Call writing methods in the transaction that writes the rows."""
 
     def add(self, kind: Indexed, rows: Sequence[Words]) -> None:
+        """Index rows that are not indexed yet."""
         texts = encode([(row.row, *row.texts) for row in rows]).decode()
         names = encode([(row.row, row.names) for row in rows if row.names]).decode()
         if kind is Indexed.FAILURES:
@@ -287,6 +277,7 @@ class FileWords(Store):
             self._db.run("index_memory_parts", texts=names)
 
     def drop(self, kind: Indexed, rows: Sequence[int]) -> None:
+        """Remove rows from the index, if present."""
         for statement in _DROPS[kind]:
             self._db.run_many(statement, [{"row": row} for row in rows])
 
@@ -297,6 +288,10 @@ class FileWords(Store):
         return {str(term): int(rows) for term, rows in self._db.rows(sql, stems)}
 
     def best(self, kind: Indexed, words: Sequence[str], where: Clause, limit: int) -> list[int]:
+        """Return rows that contain any of the words and match a condition, best BM25 first.
+
+        The condition is on memories ``m``, or on ``turns t`` and their ``sessions s``.
+        """
         if not words:
             return []
         expression = " OR ".join(map(quoted, words))
@@ -366,13 +361,6 @@ def to_bits(vectors: NDArray[np.int8]) -> NDArray[np.uint64]:
     packed = np.packbits(vectors > 0, axis=1)
     words = -(-packed.shape[1] // 8)  # round up to whole words
     return np.pad(packed, ((0, 0), (0, words * 8 - packed.shape[1]))).view(np.uint64)
-
-
-class Walk(Protocol):
-    """Passages ordered from nearest to farthest."""
-
-    def next(self, count: int) -> list[int]:
-        """Return about ``count`` more rows, if any."""
 
 
 class Outward:
@@ -914,10 +902,10 @@ class Vectors:
                 best[turn] = max(best.get(turn, -1.0), float(cosines[passage]))
         return _sorted(best)
 
-    def _outward(self, bits: NDArray[np.uint64]) -> Walk:
+    def _outward(self, bits: NDArray[np.uint64]) -> Outward | ServerWalk:
         """Return the passages in order of distance. A server compares them itself."""
         if self._in_use.is_server:
-            walk: Walk = load("nacre.store.postgres:ServerWalk")(self._in_use, bits)
+            walk: ServerWalk = load("nacre.store.postgres:ServerWalk")(self._in_use, bits)
             return walk
         self._load_bits()
         return Outward(distances(self._bits, bits) if self._bits.size else np.empty(0, np.uint16))

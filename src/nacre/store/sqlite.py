@@ -241,6 +241,10 @@ class FileDatabase(Queries):
     ``observe`` receives the time that each transaction held the write lock, named ``write``.
     ``unwritable`` is the reason why the database is opened read-only; each write raises it.
     ``patience_ms`` limits the wait for a lock in that case.
+
+    A database is used by one thread at a time. Statements outside a transaction commit immediately. All methods may
+    raise StoreBusyError (another process writes), UnusableStoreError and UnavailableError. The other engine,
+    :class:`~nacre.store.postgres.PostgresDatabase`, has the same methods for statements and transactions.
     """
 
     is_server = False
@@ -322,6 +326,7 @@ class FileDatabase(Queries):
             return int(self._connection.total_changes()) - before
 
     def insert(self, table: str, row: Mapping[str, Any], returning: str) -> Any:
+        """Insert a row within a transaction and return the value of one of its columns."""
         self._refuse_unwritable()
         marks = ", ".join(f":{column}" for column in row)
         statement = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks}) RETURNING {returning}"  # noqa: S608 - internal names
@@ -329,6 +334,7 @@ class FileDatabase(Queries):
             return next(self._connection.execute(statement, bind(row)))[0]
 
     def columns(self, table: str) -> list[str]:
+        """Return the names of a table's columns, in order."""
         return [name for (name,) in self.rows("SELECT name FROM pragma_table_info(?)", [table])]
 
     def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
@@ -341,6 +347,7 @@ class FileDatabase(Queries):
             self._connection.executemany(sql, map(bind, rows))
 
     def rows(self, sql: str, parameters: dict[str, Any] | Sequence[Any] = ()) -> list[Row]:
+        """Return all rows of a statement composed in this package. Values are always bound."""
         with _translate_errors(self.path):
             return self._connection.execute(sql, bind(parameters)).fetchall()
 
@@ -372,10 +379,12 @@ class FileDatabase(Queries):
 
     @property
     def is_in_transaction(self) -> bool:
+        """True if a transaction is open."""
         return bool(self._connection.in_transaction)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
+        """Give the block one consistent view of the database while others write."""
         if self._connection.in_transaction:
             yield
             return
@@ -417,9 +426,11 @@ class FileDatabase(Queries):
         return self.edition() != edition
 
     def edition(self) -> object:
+        """Return a value that changes when another connection commits."""
         return self._connection.pragma("data_version")
 
     def state(self) -> object:
+        """Return a value that changes with any write, or ``None`` within a transaction."""
         return (
             None
             if self._connection.in_transaction
@@ -432,6 +443,7 @@ class FileDatabase(Queries):
             return int(self._connection.pragma("user_version"))
 
     def interrupt(self) -> None:
+        """Interrupt a statement running in another thread, which raises UnavailableError there."""
         with contextlib.suppress(apsw.Error):
             self._connection.interrupt()
 
@@ -469,6 +481,7 @@ class FileDatabase(Queries):
 
     @cached_property
     def words(self) -> FileWords:
+        """The full-text index, for writing."""
         index: FileWords = load("nacre.store.search:FileWords")(self)
         return index
 
@@ -484,9 +497,11 @@ class FileDatabase(Queries):
         return _averages(row[0])
 
     def relax(self) -> None:
+        """Let commits return before the disk confirms them, for data that can be read again from transcripts."""
         self._connection.execute("PRAGMA synchronous = NORMAL")
 
     def tighten(self) -> None:
+        """Let commits wait for the disk again."""
         self._connection.execute("PRAGMA synchronous = FULL")
 
     def fold_log(self) -> None:

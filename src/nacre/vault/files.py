@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import quote
 
 from nacre.base import files
@@ -26,6 +26,9 @@ from nacre.errors import EditConflictError, InvalidMemoryError, UnusableVaultErr
 from nacre.values import codec
 from nacre.values.memory import MAX_BODY_BYTES, Kind, Memory
 from nacre.values.session import Trust
+
+if TYPE_CHECKING:
+    from nacre.vault.watch import VaultWatch
 
 LEDGER = "ledger.jsonl"
 GIT_FOLDER = ".git"
@@ -208,21 +211,13 @@ class FileStat:
     refusal: str = ""
 
 
-class Watch(Protocol):
-    """A watcher of changes in the vault."""
-
-    def times(self) -> Mapping[str, tuple[int, int]]:
-        """Return the same as :meth:`Vault.times`."""
-        ...
-
-
 class Vault:
     """The folder of memories."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self._ahead: dict[str, bytes] = {}
-        self.watch: Watch | None = None
+        self.watch: VaultWatch | None = None
         """Knows the times of files without reading each, if the vault is watched."""
 
     def prepare(self) -> None:
