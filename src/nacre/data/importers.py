@@ -21,7 +21,7 @@ from typing import Any
 
 from nacre.base import json
 from nacre.base.files import BROKEN
-from nacre.base.ids import content_hash, from_ms, to_millisecond
+from nacre.base.ids import content_hash, from_ms, to_millisecond, uuid7
 from nacre.base.lazy import load
 from nacre.base.text import normalise, one_line, title_of, to_bytes
 from nacre.base.times import parsed
@@ -557,15 +557,7 @@ def imported_id(source: str, key: str, stated: datetime | None) -> str:
     """
     digest = int.from_bytes(hashlib.blake2b(to_bytes(f"{source}\0{key}"), digest_size=16).digest())
     millisecond = max(0, int(stated.timestamp() * 1000)) & 0xFFFF_FFFF_FFFF if stated else 0
-    value = (
-        millisecond << 80
-        | 0x7 << 76
-        | (digest >> 64 & 0xFFF) << 64
-        | 0b10 << 62
-        | digest & (1 << 62) - 1
-    )
-    text = f"{value:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    return uuid7(millisecond, digest)
 
 
 def words_hash(content: str) -> str:

@@ -30,7 +30,7 @@ from nacre.base import json as json_text
 from nacre.base import locks
 from nacre.base.ids import bytes_hash
 from nacre.base.request import Request
-from nacre.base.text import one_line, to_bytes, to_text
+from nacre.base.text import numbered, one_line, to_bytes, to_text
 from nacre.errors import (
     ConflictError,
     EditConflictError,
@@ -666,13 +666,14 @@ def _create(change: Change, place: location.Place, label: str | None) -> str | N
     if current_slug in existing and not _is_namesake(home, current_slug, place):
         _extend(change, current_slug, place)
         return current_slug
-    number = 1
-    base = slug
-    while (
-        slug in existing or home.files.name_now(slug) != slug or home.vault.exists(page_path(slug))
-    ):
-        number += 1
-        slug = f"{base}-{number}"
+    slug = numbered(
+        slug,
+        lambda free: (
+            free in existing
+            or home.files.name_now(free) != free
+            or home.vault.exists(page_path(free))
+        ),
+    )
     values: dict[str, Any] = {"id": home.ids(), "name": name}
     values["remotes"] = [place.remote] if place.remote else []
     values["roots"] = [folder for folder in (place.root, place.worktree) if folder]
@@ -897,12 +898,8 @@ def _staging_path(home: Path) -> Path:
 
 
 def _backup_path(home: Path) -> Path:
-    aside = home.with_name(f"{home.name}.before-restore")
-    number = 1
-    while aside.exists():
-        number += 1
-        aside = home.with_name(f"{home.name}.before-restore-{number}")
-    return aside
+    name = numbered(f"{home.name}.before-restore", lambda free: home.with_name(free).exists())
+    return home.with_name(name)
 
 
 # -- Evaluation baseline -------------------------------------------------------

@@ -20,7 +20,7 @@ from urllib.parse import quote
 from nacre.base import files
 from nacre.base import json as json_text
 from nacre.base.ids import bytes_hash, to_millisecond
-from nacre.base.text import count, harmless, one_line, shorten, to_bytes
+from nacre.base.text import count, harmless, numbered, one_line, shorten, to_bytes
 from nacre.base.times import shown_day
 from nacre.errors import EditConflictError, InvalidMemoryError, UnusableVaultError
 from nacre.values import codec
@@ -100,12 +100,7 @@ def path_for(memory: Memory, is_taken: Callable[[str], bool]) -> str:
     numbered if taken."""
     folder = folder_of(memory)
     slug = slugify(memory.subject) or memory.kind.value
-    name = slug
-    number = 1
-    while is_taken(f"{folder}/{name}.md"):
-        number += 1
-        name = f"{slug}-{number}"
-    return f"{folder}/{name}.md"
+    return f"{folder}/{numbered(slug, lambda name: is_taken(f'{folder}/{name}.md'))}.md"
 
 
 def folder_of(memory: Memory) -> str:
