@@ -457,7 +457,7 @@ def _read_changed(
         except FileNotFoundError:
             continue
         except (InvalidMemoryError, UnusableVaultError) as error:
-            home.problems.append(f"{_display_path(page_path(slug))}: {error.message}")
+            home.problems.append(f"{files.shown(page_path(slug))}: {error.message}")
             continue
         project_id = str(values.get("id") or "") or (indexed[slug].id if slug in indexed else slug)
         if slug_by_id.setdefault(project_id, slug) != slug:
@@ -502,10 +502,6 @@ def _project_of_handoff(home: home.Home, handoff: Handoff) -> str:
         if stored.session.id == handoff.session
     ]
     return (names[0] if names else None) or home.files.name_now(handoff.project)
-
-
-def _display_path(path: str) -> str:
-    return path if path.isprintable() else ascii(path)[1:-1]
 
 
 def resolve_project(

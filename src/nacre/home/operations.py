@@ -211,25 +211,23 @@ _GROUP_INTENTS = 200
 """Writes marked as done in one transaction, which takes about ten milliseconds."""
 
 
-def apply_intents(home: Home) -> int:
-    """Write pending changes to the vault and return their number.
+def apply_intents(home: Home) -> None:
+    """Write pending changes to the vault.
 
     A failed write stays pending, as do later ones of the same file or memory, so that the old file
     stays until the new one exists. Others continue.
     """
     if not home.files.has_intents() and not left_open(home):
-        return 0
-    count = 0
+        return
     stuck: set[str] = set()
     with home.vault_lock:
         close_left_open(home)
         intents = home.files.intents()
         for start in range(0, len(intents), _GROUP_INTENTS):
-            count += _apply_group(home, intents[start : start + _GROUP_INTENTS], stuck)
-    return count
+            _apply_group(home, intents[start : start + _GROUP_INTENTS], stuck)
 
 
-def _apply_group(home: Home, intents: Sequence[Intent], stuck: set[str]) -> int:
+def _apply_group(home: Home, intents: Sequence[Intent], stuck: set[str]) -> None:
     """Apply some writes with a common disk sync.
 
     ``stuck`` collects paths and memories of failed writes.
@@ -265,7 +263,6 @@ def _apply_group(home: Home, intents: Sequence[Intent], stuck: set[str]) -> int:
             home.journal.set_ledger_end(*end)
             for intent in lines:
                 home.files.done(intent.seq)
-    return len(applied_intents) + (len(lines) if end else 0)
 
 
 _Applied = tuple[Intent, SeenMemoryFile | None, bool]

@@ -216,7 +216,7 @@ class GatewayStore:
 
     def waiting(self, channel: str) -> int:
         """Count the messages of a channel to answer."""
-        return int(self._db.value("count_waiting_inbound", channel=channel) or 0)
+        return self._db.value("count_waiting_inbound", channel=channel) or 0
 
     def last_waiting(self, key: str) -> tuple[datetime | None, int]:
         """Return the time of a conversation's last waiting message, and the number of these messages."""
@@ -431,7 +431,7 @@ class GatewayStore:
 
     def asking_since(self, channel: str, since: datetime) -> int:
         """Count the pending senders of a channel that requested access since a time."""
-        return int(self._db.value("count_pairings_since", channel=channel, since=since) or 0)
+        return self._db.value("count_pairings_since", channel=channel, since=since) or 0
 
     def ask_pairing(self, pairing: Pairing) -> None:
         """Store a sender's request for access."""

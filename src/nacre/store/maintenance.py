@@ -826,7 +826,7 @@ class Soundness:
 
     def pages(self) -> int:
         """Return the number of pages of the file."""
-        return int(self._db.value("count_pages") or 0)
+        return self._db.value("count_pages") or 0
 
     def unreadable(self) -> list[str]:
         """Return tables that contain invalid UTF-8."""
@@ -839,7 +839,7 @@ class Soundness:
 
     def texts(self) -> int:
         """Count memories and turns."""
-        return int(self._db.value("count_texts") or 0)
+        return self._db.value("count_texts") or 0
 
     def memories_unindexed(self) -> list[str]:
         """Return ids of memories missing from the full text."""
@@ -862,7 +862,7 @@ class Soundness:
 
     def vectors_of_other_size(self, dimensions: int) -> int:
         """Count vectors whose number of dimensions (one byte each) is not ``dimensions``."""
-        return int(self._db.value("count_odd_vectors", size=dimensions) or 0)
+        return self._db.value("count_odd_vectors", size=dimensions) or 0
 
     def bits_missing(self) -> int:
         """Return the difference between the numbers of passages and of their bit vectors."""
@@ -875,4 +875,4 @@ class Soundness:
     def known_turns(self, identities: Sequence[bytes]) -> int:
         """Count the given turns that are in the index."""
         encoded = json.dumps([identity.hex() for identity in identities])
-        return int(self._db.value("count_known_turns", identities=encoded) or 0)
+        return self._db.value("count_known_turns", identities=encoded) or 0

@@ -256,7 +256,7 @@ class Memories(Store):
 
     def last_row(self) -> int:
         """Return the highest row number, or 0 if the index is empty."""
-        return int(self._db.value("find_last_row") or 0)
+        return self._db.value("find_last_row") or 0
 
     def has_stored(self, mark: int, sessions: Sequence[str], project: str | None) -> bool:
         """Return True if a memory was stored after a row in one of the sessions, or by an agent in the project."""
@@ -528,11 +528,11 @@ class Links(Store):
         matter) or written (a name in a text). Similarity and shared use do not count. With a
         project, both ends are in it.
         """
-        return int(self._db.value("count_links", day=day, project=project) or 0)
+        return self._db.value("count_links", day=day, project=project) or 0
 
     def count_alike(self, project: str | None = None) -> int:
         """Count the pairs of similar memories that hold (computed edges)."""
-        return int(self._db.value("count_alike", project=project) or 0)
+        return self._db.value("count_alike", project=project) or 0
 
     def between(self, day: date, project: str | None) -> list[tuple[str, str, float]]:
         """Return the links that :meth:`count` counts as (source, target, strength), in a stable order."""

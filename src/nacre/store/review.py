@@ -46,7 +46,7 @@ class Candidates(Store):
 
     def count(self) -> int:
         """Count the pending candidates."""
-        return int(self._db.value("count_candidates") or 0)
+        return self._db.value("count_candidates") or 0
 
     def find(self, reference: str) -> list[HeldCandidate]:
         """Find up to three candidates whose id begins or ends with a reference."""

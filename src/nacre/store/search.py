@@ -704,7 +704,7 @@ class Vectors:
     def missing(self) -> tuple[int, int]:
         """Count the turns and memories without vectors."""
         turns = self._db.value("count_turns_to_embed", after=self._count_of("through")) or 0
-        return int(turns), int(self._db.value("count_memories_to_embed") or 0)
+        return int(turns), self._db.value("count_memories_to_embed") or 0
 
     def known(self, hashes: Sequence[bytes]) -> dict[bytes, int]:
         """Map the hashes of passages that exist to their rows."""
@@ -855,11 +855,11 @@ class Vectors:
 
     def count(self) -> int:
         """Count the passages with a vector."""
-        return int(self._db.value("count_passages") or 0)
+        return self._db.value("count_passages") or 0
 
     def count_memories(self) -> int:
         """Count the memories with a vector."""
-        return int(self._db.value("count_memory_vectors") or 0)
+        return self._db.value("count_memory_vectors") or 0
 
     def of(self, model: str) -> VectorsOf:
         """Return these vectors for searches that are valid only for one model."""

@@ -722,7 +722,7 @@ class Changes:
 
     def last_turn(self) -> int:
         """Return the number of the last turn read."""
-        return int(self._db.value("last_read_turn") or 0)
+        return self._db.value("last_read_turn") or 0
 
     def grown_sessions(self, after_turn: int, most: int) -> list[GrownSession]:
         """Return sessions with turns read after ``after_turn``, last grown first."""
