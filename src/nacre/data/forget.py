@@ -490,8 +490,12 @@ def _quoting(home: Home, match: Pattern) -> Iterator[Unreached]:
             or file.name.startswith(database.name)
         ):
             continue
-        if file.is_file() and not file.is_symlink() and _says(file, match):
-            yield Unreached("still contains it", str(file), "edit or delete the file")
+        if file.is_symlink() or not file.is_file():
+            continue
+        with suppress(OSError):
+            is_searched = file.stat().st_size <= _MAX_SEARCHED_BYTES
+            if is_searched and match.search(file.read_text(encoding="utf-8", errors="replace")):
+                yield Unreached("still contains it", str(file), "edit or delete the file")
     for path in still_saying(home, match):
         yield Unreached("still contains it", str(home.vault.root / path), "rewrite it")
     for session in home.erasing.sessions():
@@ -501,15 +505,6 @@ def _quoting(home: Home, match: Pattern) -> Iterator[Unreached]:
                 session.id,
                 "nacre forget --session ID removes the session",
             )
-
-
-def _says(file: Path, match: Pattern) -> bool:
-    try:
-        if file.stat().st_size > _MAX_SEARCHED_BYTES:
-            return False
-        return match.search(file.read_text(encoding="utf-8", errors="replace")) is not None
-    except OSError:
-        return False
 
 
 # -- Forgetting ------------------------------------------------------------------------------------
@@ -797,7 +792,9 @@ def _planned(home: Home, how: str, affected: Affected) -> ForgetPlan:
     losing = [
         memory
         for memory in affected.changed
-        if memory.id not in retired and _lost_evidence(home, memory)
+        if memory.id not in retired
+        and (before := home.memories.find(memory.id))
+        and (before.source, before.confirmed) != (memory.source, memory.confirmed)
     ]
     files = {
         session.file for session in (*affected.sessions, *affected.turns, *affected.untitled)
@@ -812,13 +809,6 @@ def _planned(home: Home, how: str, affected: Affected) -> ForgetPlan:
         untitled=tuple(session.id for session in affected.untitled),
         handoffs=tuple(handoff.id for handoff in affected.handoffs),
         files=tuple(sorted(file for file in files if file)),
-    )
-
-
-def _lost_evidence(home: Home, memory: Memory) -> bool:
-    before = home.memories.find(memory.id)
-    return before is not None and (
-        before.source != memory.source or before.confirmed != memory.confirmed
     )
 
 

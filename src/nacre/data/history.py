@@ -208,7 +208,11 @@ def _record(
         operation = replace(operation, subject=None, why=None)
     home.journal.add_past(
         operation,
-        ((path, _id(data)) for path, data in contents.items() if path not in barred_paths),
+        (
+            (path, match[1].decode() if (match := _ID.match(data)) else "")
+            for path, data in contents.items()
+            if path not in barred_paths
+        ),
     )
 
 
@@ -238,11 +242,6 @@ def _files(
         [name for name, present in removed.items() if present not in contents]
     )
     return contents | {removed[name]: data for name, data in former.items()}
-
-
-def _id(data: bytes) -> str:
-    match = _ID.match(data)
-    return match.group(1).decode() if match else ""
 
 
 # -- Preparing the repository ----------------------------------------------------------------------

@@ -18,7 +18,7 @@ from msgspec import Meta
 from nacre.base.ids import bytes_hash
 from nacre.base.locks import FileLock
 from nacre.base.request import Request
-from nacre.base.text import to_text
+from nacre.base.text import count, to_text
 from nacre.data import history
 from nacre.data.history import (
     BEGINNING,
@@ -371,8 +371,7 @@ def refuse_paths(tree: Iterable[str]) -> None:
 
 def counted(changes: Iterable[str]) -> str:
     """Describe the number of changed files, without the ledger."""
-    files = len(set(changes) - {LEDGER})
-    return f"{files} file" if files == 1 else f"{files} files"
+    return count(len(set(changes) - {LEDGER}), "file")
 
 
 # -- Writing remote changes into the vault ---------------------------------------------------------
@@ -563,7 +562,8 @@ def together(changes: Mapping[str, FileChange]) -> list[list[str]]:
         if data
     }
     for path, change in changes.items():
-        names = [places[over] for over in _above(path) if over in places]
+        parents = map(str, PurePosixPath(path).parents)
+        names = [places[over] for over in parents if over in places]
         names += [
             f"id {memory}"
             for data in (change.before, change.after)
@@ -576,12 +576,6 @@ def together(changes: Mapping[str, FileChange]) -> list[list[str]]:
     for path in sorted(changes):
         groups[top(places[path])].append(path)
     return list(groups.values())
-
-
-def _above(path: str) -> Iterator[str]:
-    while path:
-        path = path.rpartition("/")[0]
-        yield path
 
 
 def _ids_in(data: bytes, ids: Collection[str]) -> set[str]:
