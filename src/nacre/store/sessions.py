@@ -41,7 +41,6 @@ from nacre.values.session import (
     Heard,
     SeenFile,
     Session,
-    SessionKind,
     Speaker,
     StoredSession,
     StoredTurn,
@@ -363,7 +362,7 @@ class Sessions(Store):
         rows = rows or self._db.all("find_sessions_by_native_id", native_id=reference, tool=None)
         if native_id and not rows:
             rows = self._db.all("find_sessions_by_native_id", native_id=native_id, tool=tool)
-        exact = [row for row in rows if row[2] == reference]
+        exact = [row for row in rows if row[6] == reference]
         return [_session_from_row(row) for row in exact or rows]
 
     def get(self, row: int) -> StoredSession:
@@ -569,41 +568,10 @@ def _length(content: tuple[str, str]) -> int:
 
 
 def _session_from_row(row: Row) -> StoredSession:
-    (
-        number,
-        tool,
-        native_id,
-        project,
-        title,
-        cwd,
-        branch,
-        kind,
-        parent,
-        started,
-        ended,
-        version,
-        model,
-        label,
-        file,
-        turns,
-        *spent,
-    ) = row
-    tokens = Tokens(*(count or 0 for count in spent)) if any(spent) else None
-    session = Session(
-        tool,
-        native_id,
-        title,
-        cwd,
-        branch,
-        None,
-        label,
-        SessionKind(kind),
-        parent,
-        from_ms(started),
-        version,
-        model,
-        tokens,
-    )
+    number, project, ended, file, turns, *facts = row
+    (session,) = records(Session, [tuple(facts[:-3])])
+    if any(facts[-3:]):
+        session = replace(session, tokens=Tokens(*(count or 0 for count in facts[-3:])))
     return StoredSession(number, session, project, from_ms(ended), file, turns)
 
 
