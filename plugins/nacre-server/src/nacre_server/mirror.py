@@ -234,11 +234,6 @@ class Mirror:
         return row
 
 
-def quoted(column: str) -> str:
-    """Quote a column name, which may be an SQL keyword."""
-    return f'"{column}"'
-
-
 def _table(file: Database, name: str) -> _Table:
     columns = tuple(file.columns(name))
     keys = [key for (key,) in file.rows(_KEYS, [name])] or list(columns)

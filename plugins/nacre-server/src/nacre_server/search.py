@@ -202,12 +202,9 @@ class ServerSearch(WordSearch):
     def rows_of_stem(self, stem: str, limit: int) -> list[int]:
         """Return rows that contain a stem, or a word that begins with it. The query is stemmed again."""
         stem_of_query = next(iter(self._db.stems(stem)), stem)
-        return [
-            row
-            for (row,) in self._db.all(
-                "find_rows_of_stem", kind=self._kind.value, stem=stem_of_query, limit=limit
-            )
-        ]
+        return self._db.column(
+            "find_rows_of_stem", kind=self._kind.value, stem=stem_of_query, limit=limit
+        )
 
     def match(self, terms: Sequence[Term], where: Clause, limit: int) -> list[Match]:
         corpus = self.corpus(terms)
