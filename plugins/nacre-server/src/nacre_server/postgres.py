@@ -480,7 +480,7 @@ class PostgresDatabase(Queries):
         The server frees it when the connection ends. The holder then gets UnusableStoreError until it
         releases the lock.
         """
-        if not (self.one("try_lock", lock=lock) or (0,))[0]:
+        if not self.value("try_lock", lock=lock):
             return False
         self._held.add(lock)
         return True
