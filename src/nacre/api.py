@@ -528,7 +528,10 @@ class MemoryHome:
 
         Raises NotFoundError, ConflictError.
         """
-        return undo.log(self._home, reference=reference, project=project, limit=max(0, limit))
+        return undo.log(
+            self._home,
+            undo.LogRequest(reference=reference, project=project, limit=max(0, limit)),
+        )
 
     def undo(self, operation: str | None = None, *, force: bool = False) -> Undoing:
         """Undo an operation, by default the last one not undone.

@@ -20,7 +20,7 @@ from nacre.care.database import rebuild
 from nacre.data.forget import ForgetRequest, forget, prepare
 from nacre.data.history import commit_operations
 from nacre.data.sync import State, Synced, SyncRequest, last_sync, long_failing, sync
-from nacre.data.undo import log, undo
+from nacre.data.undo import LogRequest, log, undo
 from nacre.errors import (
     EditConflictError,
     HistoryRewrittenError,
@@ -194,7 +194,7 @@ def test_memories_go_from_one_machine_to_the_other_and_back(pair: tuple[Machine,
     assert "The mill grinds on Mondays." in one.active()
     assert one.git("rev-parse", "HEAD") == other.git("rev-parse", "HEAD")
     assert one.sync().state is State.UP_TO_DATE
-    assert {"store"} <= {listed.operation.action for listed in one.do(log, limit=50)}
+    assert {"store"} <= {listed.operation.action for listed in one.do(log, LogRequest(limit=50))}
 
 
 def test_both_change_other_fields_of_one_memory(pair: tuple[Machine, Machine]) -> None:
@@ -336,7 +336,9 @@ def test_what_one_machine_undoes_is_undone_on_the_other(pair: tuple[Machine, Mac
     one.do(edit, "Bridge", content="The bridge is closed.")
     converge(one, other)
     last = next(
-        listed.operation for listed in other.do(log, limit=5) if listed.operation.action == "update"
+        listed.operation
+        for listed in other.do(log, LogRequest(limit=5))
+        if listed.operation.action == "update"
     )
     other.do(undo, last.id)
     converge(other, one)
@@ -939,7 +941,8 @@ def test_a_sync_that_brings_nothing_is_no_operation(pair: tuple[Machine, Machine
 
     def syncs() -> list[int]:
         return [
-            sum(one.operation.action == "sync" for one in each.do(log, limit=100)) for each in pair
+            sum(one.operation.action == "sync" for one in each.do(log, LogRequest(limit=100)))
+            for each in pair
         ]
 
     before = syncs()
@@ -1000,7 +1003,11 @@ def traces_of(one: Machine, word: str, since: str) -> list[str]:
         for path in files
         if word.encode() in path.read_bytes() or word.lower() in path.name.lower()
     ]
-    found += [str(listed.operation) for listed in one.do(log, limit=200) if word in str(listed)]
+    found += [
+        str(listed.operation)
+        for listed in one.do(log, LogRequest(limit=200))
+        if word in str(listed)
+    ]
     return found + re.findall(
         f".*{word}.*", one.git("log", "--format=%B", "--name-only", f"{since}..HEAD")
     )

@@ -13,7 +13,7 @@ import pytest
 from nacre.store import sqlite
 from nacre.store.memories import Known, Links, Memories, News
 from nacre.store.review import Comparisons
-from nacre.store.rows import memory_rows
+from nacre.store.rows import _memory_fields, memory_columns
 from nacre.store.schema import Database
 from nacre.store.sqlite import open_database
 from nacre.values.memory import (
@@ -393,7 +393,7 @@ def test_a_column_that_a_later_version_adds_is_written_and_read(
         admin.execute("CREATE DATABASE coloured")
     url = server_url.replace("/postgres?", "/coloured?")
     monkeypatch.setattr("nacre.store.rows.Memory", Coloured)
-    caches = (memory_rows, sqlite.query, connection.query)
+    caches = (_memory_fields, memory_columns, sqlite.query, connection.query)
     for cached in caches:
         cached.cache_clear()
     try:

@@ -175,7 +175,8 @@ def test_turns_pass_a_filter_and_come_the_latest_session_first(database: Databas
     every = [row for portion in selection.newest_turns(Filter()) for row in portion]
     assert admission.among(every) == set(few)
     assert admission.among([]) == set()
-    assert selection.names_known() == (set(), {"p"})
+    sessions = Sessions(database)
+    assert (sessions.authors(), sessions.projects()) == (set(), {"p"})
 
 
 # Both engines, filled alike

@@ -7,6 +7,7 @@ from dataclasses import replace
 from nacre import __version__
 from nacre.store.journal import Journal, VaultIndex
 from nacre.store.memories import Memories
+from nacre.store.packs import Segment
 from nacre.store.review import Reviews
 from nacre.store.schema import Database
 from nacre.store.sessions import (
@@ -16,7 +17,6 @@ from nacre.store.sessions import (
     Due,
     GrownSession,
     MemoryChange,
-    Part,
     Sessions,
 )
 from nacre.values.memory import Intent, Link, Operation, Project, SeenMemoryFile
@@ -301,11 +301,11 @@ def test_the_archive_tells_what_its_packs_hold(database: Database) -> None:
     store = ArchiveIndex(database)
     one = Archived("/srv/a", "codex", "lines", "p1", 10, 5, 10, 2**40, "ff", 2**60, False)
     two = Archived("/srv/b", "codex", "lines", "p2", 10, 5, 10, 3, "ff", 7, True)
-    parts = [Part(0, 4, _BYTES, False), Part(4, 10, b"x", False)]
+    parts = [Segment(0, 4, _BYTES, size=1), Segment(4, 10, b"x", size=1)]
     store.save(one, parts)
     store.save(one, parts)
-    store.save(two, [Part(0, 4, _BYTES, True)])
-    store.save(replace(two, withheld=False), [Part(0, 4, _BYTES, True), Part(4, 9, b"y", False)])
+    store.save(two, [Segment(0, 4, _BYTES)])
+    store.save(replace(two, withheld=False), [Segment(0, 4, _BYTES), Segment(4, 9, b"y", size=1)])
     assert store.all() == [one, two]
     assert (store.find("/srv/b"), store.find("/srv/B")) == (two, None)
     assert store.alike("ff", "/srv/a") == [two]
@@ -316,7 +316,7 @@ def test_the_archive_tells_what_its_packs_hold(database: Database) -> None:
         False,
         False,
     ]
-    assert store.parts("/srv/a") == parts
+    assert store.parts("/srv/a") == [(0, 4), (4, 10)]
     assert (store.holder(_BYTES, beside="/srv/b"), store.holder(_BYTES, beside="/srv/a")) == (
         "p1",
         None,

@@ -365,7 +365,7 @@ def merge_in_new_words(context: Home) -> None:
 
 def undo_edit(context: Home) -> None:
     """Undo the edit that came last, unless that was done."""
-    listed = [one.operation for one in undo.log(context, limit=30)]
+    listed = [one.operation for one in undo.log(context, undo.LogRequest(limit=30))]
     if not any(one.action == "undo" for one in listed):
         undo_undo(context, next(one.id for one in listed if one.action == "update"))
 

@@ -49,12 +49,16 @@ def uuid7_source(clock: Clock = utc_now, random: Callable[[int], bytes] = os.ura
                 counter += 1
                 if counter > 0xFFF:
                     last_millisecond, counter = last_millisecond + 1, 0
-            tail = int.from_bytes(random(8)) & 0x3FFF_FFFF_FFFF_FFFF
-            value = last_millisecond << 80 | 0x7 << 76 | counter << 64 | 0b10 << 62 | tail
-        text = f"{value:032x}"
-        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+            return uuid7(last_millisecond, counter << 64 | int.from_bytes(random(8)))
 
     return new_id
+
+
+def uuid7(millisecond: int, bits: int) -> str:
+    """Return the UUIDv7 of a time with the lower 76 of some bits, without two of them."""
+    tail = (bits >> 64 & 0xFFF) << 64 | 0b10 << 62 | bits & 0x3FFF_FFFF_FFFF_FFFF
+    text = f"{millisecond << 80 | 0x7 << 76 | tail:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def _blake2b(data: bytes, **options: Any) -> hashlib.blake2b:

@@ -6,7 +6,7 @@ import math
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatch
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,25 @@ _LAYOUT = re.compile(r"^\s*(?:[-*•]\s+|#+\s+)|`", re.MULTILINE)
 _STRONG = re.compile(r"(?<!\S)\*\*(?=[^\s*/])([^*/]*[^\s*/])\*\*(?![\w/*])")
 _END = re.compile(r"(?<=[\w\])}'\"）」』])[.!。！]+(?=\s|$)")
 _SENTENCE = re.compile(r"(?:^|[.!?。！？]\s+)(\w)")
+
+
+def to_bytes(text: str) -> bytes:
+    """Encode a text. Unpaired surrogates become question marks."""
+    return text.encode("utf-8", "replace")
+
+
+def to_text(data: bytes) -> str:
+    """Decode a text. Invalid bytes become replacement characters."""
+    return data.decode("utf-8", "replace")
+
+
+def numbered(name: str, is_taken: Callable[[str], object]) -> str:
+    """Return a name, numbered from 2 on if it is taken."""
+    number, free = 1, name
+    while is_taken(free):
+        number += 1
+        free = f"{name}-{number}"
+    return free
 
 
 def written(text: str) -> str:

@@ -200,7 +200,7 @@ def undo(run: Run, operation: str | None, dry_run: bool, force: bool, yes: bool)
 def _undo(run: Run, operation: str | None, *, dry_run: bool, force: bool, yes: bool) -> None:
     is_seen = run.is_interactive and not yes
     if dry_run or is_seen or not (yes or operation):
-        plan = perform(run, data_undo.plan_undo_answers, operation=operation, force=force)
+        plan = perform(run, data_undo.plan_undo, operation=operation, force=force)
         if dry_run:
             run.answer(plan, lambda paper: _render_undo(paper, plan))
             return

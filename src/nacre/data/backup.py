@@ -25,6 +25,7 @@ from nacre.base import json as json_text
 from nacre.base.files import BROKEN
 from nacre.base.locks import FileLock
 from nacre.base.named_files import named_file
+from nacre.base.text import to_text
 from nacre.data.history import COMMIT_LOCK
 from nacre.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from nacre.home.change import put_in_place
@@ -284,7 +285,7 @@ def _add(work: _Writing, name: str, path: Path) -> None:
 def _blocks(work: _Writing, name: str, source: BinaryIO) -> Iterator[bytes]:
     """Yield a file's bytes, with credentials removed from files that may contain some."""
     if name in _WITH_CREDENTIALS:
-        text = source.read().decode("utf-8", "replace")
+        text = to_text(source.read())
         bare = text
         for own in work.home.settings["models.providers"].values():
             if key := own.get("api_key"):  # of any form

@@ -19,7 +19,7 @@ from msgspec import Meta
 from nacre.base.ids import to_ms
 from nacre.base.named_files import named_file
 from nacre.base.request import Request
-from nacre.base.text import one_line, shorten
+from nacre.base.text import one_line, shorten, to_bytes, to_text
 from nacre.base.times import shown_day
 from nacre.home.home import Home, territory
 from nacre.home.location import clean_values, redact
@@ -53,7 +53,7 @@ def write_snapshot(now: datetime, memories: Sequence[Memory], file: BinaryIO) ->
     """
     files = [{"relativePath": path, "content": content} for path, content in _files(now, memories)]
     bundle = {"formatVersion": FORMAT, "exportedAt": stamp(now), "files": files}
-    data = json.dumps(bundle, ensure_ascii=False, indent=2).encode("utf-8", "replace") + b"\n"
+    data = to_bytes(json.dumps(bundle, ensure_ascii=False, indent=2)) + b"\n"
     file.write(data)
     return len(data)
 
@@ -414,7 +414,7 @@ def _pages(home: Home, options: ExportOptions) -> Iterator[tuple[str, str]]:
     paths += [f"projects/{slug}/project.md" for slug in slugs if options.project in (None, slug)]
     for path in paths:
         with contextlib.suppress(FileNotFoundError):
-            yield clean(path), clean(home.vault.read(path).decode("utf-8", "replace"))
+            yield clean(path), clean(to_text(home.vault.read(path)))
 
 
 class _Lines:
@@ -428,7 +428,7 @@ class _Lines:
 
     def put(self, kind: str, values: dict[str, Any]) -> None:
         text = json.dumps({"type": kind, **values}, ensure_ascii=False)
-        line = text.encode("utf-8", "replace") + b"\n"
+        line = to_bytes(text) + b"\n"
         self.file.write(line)
         self.digest.update(line)
         self.size += len(line)
@@ -563,7 +563,7 @@ def _write_markdown(
     """Write memories by project and kind, then sessions, as one page."""
     memories, size = [memory for _, memory in parcel.memories], 0
     for line in (*_memories(parcel.home.now(), memories), *_sessions(_talk(parcel, notify))):
-        data = f"{line}\n".encode("utf-8", "replace")
+        data = to_bytes(f"{line}\n")
         file.write(data)
         size += len(data)
     return _counted(parcel, 0, 0), size
@@ -575,18 +575,18 @@ def _write_archive(
     documents, clean = [*parcel.pages], parcel.home.redactor.clean
     for path, _ in parcel.memories:
         with contextlib.suppress(FileNotFoundError):
-            text = parcel.home.vault.read(path).decode("utf-8", "replace") if path else ""
+            text = to_text(parcel.home.vault.read(path)) if path else ""
             if text:
                 documents.append((clean(path), clean(text)))
     documents.append((LEDGER, "".join(f"{entry.line()}\n" for entry in parcel.entries)))
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, text in documents:
-            archive.writestr(path, text.encode("utf-8", "replace"))
+            archive.writestr(path, to_bytes(text))
         for stored, turns in _talk(parcel, notify):
             name = slugify(stored.session.native_id) or str(stored.row)
             page = "\n".join(session_lines(stored, turns, level=1))
             path = f"sessions/{slugify(stored.session.tool)}/{name}.md"
-            archive.writestr(path, page.encode("utf-8", "replace"))
+            archive.writestr(path, to_bytes(page))
     return _counted(parcel, len(parcel.pages), len(parcel.entries)), file.tell()
 
 

@@ -16,6 +16,7 @@ from msgspec import Meta
 
 from nacre.base.ids import bytes_hash, content_hash
 from nacre.base.request import Request
+from nacre.base.text import to_bytes, to_text
 from nacre.errors import (
     ConflictError,
     EditConflictError,
@@ -175,12 +176,11 @@ REASON = "the rules of redaction"
 def scrub_memories(home: Home, run: Run, tally: Tally, *, dry_run: bool) -> None:
     """Scrub the memories in the index; their files are rewritten in the usual way."""
     changed = []
-    for memory_id in sorted(home.memories.all_ids()):
-        memory = home.memories.find(memory_id)
-        if memory and redact(home.redactor, memory) != memory:
+    for memory in home.memories.everything():
+        if redact(home.redactor, memory) != memory:
             for text in texts_of(memory, NAMES):
                 tally.clean(text)
-            changed.append(memory_id)
+            changed.append(memory.id)
     tally.changed["memories"] += len(changed)
     if dry_run:
         return
@@ -248,7 +248,7 @@ def rename(change: Change, misnamed: Iterable[tuple[SeenMemoryFile, Memory]]) ->
     home = change.home
     moves: list[tuple[Intent, Intent]] = []
     for file, memory in misnamed:
-        text = home.vault.read(file.path).decode("utf-8", "replace")
+        text = to_text(home.vault.read(file.path))
         taken_paths = {write.path for write, _ in moves}
 
         def is_taken(path: str, taken_paths: Set[str] = taken_paths) -> bool:
@@ -260,7 +260,7 @@ def rename(change: Change, misnamed: Iterable[tuple[SeenMemoryFile, Memory]]) ->
     with home.database.transaction():
         for write, remove in moves:
             home.files.forget(remove.path)
-            data = (write.document or "").encode("utf-8", "replace")
+            data = to_bytes(write.document or "")
             home.files.save(
                 SeenMemoryFile(write.path, write.memory or "", 0, len(data), bytes_hash(data))
             )
@@ -313,7 +313,7 @@ def _cleaned(home: Home, name: str) -> Intent | None:
 def clear_reasons(change: Change, match: Pattern) -> None:
     """Remove reasons of links that contain a text."""
     home = change.home
-    for memory in home.memories.in_any_state(sorted(home.memories.all_ids())):
+    for memory in [*home.memories.everything()]:
         links = tuple(
             replace(link, reason=None) if match.search(link.reason or "") else link
             for link in memory.links
@@ -467,7 +467,7 @@ def _pages(home: Home, plan: ForgetPlan) -> Iterator[Unreached]:
     forgotten = {memory.id[-REFERENCE_CHARACTERS:] for memory in plan.memories}
     for path in (*(page_path(project.slug) for project in home.files.projects()), _PROFILE):
         try:
-            text = home.vault.read(path).decode("utf-8", errors="replace")
+            text = to_text(home.vault.read(path))
         except (OSError, UnusableVaultError):
             continue
         if any(forgotten.intersection(references_of(line)) for line in text.splitlines()):
@@ -489,8 +489,12 @@ def _quoting(home: Home, match: Pattern) -> Iterator[Unreached]:
             or file.name.startswith(database.name)
         ):
             continue
-        if file.is_file() and not file.is_symlink() and _says(file, match):
-            yield Unreached("still contains it", str(file), "edit or delete the file")
+        if file.is_symlink() or not file.is_file():
+            continue
+        with suppress(OSError):
+            is_searched = file.stat().st_size <= _MAX_SEARCHED_BYTES
+            if is_searched and match.search(file.read_text(encoding="utf-8", errors="replace")):
+                yield Unreached("still contains it", str(file), "edit or delete the file")
     for path in still_saying(home, match):
         yield Unreached("still contains it", str(home.vault.root / path), "rewrite it")
     for session in home.erasing.sessions():
@@ -500,15 +504,6 @@ def _quoting(home: Home, match: Pattern) -> Iterator[Unreached]:
                 session.id,
                 "nacre forget --session ID removes the session",
             )
-
-
-def _says(file: Path, match: Pattern) -> bool:
-    try:
-        if file.stat().st_size > _MAX_SEARCHED_BYTES:
-            return False
-        return match.search(file.read_text(encoding="utf-8", errors="replace")) is not None
-    except OSError:
-        return False
 
 
 # -- Forgetting ------------------------------------------------------------------------------------
@@ -544,8 +539,8 @@ def prepare(home: Home, request: ForgetRequest) -> Deletion:
     if jobs := unread(home, discovery.look(home, transcripts).files):
         read_changed(home, jobs)
     key = _key(home)
-    aim = _AIMS[how](home, request, bytes.fromhex(key.value))
-    barred = Barred([key, *aim.tombstones])
+    targets, excerpts = _AIMS[how](home, request, bytes.fromhex(key.value))
+    barred = Barred([key, *targets])
     affected = survey(home, barred)
     match = pattern_of(request)
     traces = 0
@@ -553,14 +548,15 @@ def prepare(home: Home, request: ForgetRequest) -> Deletion:
         fold_notes(home)
         traces = home.traces.count_where(lambda text: match.search(text) is not None)
     planned = replace(
-        _planned(home, how, affected, aim),
+        _planned(home, how, affected),
+        excerpts=tuple(excerpts),
         match=request.match,
         regex=request.regex,
         traces=traces,
         held=erasure.count_forgotten(home, barred, match),
         project=request.project if how == "project" else None,
     )
-    return Deletion(planned, _tombstones(home, how, affected, aim, key))
+    return Deletion(planned, _tombstones(home, how, affected, targets, key))
 
 
 def forget(home: Home, deletion: Deletion) -> ForgetReport:
@@ -644,21 +640,13 @@ def allow_again(home: Home, request: AllowAgainRequest) -> Forgotten:
     return runs[of[-1]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Aim:
-    """The target of a request: tombstones without a run, and excerpts that show the matches."""
-
-    tombstones: tuple[Tombstone, ...]
-    excerpts: tuple[Excerpt, ...] = ()
+_Aim = tuple[list[Tombstone], list[Excerpt]]
+"""The target of a request: tombstones without a run, and excerpts that show the matches."""
 
 
 def _sessions_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:  # noqa: ARG001 - the same signature as the others
-    return _Aim(
-        tuple(
-            _tombstone(TombstoneKind.SESSION, _session_id(home, reference))
-            for reference in request.sessions
-        )
-    )
+    references = request.sessions
+    return [Tombstone(TombstoneKind.SESSION, _session_id(home, name)) for name in references], []
 
 
 def _session_id(home: Home, reference: str) -> str:
@@ -694,26 +682,23 @@ def _memories_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
         for session, wanted_turns in shown.items()
         for tombstone in _turns_of(home, key, session, wanted_turns)
     ]
-    return _Aim((*(_tombstone(TombstoneKind.MEMORY, memory.id) for memory in memories), *turns))
+    return [Tombstone(TombstoneKind.MEMORY, memory.id) for memory in memories] + turns, []
 
 
 def _project_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
     slug = request.project or ""
     sessions = [stored.id for stored in home.erasing.sessions() if stored.project == slug]
-    every = home.memories.in_any_state(sorted(home.memories.all_ids()))
-    memories = [memory.id for memory in every if memory.project == slug]
+    memories = [memory.id for memory in home.memories.everything() if memory.project == slug]
     if not sessions and not memories:
         raise NotFoundError(
             f"there is no project {slug!r}", hint="nacre list shows the projects of memories"
         )
     until = home.now() + timedelta(seconds=1)
-    return _Aim(
-        (
-            *(_tombstone(TombstoneKind.SESSION, session) for session in sessions),
-            *(_tombstone(TombstoneKind.MEMORY, memory) for memory in memories),
-            _before(until, key, slug),
-        )
-    )
+    return [
+        *(Tombstone(TombstoneKind.SESSION, session) for session in sessions),
+        *(Tombstone(TombstoneKind.MEMORY, memory) for memory in memories),
+        _before(until, key, slug),
+    ], []
 
 
 def _time_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
@@ -721,7 +706,7 @@ def _time_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
         raise InvalidQueryError(
             "that day is in the future", hint="nacre forget --project P forgets a whole project"
         )
-    return _Aim((_before(request.before, key, request.project),))
+    return [_before(request.before, key, request.project)], []
 
 
 def _text_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
@@ -737,10 +722,10 @@ def _text_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
         tombstone for place in _in_pieces(home, rows) for tombstone in _turn_tombstones(key, place)
     ]
     memories = []
-    for memory in home.memories.in_any_state(sorted(home.memories.all_ids())):
+    for memory in home.memories.everything():
         excerpt = excerpt_of(match, memory_texts(memory))
         if excerpt is not None:
-            memories.append(_tombstone(TombstoneKind.MEMORY, memory.id))
+            memories.append(Tombstone(TombstoneKind.MEMORY, memory.id))
             excerpts.append(Excerpt(memory.id, excerpt))
     texts = {
         session.title
@@ -752,8 +737,8 @@ def _text_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
         if excerpt is not None:
             texts.add(handoff.content)
             excerpts.append(Excerpt(handoff.id, excerpt))
-    words = [_tombstone(TombstoneKind.WORDS, words_value(key, text)) for text in sorted(texts)]
-    return _Aim((*turns, *memories, *words), tuple(excerpts[:_MAX_EXCERPTS]))
+    words = [Tombstone(TombstoneKind.WORDS, words_value(key, text)) for text in sorted(texts)]
+    return turns + memories + words, excerpts[:_MAX_EXCERPTS]
 
 
 _AIMS: dict[str, Callable[[Home, ForgetRequest, bytes], _Aim]] = {
@@ -766,12 +751,12 @@ _AIMS: dict[str, Callable[[Home, ForgetRequest, bytes], _Aim]] = {
 
 
 def _tombstones(
-    home: Home, how: str, affected: Affected, aim: _Aim, key: Tombstone
+    home: Home, how: str, affected: Affected, targets: Sequence[Tombstone], key: Tombstone
 ) -> tuple[Tombstone, ...]:
     """Return tombstones for all affected content, so that every machine gets the same result."""
     secret = bytes.fromhex(key.value)
     stones: dict[tuple[TombstoneKind, str], Tombstone] = {
-        (tombstone.kind, tombstone.value): tombstone for tombstone in aim.tombstones
+        (tombstone.kind, tombstone.value): tombstone for tombstone in targets
     }
 
     def add(more: Iterable[Tombstone]) -> None:
@@ -780,7 +765,7 @@ def _tombstones(
     add([key])
     for session in affected.sessions:
         if how != "match":
-            add([_tombstone(TombstoneKind.SESSION, session.id)])
+            add([Tombstone(TombstoneKind.SESSION, session.id)])
         for place in home.erasing.places_in(session.row):
             is_needed = how == "match" or is_shared(
                 place
@@ -793,20 +778,22 @@ def _tombstones(
         words = words_value(secret, memory.content)
         add(
             [
-                _tombstone(TombstoneKind.MEMORY, memory.id),
-                _tombstone(TombstoneKind.WORDS, words, memory.id),
+                Tombstone(TombstoneKind.MEMORY, memory.id),
+                Tombstone(TombstoneKind.WORDS, words, owner=memory.id),
             ]
         )
     return tuple(stones.values())
 
 
-def _planned(home: Home, how: str, affected: Affected, aim: _Aim) -> ForgetPlan:
+def _planned(home: Home, how: str, affected: Affected) -> ForgetPlan:
     gone_ids = {memory.id for memory in affected.memories}
     retired = {memory.id for memory in affected.retired}
     losing = [
         memory
         for memory in affected.changed
-        if memory.id not in retired and _lost_evidence(home, memory)
+        if memory.id not in retired
+        and (before := home.memories.find(memory.id))
+        and (before.source, before.confirmed) != (memory.source, memory.confirmed)
     ]
     files = {
         session.file for session in (*affected.sessions, *affected.turns, *affected.untitled)
@@ -818,17 +805,9 @@ def _planned(home: Home, how: str, affected: Affected, aim: _Aim) -> ForgetPlan:
         memories=affected.memories,
         losing=tuple(memory for memory in losing if memory.id not in gone_ids),
         released=tuple(affected.retired),
-        excerpts=aim.excerpts,
         untitled=tuple(session.id for session in affected.untitled),
         handoffs=tuple(handoff.id for handoff in affected.handoffs),
         files=tuple(sorted(file for file in files if file)),
-    )
-
-
-def _lost_evidence(home: Home, memory: Memory) -> bool:
-    before = home.memories.find(memory.id)
-    return before is not None and (
-        before.source != memory.source or before.confirmed != memory.confirmed
     )
 
 
@@ -847,13 +826,17 @@ def _turns_of(home: Home, key: bytes, session_id: str, turn_ids: set[str]) -> It
     for place in places:
         yield from _turn_tombstones(key, place)
     for turn_id in sorted(turn_ids - {place.id for place in places}):
-        yield _tombstone(TombstoneKind.TURN, turn_value(key, tool, native_id, turn_id), session_id)
+        yield Tombstone(
+            TombstoneKind.TURN, turn_value(key, tool, native_id, turn_id), owner=session_id
+        )
 
 
 def _turn_tombstones(key: bytes, place: TurnPlace) -> Iterator[Tombstone]:
     owner = f"{place.tool}:{place.session_id}"
     native_id = "" if is_shared(place) else place.session_id
-    yield _tombstone(TombstoneKind.TURN, turn_value(key, place.tool, native_id, place.id), owner)
+    yield Tombstone(
+        TombstoneKind.TURN, turn_value(key, place.tool, native_id, place.id), owner=owner
+    )
 
 
 def _in_pieces(home: Home, rows: Sequence[int]) -> Iterator[TurnPlace]:
@@ -861,20 +844,16 @@ def _in_pieces(home: Home, rows: Sequence[int]) -> Iterator[TurnPlace]:
         yield from home.erasing.places_of(rows[start : start + 500])
 
 
-def _tombstone(kind: TombstoneKind, value: str, owner: str = "") -> Tombstone:
-    return Tombstone(kind, value, "", owner)
-
-
 def _before(moment: datetime, key: bytes, project: str | None) -> Tombstone:
     scope = f" {project_value(key, project)}" if project else ""
-    return _tombstone(TombstoneKind.BEFORE, f"{stamp(moment)}{scope}")
+    return Tombstone(TombstoneKind.BEFORE, f"{stamp(moment)}{scope}")
 
 
 def _key(home: Home) -> Tombstone:
     """Return the key of the hashes, from the first run on any machine, or a new one."""
     keys = sorted(stone.value for stone in home.tombstones.all() if stone.kind is TombstoneKind.KEY)
     key = keys[0] if keys else content_hash(home.ids() + home.ids()).hex()
-    return _tombstone(TombstoneKind.KEY, key)
+    return Tombstone(TombstoneKind.KEY, key)
 
 
 def _entries(change: Change, deletion: Deletion) -> list[files.LedgerEntry]:

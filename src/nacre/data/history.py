@@ -31,7 +31,7 @@ from datetime import UTC, datetime, timedelta
 from nacre.base.ids import at_ms, bytes_hash, to_ms
 from nacre.base.link import start_process
 from nacre.base.locks import FileLock
-from nacre.base.text import one_line, shorten
+from nacre.base.text import one_line, shorten, to_bytes, to_text
 from nacre.errors import NacreError, RepositoryBusyError, UnusableRepositoryError
 from nacre.home.home import Home
 from nacre.home.location import without_secrets
@@ -39,10 +39,9 @@ from nacre.home.spending import waits_for_models
 from nacre.memories.edit import scan
 from nacre.memories.tombstones import FORGET, Barred, Gate
 from nacre.memories.usage import write_listings
-from nacre.settings import Settings
 from nacre.values.memory import ADOPT, EDIT, FOREIGN, REMOVE, SYNC, WITHHELD, Operation
 from nacre.vault.files import GIT_FOLDER, LEDGER, is_memory_file
-from nacre.vault.git import Author, Head, NewCommit, PastCommit
+from nacre.vault.git import Head, NewCommit, PastCommit
 
 Clean = Callable[[str], str]
 
@@ -209,7 +208,11 @@ def _record(
         operation = replace(operation, subject=None, why=None)
     home.journal.add_past(
         operation,
-        ((path, _id(data)) for path, data in contents.items() if path not in barred_paths),
+        (
+            (path, match[1].decode() if (match := _ID.match(data)) else "")
+            for path, data in contents.items()
+            if path not in barred_paths
+        ),
     )
 
 
@@ -239,11 +242,6 @@ def _files(
         [name for name, present in removed.items() if present not in contents]
     )
     return contents | {removed[name]: data for name, data in former.items()}
-
-
-def _id(data: bytes) -> str:
-    match = _ID.match(data)
-    return match.group(1).decode() if match else ""
 
 
 # -- Preparing the repository ----------------------------------------------------------------------
@@ -340,9 +338,13 @@ def _tried(home: Home, lock: str) -> datetime:
     return datetime.fromtimestamp(path.stat().st_mtime if path.exists() else 0, UTC)
 
 
-def _start(settings: Settings, lock: str, *arguments: str) -> None:
-    (settings.home / lock).touch(mode=0o600)
-    start_process(str(settings.home), settings.environ, *arguments)
+def _start(home: Home, lock: str, interval: timedelta, *arguments: str) -> bool:
+    """Start a background process unless one was started within an interval, and return True if it was started."""
+    if abs(home.clock() - _tried(home, lock)) < interval:
+        return False
+    (home.settings.home / lock).touch(mode=0o600)
+    start_process(str(home.settings.home), home.settings.environ, *arguments)
+    return True
 
 
 def commit_in_background(home: Home) -> None:
@@ -363,18 +365,15 @@ def commit_in_background(home: Home) -> None:
     if is_new and home.settings.flag("git.background") and home.journal.waiting()[0]:
         prepare(home)
     if is_due(home):
-        _start(home.settings, COMMIT_LOCK, "admin", "commit", "--quiet")
+        _start(home, COMMIT_LOCK, timedelta(), "admin", "commit", "--quiet")
 
 
 def sync_in_background(home: Home) -> bool:
     """Start a process that syncs and commits, if enabled and due. The caller does not wait for the network."""
     flags = ("sync.auto", "git.enabled", "git.background")
-    if not all(map(home.settings.flag, flags)):
-        return False
-    if home.clock() - _tried(home, SYNC_LOCK) < _SYNC_EVERY:
-        return False
-    _start(home.settings, SYNC_LOCK, "sync", "--quiet")
-    return True
+    return all(map(home.settings.flag, flags)) and _start(
+        home, SYNC_LOCK, _SYNC_EVERY, "sync", "--quiet"
+    )
 
 
 def exchange_in_background(home: Home) -> None:
@@ -383,18 +382,15 @@ def exchange_in_background(home: Home) -> None:
     if not settings.text("remote.url") or home.database.server:
         return
     interval = timedelta(seconds=settings.whole("remote.every_seconds"))
-    if abs(home.clock() - _tried(home, REMOTE_LOCK)) >= interval:
-        _start(home.settings, REMOTE_LOCK, "server", "remote", "sync", "--quiet")
+    _start(home, REMOTE_LOCK, interval, "server", "remote", "sync", "--quiet")
 
 
 def judge_in_background(home: Home) -> None:
     """Start a process in which a model judges new memories, if any are pending; at most every twenty seconds."""
     if not home.settings.flag("git.background") or not waits_for_models(home):
         return
-    if not home.claims.due(to_ms(home.now()) or 0, 1):
-        return
-    if abs(home.clock() - _tried(home, JUDGE_LOCK)) >= _JUDGE_INTERVAL:
-        _start(home.settings, JUDGE_LOCK, "review", "judge", "--background")
+    if home.claims.due(to_ms(home.now()) or 0, 1):
+        _start(home, JUDGE_LOCK, _JUDGE_INTERVAL, "review", "judge", "--background")
 
 
 # -- The committer ---------------------------------------------------------------------------------
@@ -497,27 +493,21 @@ def commit_quietly(home: Home) -> None:
         home.repository.tidy()
 
 
-def author_of(home: Home) -> Author:
-    """Return the author of commits: from git's configuration, or nacre."""
-    return home.repository.identity() or Author("nacre", "nacre@localhost")
-
-
 def _commit_all(home: Home) -> Committed:
     commits: list[tuple[str, str]] = []
     operations = 0
-    author = author_of(home)
     held_files: dict[str, Held] = {}
     if home.journal.git_state("index") is None:
         _initialise_index(home)
     while True:
-        new_commits, count = _commit_once(home, author, held_files, _plan)
+        new_commits, count = _commit_once(home, held_files, _plan)
         commits += new_commits
         operations += count
         if not new_commits:
             break
     note = step_index(home)
     for _ in range(_MAX_TRIES):
-        new_commits, count = ([], 0) if note else _commit_once(home, author, held_files, _adopt)
+        new_commits, count = ([], 0) if note else _commit_once(home, held_files, _adopt)
         if not new_commits:
             break
         commits += new_commits
@@ -529,7 +519,6 @@ def _commit_all(home: Home) -> Committed:
 
 def _commit_once(
     home: Home,
-    author: Author,
     held_files: dict[str, Held],
     planned: Callable[[Home, str | None, dict[str, Held]], _Plan],
 ) -> tuple[list[tuple[str, str]], int]:
@@ -542,7 +531,7 @@ def _commit_once(
             _settle_empty(home, operation, head.commit)
         if not plan.commits:
             return [], 0
-        ids = home.repository.add_commits(plan.commits, head.commit, author)
+        ids = home.repository.add_commits(plan.commits, head.commit)
         if home.repository.move_head(ids[-1], head.commit, f"nacre: {plan.operations} operations"):
             catch_up(home)
             return list(zip(ids, plan.titles, strict=True)), plan.operations
@@ -632,13 +621,13 @@ def _written(
     reason = UNWRITTEN if home.journal.is_unapplied(operation.id) else ""
     for intent in home.journal.written_by(operation.id):
         if intent.action == "append":
-            lines.append((intent.document or "").encode("utf-8", "replace"))
+            lines.append(to_bytes(intent.document or ""))
         elif intent.action == "remove":
             contents[intent.path] = None
         else:
             text = intent.document if intent.document is not None else _mended(home, intent.path)
             reason = reason or (WITHHELD if text is None else "")
-            contents[intent.path] = (text or "").encode("utf-8", "replace")
+            contents[intent.path] = to_bytes(text or "")
             reason = reason or (WITHHELD if home.redactor.clean(intent.path) != intent.path else "")
     if not reason and (
         contents.keys() & held_files.keys() or any(path in busy for path in contents)
@@ -660,7 +649,7 @@ def _mended(home: Home, path: str) -> str | None:
     seen_file = home.files.at(path)
     if seen_file is None or seen_file.hash != bytes_hash(data):
         return None
-    return without_secrets(home.redactor, data.decode("utf-8", "replace"))
+    return without_secrets(home.redactor, to_text(data))
 
 
 def _settle_empty(home: Home, operation: Operation, commit: str | None) -> None:
@@ -766,6 +755,6 @@ def _unfit(home: Home, path: str, data: bytes) -> str | None:
     if len(data) > _MAX_FILE_BYTES:
         return f"is larger than {_MAX_FILE_BYTES // 1_000_000} MB"
     is_text = b"\0" not in data[:8192]
-    if is_text and without_secrets(home.redactor, data.decode("utf-8", "replace")) is None:
+    if is_text and without_secrets(home.redactor, to_text(data)) is None:
         return WITHHELD
     return None

@@ -23,10 +23,10 @@ from typing import Any
 from nacre.base import json
 from nacre.base.environment import install_hint
 from nacre.base.files import BROKEN
-from nacre.base.ids import content_hash, from_ms, to_millisecond
+from nacre.base.ids import content_hash, from_ms, to_millisecond, uuid7
 from nacre.base.lazy import load
 from nacre.base.plugins import IMPORTERS, find_plugins, load_plugin
-from nacre.base.text import normalise, one_line, title_of
+from nacre.base.text import normalise, one_line, title_of, to_bytes
 from nacre.base.times import parsed
 from nacre.errors import (
     InvalidInputError,
@@ -244,7 +244,7 @@ def _from_zip(path: Path, name: str) -> Callable[[int | None], bytes]:
 
 
 def _written(name: str, text: str, modified: datetime) -> Leaf:
-    data = text.encode("utf-8", "replace")
+    data = to_bytes(text)
     return Leaf(len(data), modified, lambda limit: data[:limit], name)
 
 
@@ -570,19 +570,9 @@ def imported_id(source: str, key: str, stated: datetime | None) -> str:
 
     Thus a second import, even on another machine, finds the same memory. Without a stated date the time is 0.
     """
-    digest = int.from_bytes(
-        hashlib.blake2b(f"{source}\0{key}".encode("utf-8", "replace"), digest_size=16).digest()
-    )
+    digest = int.from_bytes(hashlib.blake2b(to_bytes(f"{source}\0{key}"), digest_size=16).digest())
     millisecond = max(0, int(stated.timestamp() * 1000)) & 0xFFFF_FFFF_FFFF if stated else 0
-    value = (
-        millisecond << 80
-        | 0x7 << 76
-        | (digest >> 64 & 0xFFF) << 64
-        | 0b10 << 62
-        | digest & (1 << 62) - 1
-    )
-    text = f"{value:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    return uuid7(millisecond, digest)
 
 
 def words_hash(content: str) -> str:
@@ -664,7 +654,7 @@ def json_of(tree: Tree, name: str) -> Any:
 def cleaned(value: Any, clean: Callable[[str], str]) -> Any:
     """Remove secrets from all texts of JSON values, and lone surrogates, which no file can contain."""
     if isinstance(value, str):
-        return clean(value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8"))
+        return clean(value if value.isascii() else to_bytes(value).decode("utf-8"))
     if isinstance(value, dict):
         return {cleaned(str(key), clean): cleaned(item, clean) for key, item in value.items()}
     return [cleaned(item, clean) for item in value] if isinstance(value, list) else value

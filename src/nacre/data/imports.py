@@ -15,7 +15,7 @@ from enum import StrEnum
 from operator import itemgetter
 from pathlib import Path
 
-from nacre.base.text import words
+from nacre.base.text import to_bytes, words
 from nacre.data import backup
 from nacre.data import export as exporting
 from nacre.data.export import (
@@ -318,7 +318,7 @@ def _candidate(home: Home, plan: ImportPlan, item: Found) -> Step | None:
     """Return an acceptable memory: without secrets, in its project, trusted only if the user says so."""
     try:
         memory = redact(home.redactor, item.memory)
-        if len(memory.content.encode("utf-8", "replace")) > MAX_BODY_BYTES:
+        if len(to_bytes(memory.content)) > MAX_BODY_BYTES:
             raise InvalidMemoryError("larger than 1 MB")
     except InvalidMemoryError as error:
         plan.skipped.append(Skipped(item.memory.source.file or item.memory.id, error.message))
@@ -656,9 +656,7 @@ def _digest(path: Path) -> str:
             continue
         is_empty = False
         hashed.update(
-            f"{note.relative_to(path)}\0{hashlib.sha256(content).hexdigest()}\0".encode(
-                "utf-8", "replace"
-            )
+            to_bytes(f"{note.relative_to(path)}\0{hashlib.sha256(content).hexdigest()}\0")
         )
     return "" if is_empty else hashed.hexdigest()
 

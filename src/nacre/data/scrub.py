@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from nacre.base.files import write_file
+from nacre.base.text import to_text
 from nacre.data.forget import (
     REASON,
     SCRUB,
@@ -263,7 +264,7 @@ def _unreached(home: Home, *, has_history: bool) -> Iterator[str]:
     if repository.exists:
         if not has_history:
             yield "earlier versions in the vault's git history: nacre admin scrub --history rewrites it"
-        remotes = repository.git.attempt("remote").stdout.decode("utf-8", "replace").split()
+        remotes = to_text(repository.git.attempt("remote").stdout).split()
         if remotes:
             names = ", ".join(remotes)
             yield f"the vault's remotes ({names}) and all clones: they keep the old commits"

@@ -18,6 +18,7 @@ from msgspec import Meta
 from nacre.base.ids import bytes_hash
 from nacre.base.locks import FileLock
 from nacre.base.request import Request
+from nacre.base.text import count, to_text
 from nacre.data import history
 from nacre.data.history import (
     BEGINNING,
@@ -27,7 +28,6 @@ from nacre.data.history import (
     Committed,
     Held,
     RecordedOperation,
-    author_of,
     commit_operations,
     prepare,
     read_message,
@@ -242,7 +242,7 @@ def _commit(
     files = {path: change.after for path, change in changes.items()}
     message = write_message(operations, home.redactor.clean) if operations else _JOIN_MESSAGE
     commit = NewCommit(message, home.now(), files, merged)
-    return home.repository.add_commits([commit], parent, author_of(home))[-1]
+    return home.repository.add_commits([commit], parent)[-1]
 
 
 def _as_operations(
@@ -313,7 +313,7 @@ def _leave_out_forgotten(
     barred = Barred(standing_tombstones([*forgetting_in(merged.files.get(LEDGER, b""))]))
     if not barred:
         return frozenset(), merged.notes
-    ledger = merged.files[LEDGER].decode("utf-8", "replace")
+    ledger = to_text(merged.files[LEDGER])
     merged.files[LEDGER] = without_words(ledger, barred.memories).encode()
     removed: dict[str, str] = {}
     for path, data in list(merged.files.items()):
@@ -335,7 +335,7 @@ def _leave_out_forgotten(
 
 
 def _without_links(data: bytes, to: Collection[str]) -> bytes:
-    text = data.decode("utf-8", "replace")
+    text = to_text(data)
     links = as_list(read_document(text).values.get("links"))
     remaining = [link for link in links if not (isinstance(link, dict) and link.get("to") in to)]
     return with_values(text, {"links": remaining or None}).encode() if remaining != links else data
@@ -371,8 +371,7 @@ def refuse_paths(tree: Iterable[str]) -> None:
 
 def counted(changes: Iterable[str]) -> str:
     """Describe the number of changed files, without the ledger."""
-    files = len(set(changes) - {LEDGER})
-    return f"{files} file" if files == 1 else f"{files} files"
+    return count(len(set(changes) - {LEDGER}), "file")
 
 
 # -- Writing remote changes into the vault ---------------------------------------------------------
@@ -563,7 +562,8 @@ def together(changes: Mapping[str, FileChange]) -> list[list[str]]:
         if data
     }
     for path, change in changes.items():
-        names = [places[over] for over in _above(path) if over in places]
+        parents = map(str, PurePosixPath(path).parents)
+        names = [places[over] for over in parents if over in places]
         names += [
             f"id {memory}"
             for data in (change.before, change.after)
@@ -578,18 +578,12 @@ def together(changes: Mapping[str, FileChange]) -> list[list[str]]:
     return list(groups.values())
 
 
-def _above(path: str) -> Iterator[str]:
-    while path:
-        path = path.rpartition("/")[0]
-        yield path
-
-
 def _ids_in(data: bytes, ids: Collection[str]) -> set[str]:
     """Return the id of a document, and ids that it may supersede."""
     own = id_in(data)
     if own is None or _SUPERSEDES not in data:
         return {own} if own else set()
-    front, _ = split(data.decode("utf-8", errors="replace"))
+    front, _ = split(to_text(data))
     return {own, *_TOKEN.findall(front or "")} & {own, *ids}
 
 
@@ -947,9 +941,7 @@ def _refuse_secrets(home: Home, commits: Sequence[PastCommit], blobs: Mapping[st
     rules_by_path: dict[str, str] = {}
     for start in range(0, len(names), _CHECKED_PER_READ):
         for blob, data in home.repository.read(names[start : start + _CHECKED_PER_READ]).items():
-            rules = (
-                _secrets(home, data.decode("utf-8", "replace")) if b"\0" not in data[:8192] else ""
-            )
+            rules = _secrets(home, to_text(data)) if b"\0" not in data[:8192] else ""
             if rules:
                 rules_by_path[blobs[blob]] = rules
     for path in set(blobs.values()):

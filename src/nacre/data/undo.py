@@ -11,8 +11,9 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from nacre.base.ids import bytes_hash, to_ms
+from nacre.base.ids import bytes_hash, content_hash, to_ms
 from nacre.base.request import Request
+from nacre.base.text import to_bytes, to_text
 from nacre.data.history import Committed, catch_up, commit_operations
 from nacre.errors import (
     ConflictError,
@@ -54,23 +55,20 @@ from nacre.vault.merging import LISTS, merge_versions
 _PATH = "file"
 
 
-def log(
-    home: Home,
-    *,
-    reference: str | None = None,
-    project: str | None = None,
-    action: str | None = None,
-    limit: int = 50,
-    offset: int = 0,
-) -> list[Listed]:
+@operation("log", by_key=True)
+def log(home: Home, request: LogRequest | None = None) -> list[Listed]:
     """Return operations, the newest first: all, or those on one memory, in one project, or of one action.
 
     Raises NotFoundError, ConflictError.
     """
+    request = request or LogRequest()
     look(home)
-    memory = _memory_id(home, reference) if reference else None
     operations = home.journal.operations(
-        memory=memory, project=project, action=action, limit=limit, offset=offset
+        memory=_memory_id(home, request.reference) if request.reference else None,
+        project=request.project,
+        action=request.action,
+        limit=request.limit,
+        offset=max(0, request.offset),
     )
     return [Listed(operation, tuple(memories_of(home, operation))) for operation in operations]
 
@@ -191,18 +189,13 @@ def _head_texts(home: Home, paths: Sequence[str]) -> dict[str, str | None]:
         contents = repository.read([f"HEAD:{path}" for path in paths])
     except (GitUnavailableError, UnusableRepositoryError):
         return {}
-    return {
-        name.removeprefix("HEAD:"): data.decode("utf-8", "replace")
-        for name, data in contents.items()
-    }
+    return {name.removeprefix("HEAD:"): to_text(data) for name, data in contents.items()}
 
 
 def _committed(home: Home, commit: str, paths: Sequence[str]) -> _States:
     paths = [path for path in paths if path != LEDGER]
     names = [f"{commit}:{path}" for path in paths] + [f"{commit}^:{path}" for path in paths]
-    texts = {
-        name: data.decode("utf-8", "replace") for name, data in home.repository.read(names).items()
-    }
+    texts = {name: to_text(data) for name, data in home.repository.read(names).items()}
     return {path: (texts.get(f"{commit}^:{path}"), texts.get(f"{commit}:{path}")) for path in paths}
 
 
@@ -304,12 +297,6 @@ class Undoing:
     def conflicts(self) -> list[Step]:
         """Return the steps with later changes to the same fields."""
         return [step for step in self.steps if step.action == "conflict"]
-
-
-def plan_undo(home: Home, reference: str | None, *, force: bool = False) -> Undoing:
-    """Return the effects of an undo. Raises NotFoundError, ConflictError."""
-    operation, changes = _found(home, reference)
-    return _planned(home, operation, changes, force=force)
 
 
 def undo(home: Home, reference: str | None, *, force: bool = False) -> Undoing:
@@ -468,7 +455,7 @@ def _take(change: change_Change, step: Step) -> None:
     elif step.action == "bring back" and before:
         _bring_back(change, before, after, step.memory)
     elif step.action == "remove" and after:
-        base = bytes_hash(after.text.encode("utf-8", "replace"))
+        base = content_hash(after.text)
         change.intend([Intent("remove", after.path, base=base, former=after.text)])
     elif step.action == "conflict":
         change.home.problems.append(f"{step.subject}: changed meanwhile; left as it is")
@@ -542,12 +529,12 @@ def _is_as_left(home: Home, change: views.Change) -> bool:
         data = home.vault.read(file.path)
     except FileNotFoundError:
         return False
-    return bytes_hash(data) == file.hash and data.decode("utf-8", "replace") == after.text
+    return bytes_hash(data) == file.hash and to_text(data) == after.text
 
 
 def _text(home: Home, path: str) -> str | None:
     try:
-        return home.vault.read(path).decode("utf-8", "replace")
+        return to_text(home.vault.read(path))
     except FileNotFoundError:
         return None
 
@@ -561,18 +548,14 @@ def _bring_back(
     if memory is not None:
         if after is not None and after.path != before.path:
             home.files.forget(after.path)
-            base = bytes_hash(after.text.encode("utf-8", "replace"))
+            base = content_hash(after.text)
             intents.append(
                 Intent("remove", after.path, base=base, memory=memory.id, former=after.text)
             )
-        home.files.save(
-            SeenMemoryFile(
-                before.path, memory.id, 0, 0, bytes_hash(before.text.encode("utf-8", "replace"))
-            )
-        )
+        home.files.save(SeenMemoryFile(before.path, memory.id, 0, 0, content_hash(before.text)))
         home.memories.put(memory)
     present = _text(home, before.path)
-    present_hash = bytes_hash(present.encode("utf-8", "replace")) if present is not None else None
+    present_hash = content_hash(present) if present is not None else None
     write = Intent(
         "write",
         before.path,
@@ -596,7 +579,7 @@ def _merge(home: Home, change: views.Change, present: Memory) -> tuple[Memory, t
         return present, (_FILE,)
     merged = merge_versions(
         *(
-            merging.Version(version.path, version.text.encode("utf-8", "replace"))
+            merging.Version(version.path, to_bytes(version.text))
             for version in (after, Version(file.path, text), before)
         )
     )
@@ -666,19 +649,6 @@ class UndoRequest(Request, frozen=True, kw_only=True):
 # -- Operations ----------------------------------------------------------------------------------
 
 
-@operation("log", by_key=True)
-def log_answers(home: Home, request: LogRequest) -> list[Listed]:
-    """Return operations, the newest first. Raises NotFoundError, ConflictError."""
-    return log(
-        home,
-        reference=request.reference,
-        project=request.project,
-        action=request.action,
-        limit=max(0, request.limit),
-        offset=max(0, request.offset),
-    )
-
-
 @operation("diff", by_key=True)
 def diff(home: Home, request: DiffRequest) -> OperationDiff:
     """Return the changes of an operation. Raises NotFoundError, ConflictError."""
@@ -687,9 +657,10 @@ def diff(home: Home, request: DiffRequest) -> OperationDiff:
 
 
 @operation("undo-plan")
-def plan_undo_answers(home: Home, request: UndoRequest) -> Undoing:
+def plan_undo(home: Home, request: UndoRequest) -> Undoing:
     """Return the effects of undoing an operation. Raises NotFoundError, ConflictError."""
-    return plan_undo(home, request.operation, force=request.force)
+    operation, changes = _found(home, request.operation)
+    return _planned(home, operation, changes, force=request.force)
 
 
 @operation("undo", writes=True, owners=True)

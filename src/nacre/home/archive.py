@@ -342,7 +342,7 @@ def _find_moved(
                     home.archive.rename(other.path, state.path)
                     archive_packs.remember(home, replace(other, path=state.path), pack)
                 return replace(state, pack=other.pack, until=other.until, size=pack.end), []
-        return state, [part.until for part in home.archive.parts(other.path)]
+        return state, [until for _, until in home.archive.parts(other.path)]
     return state, []
 
 
@@ -358,7 +358,9 @@ def _segments(
     for offset, raw in parsing.cut(file, start, size, cuts):
         payload = work.ahead.find(Path(state.path), offset, raw) if work.ahead else None
         payload = payload or parsing.clean(work.cleaner, raw)
-        work.is_redacted |= payload.text is not raw and _is_redacted(raw, payload)
+        work.is_redacted |= payload.text is not raw and any(
+            payload.text.count(mark) > raw.count(mark) for mark in _MARKERS
+        )
         digest = packs.digest_of(payload.pack())
         holder = work.home.archive.holder(digest, beside=state.path)
         is_known = holder is not None and (archive_packs.folder_of(work.home) / holder).exists()
@@ -366,10 +368,6 @@ def _segments(
         yield packs.Fresh(
             offset, offset + len(raw), digest, None if is_known else payload, state.changed
         )
-
-
-def _is_redacted(raw: bytes, payload: packs.Payload) -> bool:
-    return any(payload.text.count(mark) > raw.count(mark) for mark in _MARKERS)
 
 
 def _keep_whole(

@@ -13,7 +13,7 @@ from nacre.errors import DamagedArchiveError, NacreError
 from nacre.home.home import Home
 from nacre.store import packs
 from nacre.store.packs import CleanAll, Pack, Payload, Segment, Title, clean_lines, clean_whole
-from nacre.store.sessions import Archived, Part
+from nacre.store.sessions import Archived
 
 FOLDER = "archive"
 DAMAGED = ".damaged"
@@ -60,11 +60,11 @@ def open_pack(home: Home, state: Archived) -> Pack | None:
     return pack
 
 
-def finder(home: Home, path: str, *, beside: bool = True) -> Callable[[bytes], Payload | None]:
+def finder(home: Home, path: str) -> Callable[[bytes], Payload | None]:
     """Return a function that finds the content of a segment in another transcript's pack."""
 
     def find(digest: bytes) -> Payload | None:
-        holder = home.archive.holder(digest, beside=path if beside else "")
+        holder = home.archive.holder(digest, beside=path)
         if holder is None:
             return None
         pack = packs.load(folder_of(home) / holder)
@@ -100,13 +100,7 @@ def remember(home: Home, state: Archived, pack: Pack) -> Archived:
         until=segments[-1].until if segments else 0,
         raw=sum(segment.until - segment.start for segment in segments),
     )
-    home.archive.save(
-        saved,
-        [
-            Part(segment.start, segment.until, segment.digest, segment.is_copy)
-            for segment in segments
-        ],
-    )
+    home.archive.save(saved, segments)
     return saved
 
 

@@ -30,7 +30,7 @@ from nacre.base import json as json_text
 from nacre.base import locks
 from nacre.base.ids import bytes_hash
 from nacre.base.request import Request
-from nacre.base.text import one_line
+from nacre.base.text import numbered, one_line, to_bytes, to_text
 from nacre.errors import (
     ConflictError,
     EditConflictError,
@@ -69,10 +69,8 @@ class Change:
     Each method is a separate transaction, or part of the open one.
     """
 
-    def __init__(
-        self, home: home.Home, operation: operations.OpenOperation, *, is_part: bool
-    ) -> None:
-        self.home = home
+    def __init__(self, operation: operations.OpenOperation, *, is_part: bool) -> None:
+        self.home = operation.home
         self._operation = operation
         self._is_part = is_part
 
@@ -275,34 +273,30 @@ class Change:
 class Run:
     """A long operation in parts, between which others write."""
 
-    def __init__(self, home: home.Home, operation: operations.OpenOperation) -> None:
-        self._home = home
+    def __init__(self, operation: operations.OpenOperation) -> None:
         self._operation = operation
 
     @contextmanager
     def part(self) -> Iterator[Change]:
         """Yield a change that belongs to the run. Processes waiting for the vault lock go first."""
-        self._home.vault_lock.give_way()
-        with self._home.vault_lock:
-            yield Change(self._home, self._operation, is_part=True)
-            _apply_outside_transaction(self._home)
+        home = self._operation.home
+        home.vault_lock.give_way()
+        with home.vault_lock:
+            yield Change(self._operation, is_part=True)
+            _apply_outside_transaction(home)
 
 
 @contextmanager
-def change(
-    home: home.Home, action: str, *, subject: str | None = None, why: str | None = None
-) -> Iterator[Change]:
+def change(operation: operations.OpenOperation) -> Iterator[Change]:
     """Implement :meth:`nacre.home.home.Home.change`."""
-    operation = operations.OpenOperation(
-        home, action, subject=subject, why=why, op=None, is_long=False
-    )
+    home = operation.home
     with home.vault_lock:
         try:
-            yield Change(home, operation, is_part=False)
+            yield Change(operation, is_part=False)
             operation.close()
             _apply_outside_transaction(home)
         except (UnavailableError, UnusableStoreError) as error:
-            if _is_durable(home, operation):
+            if _is_durable(operation):
                 hint = "free some space, and check whether it was stored before you repeat it"
                 raise MayBeStoredError(
                     f"it may have been stored, although {error.message}", hint=hint
@@ -312,8 +306,9 @@ def change(
             operation.release()
 
 
-def _is_durable(home: home.Home, operation: operations.OpenOperation) -> bool:
+def _is_durable(operation: operations.OpenOperation) -> bool:
     """Return True if a failed operation is in the journal, so that the next command writes its files."""
+    home = operation.home
     if not operation.is_recorded or home.database.is_in_transaction:
         return False
     try:
@@ -323,20 +318,11 @@ def _is_durable(home: home.Home, operation: operations.OpenOperation) -> bool:
 
 
 @contextmanager
-def run(
-    home: home.Home,
-    action: str,
-    *,
-    subject: str | None = None,
-    why: str | None = None,
-    op: str | None = None,
-) -> Iterator[Run]:
+def run(operation: operations.OpenOperation) -> Iterator[Run]:
     """Implement :meth:`nacre.home.home.Home.run`."""
-    operation = operations.OpenOperation(
-        home, action, subject=subject, why=why, op=op, is_long=True
-    )
+    home = operation.home
     try:
-        yield Run(home, operation)
+        yield Run(operation)
         if operation.is_recorded:
             with home.vault_lock:
                 operation.close()
@@ -354,7 +340,7 @@ def part_of(
     why: str | None = None,
 ) -> AbstractContextManager[Change]:
     """Return a part of ``run``, or a separate change without a run."""
-    return run.part() if run else change(home, action, subject=subject, why=why)
+    return run.part() if run else home.change(action, subject=subject, why=why)
 
 
 def _apply_outside_transaction(home: home.Home) -> None:
@@ -380,7 +366,7 @@ def _current_text(home: home.Home, file: SeenMemoryFile) -> str | None:
             f"{file.path} was changed while nacre worked on it",
             hint="repeat the command: it reads the new version",
         )
-    return data.decode("utf-8", errors="replace")
+    return to_text(data)
 
 
 # -- Project pages -------------------------------------------------------------
@@ -468,7 +454,7 @@ def _read_changed(
         except FileNotFoundError:
             continue
         except (InvalidMemoryError, UnusableVaultError) as error:
-            home.problems.append(f"{_display_path(page_path(slug))}: {error.message}")
+            home.problems.append(f"{files.shown(page_path(slug))}: {error.message}")
             continue
         project_id = str(values.get("id") or "") or (indexed[slug].id if slug in indexed else slug)
         if slug_by_id.setdefault(project_id, slug) != slug:
@@ -513,10 +499,6 @@ def _project_of_handoff(home: home.Home, handoff: Handoff) -> str:
         if stored.session.id == handoff.session
     ]
     return (names[0] if names else None) or home.files.name_now(handoff.project)
-
-
-def _display_path(path: str) -> str:
-    return path if path.isprintable() else ascii(path)[1:-1]
 
 
 def resolve_project(
@@ -677,13 +659,14 @@ def _create(change: Change, place: location.Place, label: str | None) -> str | N
     if current_slug in existing and not _is_namesake(home, current_slug, place):
         _extend(change, current_slug, place)
         return current_slug
-    number = 1
-    base = slug
-    while (
-        slug in existing or home.files.name_now(slug) != slug or home.vault.exists(page_path(slug))
-    ):
-        number += 1
-        slug = f"{base}-{number}"
+    slug = numbered(
+        slug,
+        lambda free: (
+            free in existing
+            or home.files.name_now(free) != free
+            or home.vault.exists(page_path(free))
+        ),
+    )
     values: dict[str, Any] = {"id": home.ids(), "name": name}
     values["remotes"] = [place.remote] if place.remote else []
     values["roots"] = [folder for folder in (place.root, place.worktree) if folder]
@@ -740,7 +723,7 @@ def page_path(slug: str) -> str:
 
 
 def _parse(data: bytes) -> Page:
-    text = data.decode("utf-8", errors="replace")
+    text = to_text(data)
     front, body = documents.split(text)
     return Page(text, front or "", documents.load(front or ""), body, bytes_hash(data))
 
@@ -752,7 +735,7 @@ def read_page(home: home.Home, slug: str) -> Page | None:
     """
     pending = home.files.pending_document(page_path(slug))
     if pending is not None:
-        return _parse(pending.encode("utf-8", "replace"))
+        return _parse(to_bytes(pending))
     try:
         return _parse(home.vault.read(page_path(slug)))
     except FileNotFoundError:
@@ -908,12 +891,8 @@ def _staging_path(home: Path) -> Path:
 
 
 def _backup_path(home: Path) -> Path:
-    aside = home.with_name(f"{home.name}.before-restore")
-    number = 1
-    while aside.exists():
-        number += 1
-        aside = home.with_name(f"{home.name}.before-restore-{number}")
-    return aside
+    name = numbered(f"{home.name}.before-restore", lambda free: home.with_name(free).exists())
+    return home.with_name(name)
 
 
 # -- Evaluation baseline -------------------------------------------------------
@@ -1035,7 +1014,7 @@ def page(home: home.Home, request: PageRequest) -> str:
             )
         return home.redactor.clean(page_text(home, request.project)).strip()
     try:
-        text = home.vault.read(_PROFILE).decode("utf-8", errors="replace")
+        text = to_text(home.vault.read(_PROFILE))
     except (OSError, UnusableVaultError):
         return ""
     return home.redactor.clean(home_projects.without_what_is_over(home, text)).strip()

@@ -258,9 +258,8 @@ class Home(Stores):
         operation, which must begin before the outer one writes, or in its transaction. Raises
         StoreBusyError.
         """
-        context: AbstractContextManager[Change] = load("nacre.home.change:change")(
-            self, action, subject=subject, why=why
-        )
+        operation = load("nacre.home.operations:OpenOperation")(self, action, subject, why)
+        context: AbstractContextManager[Change] = load("nacre.home.change:change")(operation)
         return context
 
     def run(
@@ -277,9 +276,10 @@ class Home(Stores):
 
         After a crash, the next writer closes it.
         """
-        context: AbstractContextManager[Run] = load("nacre.home.change:run")(
-            self, action, subject=subject, why=why, op=op
+        operation = load("nacre.home.operations:OpenOperation")(
+            self, action, subject, why, op, is_long=True
         )
+        context: AbstractContextManager[Run] = load("nacre.home.change:run")(operation)
         return context
 
     @cached_property

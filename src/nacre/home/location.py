@@ -63,7 +63,13 @@ def known_project(home: Home, place: Place) -> str | None:
     root = place.root
     while root:
         slug = home.files.project_by("root", root)
-        if slug and not (place.remote and _has_remotes(home, slug)):
+        # With another remote, it is a fork or namesake.
+        if slug and not (
+            place.remote
+            and any(
+                name == "remote" and owner == slug for name, _, owner in home.files.project_keys()
+            )
+        ):
             return slug
         parent = str((PureWindowsPath(root) if "\\" in root else PurePosixPath(root)).parent)
         # A repository is a separate project wherever its folder is.
@@ -106,11 +112,6 @@ def _project_of_remote(home: Home, remote: str) -> str | None:
         return exact_match
     remotes = ((value, slug) for key, value, slug in home.files.project_keys() if key == "remote")
     return next((slug for value, slug in remotes if normalise_remote(value) == remote), None)
-
-
-def _has_remotes(home: Home, slug: str) -> bool:
-    """Return True if a project has remotes, so that a place with another remote is a fork or namesake."""
-    return any(key == "remote" and owner == slug for key, _, owner in home.files.project_keys())
 
 
 def _repository_place(folder: Path, remote: str | None, clones: int = 0) -> Place:

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nacre.base import files
-from nacre.base.ids import bytes_hash
+from nacre.base.ids import bytes_hash, content_hash
 from nacre.base.locks import FileLock, is_held
-from nacre.base.text import one_line, shorten
+from nacre.base.text import one_line, shorten, to_bytes
 from nacre.errors import EditConflictError, InvalidMemoryError, UnusableVaultError
 from nacre.home.home import Home
 from nacre.values.memory import ADOPT, EDIT, SYNC, Intent, Link, Memory, Operation, SeenMemoryFile
@@ -30,58 +30,47 @@ _FOLDER = "operations"
 _PATIENCE_SECONDS = 1.0
 
 
+@dataclass(slots=True)
 class OpenOperation:
     """An operation in progress. Its id and time are created on first use.
 
     Nothing is recorded until something is written. ``is_long``: others may write before it ends.
     """
 
-    def __init__(
-        self,
-        home: Home,
-        action: str,
-        *,
-        subject: str | None,
-        why: str | None,
-        op: str | None,
-        is_long: bool,
-    ) -> None:
-        self._home = home
-        self._action = action
-        self._subject = subject
-        self._why = why
-        self._op = op
-        self._is_long = is_long
-        self._made: Operation | None = None
-        self._lock: FileLock | None = None
-        self._is_closed = False
-        self.is_recorded = False
+    home: Home
+    action: str
+    subject: str | None
+    why: str | None
+    op: str | None = None
+    is_long: bool = False
+    is_recorded: bool = False
+    _made: Operation | None = None
+    _lock: FileLock | None = None
+    _is_closed: bool = False
 
     @property
     def operation(self) -> Operation:
         """The operation to record."""
         if self._made is None:
-            home = self._home
-            subject = _clean_line(home, self._subject, _MAX_SUBJECT_CHARACTERS)
-            why = _clean_line(home, self._why, _MAX_WHY_CHARACTERS)
+            home = self.home
+            subject = _clean_line(home, self.subject, _MAX_SUBJECT_CHARACTERS)
+            why = _clean_line(home, self.why, _MAX_WHY_CHARACTERS)
             by = _clean_line(home, home.actor.in_words, _MAX_SUBJECT_CHARACTERS)
-            self._made = Operation(
-                self._op or home.ids(), home.now(), self._action, subject, why, by
-            )
+            self._made = Operation(self.op or home.ids(), home.now(), self.action, subject, why, by)
         return self._made
 
     def describe(self, action: str | None, subject: str | None, why: str | None) -> None:
         """Set details that are known only now, before the operation has an id."""
         assert self._made is None  # noqa: S101 - otherwise it may have been used
-        self._action = action or self._action
-        self._subject = subject or self._subject
-        self._why = why or self._why
+        self.action = action or self.action
+        self.subject = subject or self.subject
+        self.why = why or self.why
 
     def explain(self, why: str | None) -> None:
         """Set the reason unless there is one."""
         if why and self.is_recorded and self.operation.why is None:
-            self._home.journal.explain(
-                self.operation.id, _clean_line(self._home, why, _MAX_WHY_CHARACTERS)
+            self.home.journal.explain(
+                self.operation.id, _clean_line(self.home, why, _MAX_WHY_CHARACTERS)
             )
 
     def record(self, intents: Iterable[Intent], *, applied: bool = False) -> None:
@@ -90,11 +79,11 @@ class OpenOperation:
         With ``applied``, the files are already written and only the journal records them.
         """
         assert not self._is_closed  # noqa: S101 - its ledger line would omit them
-        home, operation = self._home, self.operation
-        belonging = [_belonging_to(operation, intent) for intent in intents]
+        home, operation = self.home, self.operation
+        belonging = [replace(intent, operation=operation.id) for intent in intents]
         if not belonging:
             return
-        if self._is_long:
+        if self.is_long:
             self.hold()
         with home.database.transaction():
             for path in {intent.path for intent in belonging if intent.action != "append"}:
@@ -106,14 +95,14 @@ class OpenOperation:
     def hold(self) -> None:
         """Show other processes that hold the vault lock that the operation is still running."""
         if self._lock is None:
-            files.make_folder(self._home.settings.home / _FOLDER)
-            self._lock = FileLock(_lock_of(self._home, self.operation.id))
+            files.make_folder(self.home.settings.home / _FOLDER)
+            self._lock = FileLock(_lock_of(self.home, self.operation.id))
             self._lock.acquire(_PATIENCE_SECONDS)
 
     def close(self) -> None:
         """Close the operation. Repeating it has no effect."""
         if self.is_recorded and not self._is_closed:
-            close(self._home, self.operation)
+            close(self.home, self.operation)
             self._is_closed = True
 
     def release(self) -> None:
@@ -132,9 +121,8 @@ def close(home: Home, operation: Operation) -> None:
         if operation.action not in (EDIT, ADOPT, SYNC) and not home.journal.is_in_ledger(
             operation.id
         ):
-            home.files.intend(
-                [_belonging_to(operation, Intent("append", LEDGER, _line(home, operation)))]
-            )
+            line = _line(home, operation)
+            home.files.intend([Intent("append", LEDGER, line, operation=operation.id)])
         home.journal.close(operation.id, operation.subject or _subject(home, operation))
 
 
@@ -209,10 +197,6 @@ def _line(home: Home, operation: Operation) -> str:
     ).line()
 
 
-def _belonging_to(operation: Operation, intent: Intent) -> Intent:
-    return replace(intent, operation=operation.id)
-
-
 def _clean_line(home: Home, text: str | None, limit: int) -> str | None:
     return shorten(one_line(home.redactor.clean(text)), limit) if text else None
 
@@ -227,30 +211,28 @@ _GROUP_INTENTS = 200
 """Writes marked as done in one transaction, which takes about ten milliseconds."""
 
 
-def apply_intents(home: Home) -> int:
-    """Write pending changes to the vault and return their number.
+def apply_intents(home: Home) -> None:
+    """Write pending changes to the vault.
 
     A failed write stays pending, as do later ones of the same file or memory, so that the old file
     stays until the new one exists. Others continue.
     """
     if not home.files.has_intents() and not left_open(home):
-        return 0
-    count = 0
+        return
     stuck: set[str] = set()
     with home.vault_lock:
         close_left_open(home)
         intents = home.files.intents()
         for start in range(0, len(intents), _GROUP_INTENTS):
-            count += _apply_group(home, intents[start : start + _GROUP_INTENTS], stuck)
-    return count
+            _apply_group(home, intents[start : start + _GROUP_INTENTS], stuck)
 
 
-def _apply_group(home: Home, intents: Sequence[Intent], stuck: set[str]) -> int:
+def _apply_group(home: Home, intents: Sequence[Intent], stuck: set[str]) -> None:
     """Apply some writes with a common disk sync.
 
     ``stuck`` collects paths and memories of failed writes.
     """
-    applied_intents: list[Applied] = []
+    applied_intents: list[_Applied] = []
     home.vault.write_ahead(
         {item.path: item.document or "" for item in reversed(intents) if item.action == "write"}
     )
@@ -258,38 +240,33 @@ def _apply_group(home: Home, intents: Sequence[Intent], stuck: set[str]) -> int:
         if intent.path in stuck or intent.memory in stuck or intent.action == "append":
             continue
         try:
-            applied_intents.append(_apply(home, intent))
+            applied_intents.append(
+                (intent, None, _apply_remove(home, intent))
+                if intent.action == "remove"
+                else _apply_write(home, intent)
+            )
         except (UnusableVaultError, InvalidMemoryError) as error:
             stuck |= {intent.path, intent.memory or intent.path}
             home.problems.append(f"{intent.path}: not written yet: {error.message}")
     lines = [intent for intent in intents if intent.action == "append"]
     end = _append(home, lines) if lines else None
-    home.vault.sync_folders({item.intent.path for item in applied_intents})
+    home.vault.sync_folders({intent.path for intent, *_ in applied_intents})
     with home.database.transaction():
-        for item in applied_intents:
-            if item.file:
-                home.files.save(item.file)
-            if item.is_done:
-                home.files.done(item.intent.seq)
+        for intent, file, is_done in applied_intents:
+            if file:
+                home.files.save(file)
+            if is_done:
+                home.files.done(intent.seq)
             else:
-                home.files.give_up(item.intent.seq)
+                home.files.give_up(intent.seq)
         if end:
             home.journal.set_ledger_end(*end)
             for intent in lines:
                 home.files.done(intent.seq)
-    return len(applied_intents) + (len(lines) if end else 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """A processed intent, with the resulting file.
-
-    ``is_done`` is false if the intent was abandoned.
-    """
-
-    intent: Intent
-    file: SeenMemoryFile | None = None
-    is_done: bool = True
+_Applied = tuple[Intent, SeenMemoryFile | None, bool]
+"""A processed intent, the resulting file, and False if the intent was abandoned."""
 
 
 def _append(home: Home, lines: Sequence[Intent]) -> tuple[int, bytes] | None:
@@ -301,12 +278,6 @@ def _append(home: Home, lines: Sequence[Intent]) -> tuple[int, bytes] | None:
     except (UnusableVaultError, InvalidMemoryError) as error:
         home.problems.append(f"{LEDGER}: not written yet: {error.message}")
         return None
-
-
-def _apply(home: Home, intent: Intent) -> Applied:
-    if intent.action == "remove":
-        return Applied(intent, is_done=_apply_remove(home, intent))
-    return _apply_write(home, intent)
 
 
 def _apply_remove(home: Home, intent: Intent) -> bool:
@@ -324,26 +295,21 @@ def _apply_remove(home: Home, intent: Intent) -> bool:
     return True
 
 
-def _apply_write(home: Home, intent: Intent) -> Applied:
+def _apply_write(home: Home, intent: Intent) -> _Applied:
     document = intent.document or ""
     base = intent.base if home.vault.exists(intent.path) else None
     try:
         home.vault.write(intent.path, document, base=base)
     except EditConflictError:
         if _is_overtaken(home, intent):
-            return Applied(intent)
-        return (
-            Applied(intent, is_done=False)
-            if intent.action == "adjust"
-            else _keep_both(home, intent)
-        )
+            return intent, None, True
+        return (intent, None, False) if intent.action == "adjust" else _keep_both(home, intent)
     if intent.memory is None:
-        return Applied(intent)
+        return intent, None, True
     stat = home.vault.stat(intent.path)
-    digest = bytes_hash(document.encode("utf-8", errors="replace"))
-    return Applied(
-        intent, SeenMemoryFile(intent.path, intent.memory, stat.mtime_ns, stat.size, digest)
-    )
+    digest = content_hash(document)
+    file = SeenMemoryFile(intent.path, intent.memory, stat.mtime_ns, stat.size, digest)
+    return intent, file, True
 
 
 def _is_overtaken(home: Home, intent: Intent) -> bool:
@@ -354,13 +320,10 @@ def _is_overtaken(home: Home, intent: Intent) -> bool:
         for other in home.files.intents()
         if other.seq > intent.seq and other.path == intent.path
     )
-    return any(
-        other.document and bytes_hash(other.document.encode("utf-8", "replace")) == present
-        for other in later
-    )
+    return any(other.document and content_hash(other.document) == present for other in later)
 
 
-def _keep_both(home: Home, intent: Intent) -> Applied:
+def _keep_both(home: Home, intent: Intent) -> _Applied:
     """Keep a person's version of a file, and store nacre's as a separate memory next to it.
 
     The new intent replaces the old one in a single transaction, so that a crash creates no second
@@ -369,7 +332,7 @@ def _keep_both(home: Home, intent: Intent) -> Applied:
     memory = home.memories.find(intent.memory or "")
     if memory is None:
         home.problems.append(f"{intent.path}: was edited meanwhile; that version is kept")
-        return Applied(intent, is_done=False)
+        return (intent, None, False)
     home.problems.append(f"{intent.path}: was edited meanwhile; both versions are kept")
     own_version = replace(
         memory, id=home.ids(), links=(*memory.links, Link("alternative_to", memory.id))
@@ -393,7 +356,7 @@ def write_memory(
     home: Home, path: str, document: str, base: bytes | None, memory: Memory
 ) -> Intent:
     """Return the write of a memory's file and index it. ``base`` is the hash of the current file."""
-    encoded = document.encode("utf-8", errors="replace")
+    encoded = to_bytes(document)
     home.files.save(SeenMemoryFile(path, memory.id, 0, len(encoded), bytes_hash(encoded)))
     return Intent("write", path, document, base, memory.id)
 

@@ -19,7 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from nacre.base.text import shorten
+from nacre.base.text import shorten, to_bytes
 from nacre.errors import InvalidInputError, NacreError, UnreadableTranscriptError
 from nacre.readers import conversation
 from nacre.readers.adapter import (
@@ -417,24 +417,26 @@ def _clean_counts(counts: Mapping[str, int], redactor: Redactor) -> Counter[str]
 
 def _encodable(text: str) -> str:
     """Replace unpaired surrogates, which cannot be stored but may come from third-party adapters."""
-    return text if text.isascii() else text.encode("utf-8", errors="replace").decode("utf-8")
+    return text if text.isascii() else to_bytes(text).decode("utf-8")
 
 
 def _clean_session(session: Session, redactor: Redactor) -> Session:
     def clean(text: str) -> str:
         return redactor.clean(strip(_encodable(text)).text)
 
+    def kept(name: str) -> str:
+        return kept_name(redactor, _encodable(name))
+
+    cleaned: dict[str, Any] = {
+        name: clean(text) if (text := getattr(session, name)) else None
+        for name in ("branch", "label", "cwd", "repository", "tool_version", "model")
+    }
     return replace(
         session,
-        native_id=kept_name(redactor, _encodable(session.native_id)),
+        **cleaned,
         title=clean(session.title)[:300] if session.title else None,
-        branch=clean(session.branch) if session.branch else None,
-        label=clean(session.label) if session.label else None,
-        cwd=clean(session.cwd) if session.cwd else None,
-        repository=clean(session.repository) if session.repository else None,
-        parent=kept_name(redactor, _encodable(session.parent)) if session.parent else None,
-        tool_version=clean(session.tool_version) if session.tool_version else None,
-        model=clean(session.model) if session.model else None,
+        native_id=kept(session.native_id),
+        parent=kept(session.parent) if session.parent else None,
     )
 
 

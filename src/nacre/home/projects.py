@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nacre.base import files
+from nacre.base.text import to_text
 from nacre.errors import (
     InvalidMemoryError,
     UnusableStoreError,
@@ -237,7 +238,7 @@ def _damaged_in(folder: Path) -> Iterator[Handoff]:
                 continue
             except (InvalidMemoryError, ValueError, KeyError, TypeError):
                 with open(path, "rb", opener=files.open_file) as file:
-                    text = file.read(_MAX_BYTES).decode("utf-8", "replace")
+                    text = to_text(file.read(_MAX_BYTES))
                 since = datetime.fromtimestamp(path.stat().st_mtime, UTC)
                 name, project, recipient = _fields_of_path(path)
                 yield Handoff(name, project, "", text.strip(), "", since, since, given=recipient)

@@ -144,7 +144,7 @@ def _is_missing(home: Home, state: Archived) -> bool:
         return True
     if state.kind != LINES:
         return False
-    return size < state.until or sum(part.start == 0 for part in home.archive.parts(state.path)) > 1
+    return size < state.until or sum(start == 0 for start, _ in home.archive.parts(state.path)) > 1
 
 
 def _batches_of(home: Home, state: Archived) -> Iterator[Batch]:
@@ -203,15 +203,11 @@ def _substitute_path(home: Home, path: str) -> Iterator[Path]:
     """
     original = Path(path)
     names = original.parts[1:] if original.is_absolute() else original.parts
-    if not _has_subagents(home, original):
+    subagents = original.with_suffix("") / "subagents"
+    if not subagents.is_dir() and not home.archive.has_below(str(subagents)):
         yield archive_packs.folder_of(home).joinpath(_NOWHERE, *names)
         return
     with tempfile.TemporaryDirectory(prefix="nacre-") as folder:
         place = Path(folder, *names)
         (place.with_suffix("") / "subagents").mkdir(parents=True)
         yield place
-
-
-def _has_subagents(home: Home, path: Path) -> bool:
-    folder = path.with_suffix("") / "subagents"
-    return folder.is_dir() or home.archive.has_below(str(folder))

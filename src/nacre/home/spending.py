@@ -21,7 +21,7 @@ from nacre.base.environment import is_on_battery
 from nacre.base.lazy import Module, load
 from nacre.base.locks import Turn
 from nacre.base.spool import Spool, lines
-from nacre.base.text import shorten
+from nacre.base.text import shorten, to_bytes
 from nacre.base.times import day_interval, day_of
 from nacre.errors import (
     BudgetSpentError,
@@ -270,7 +270,7 @@ def _as_json(value: object) -> bytes:
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
-        return json.dumps(msgspec.to_builtins(value), ensure_ascii=False).encode("utf-8", "replace")
+        return to_bytes(json.dumps(msgspec.to_builtins(value), ensure_ascii=False))
 
 
 def _append(home: Home, line: bytes, at_most: int | None = None) -> None:
@@ -571,7 +571,7 @@ def is_by_subscription(settings: Settings, model: str) -> bool:
 
 def _is_whole(text: str) -> bool:
     """Return True if a text has no unpaired surrogates, which the database rejects."""
-    return text.isascii() or text == text.encode("utf-8", "replace").decode()
+    return text.isascii() or text == to_bytes(text).decode()
 
 
 def unpriced(model: str) -> BudgetSpentError:

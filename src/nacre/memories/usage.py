@@ -21,7 +21,7 @@ from nacre.operations import operation
 from nacre.values.memory import Kind, Link, Memory
 from nacre.values.recall import Filter
 from nacre.values.review import Maturity, Usage, Verdict
-from nacre.vault.files import GIT_FOLDER, LISTING, Entry, global_page, is_derived, project_page
+from nacre.vault.files import GIT_FOLDER, LISTING, global_page, is_derived, project_page
 
 
 @operation("edges", by_key=True)
@@ -281,7 +281,7 @@ def _write(home: Home, path: str, present: bytes | None, text: str | None) -> bo
 
 def _pages(home: Home) -> Mapping[str, str]:
     """Return the text of each listing by path."""
-    entries: dict[str | None, list[Entry]] = defaultdict(list)
+    entries: dict[str | None, dict[str, Memory]] = defaultdict(dict)
     paths = {file.memory: path for path, file in home.files.seen().items()}
     rows = home.selection.latest_memories(Filter(), limit=_NO_LIMIT, today=home.today())
     for memory in home.memories.by_rows(rows).values():
@@ -289,14 +289,13 @@ def _pages(home: Home) -> Mapping[str, str]:
         folder = f"projects/{memory.project}/"
         is_filed = bool(memory.project) and path.startswith(folder)
         if path:
-            entries[memory.project if is_filed else None].append(
-                Entry(memory, path.removeprefix(folder) if is_filed else path)
-            )
+            path = path.removeprefix(folder) if is_filed else path
+            entries[memory.project if is_filed else None][path] = memory
     if not entries:
         return {}
     projects = {name: len(listed) for name, listed in entries.items() if name}
     pages = {f"projects/{name}/{LISTING}": project_page(name, entries[name]) for name in projects}
-    return {LISTING: global_page(entries.get(None, []), projects), **pages}
+    return {LISTING: global_page(entries.get(None, {}), projects), **pages}
 
 
 # -- Memories that may be out of date ------------------------------------------

@@ -760,7 +760,7 @@ def _unknown(home: Home, text: str) -> list[str]:
         for word in dict.fromkeys(question_words)
         if word.isascii() and len(word) >= LEAST_CHARACTERS
     ]
-    authors, projects = home.selection.names_known()
+    authors, projects = home.sessions.authors(), home.sessions.projects()
     known_words = {word for name in (*authors, *projects) for word in words(name)} | STOP_WORDS
     unknown = [word for word in question_words if word not in known_words][:_MAX_UNKNOWN_WORDS]
     terms = home.memory_search.terms(unknown)

@@ -427,7 +427,7 @@ def _read_question(home: Home, query: RecallQuery, text: str) -> recall_question
 
 def read_plainly(home: Home, text: str) -> recall_question.Question:
     """Parse a question, with the names known to the index."""
-    authors, projects = home.selection.names_known()
+    authors, projects = home.sessions.authors(), home.sessions.projects()
     return recall_question.read_question(text, now=home.now(), authors=authors, projects=projects)
 
 

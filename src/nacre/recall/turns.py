@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -135,7 +134,7 @@ class TurnRecall:
         if not self._recipe.asks:
             return best
         rows = {pool[place]: place for place in best[:_CHECKED_TURNS]}
-        for row, text in self._sessions.database.all("find_texts", rows=json.dumps(list(rows))):
+        for row, text in self._sessions.database.all("find_texts", rows=[*rows]):
             if only_asks(text):
                 parts[rows[row]]["asks"] = -self._recipe.asks
                 scores[rows[row]] -= self._recipe.asks
@@ -314,7 +313,7 @@ class TurnRecall:
             bonuses[place]["project"] = self._recipe.presence
         if not question.authors and around is None and question.window is None:
             return bonuses
-        rows = self._sessions.database.all("find_bylines", rows=json.dumps(list(pool.values())))
+        rows = self._sessions.database.all("find_bylines", rows=pool.values())
         by_row = {row: (author, from_ms(time)) for row, time, author in rows}
         bylines = {place: by_row[row] for place, row in pool.items() if row in by_row}
         if question.authors:
@@ -330,7 +329,7 @@ class TurnRecall:
         if not projects:
             return ()
         sessions = {session for session, _ in pool}
-        rows = self._sessions.database.all("find_sessions_of", rows=json.dumps(list(sessions)))
+        rows = self._sessions.database.all("find_sessions_of", rows=sessions)
         sessions_of_projects = {row for row, _, _, project, *_ in rows if project in projects}
         return [place for place in pool if place[0] in sessions_of_projects]
 

@@ -25,6 +25,7 @@ from urllib.parse import quote
 
 import apsw
 
+from nacre.base.sql import quoted
 from nacre.errors import InvalidInputError
 
 PATIENCE_MS = 500
@@ -103,10 +104,10 @@ class ForeignDatabase:
         names = [name for name in columns if name in existing]
         if not names:
             return
-        listed = ", ".join(_quote_name(name) for name in names)
+        listed = ", ".join(quoted(name) for name in names)
         with _translate_errors(self._path):
             for row in self._connection.execute(
-                f"SELECT {listed} FROM {_quote_name(table)} ORDER BY rowid"  # noqa: S608
+                f"SELECT {listed} FROM {quoted(table)} ORDER BY rowid"  # noqa: S608
             ):
                 values = (self._clean(value) if isinstance(value, str) else value for value in row)
                 yield dict(zip(names, values, strict=True))
@@ -240,10 +241,6 @@ def _only_tables(connection: apsw.Connection) -> Callable[..., int]:
         return apsw.SQLITE_OK if unsafe.isdisjoint(names) else apsw.SQLITE_DENY
 
     return allow
-
-
-def _quote_name(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 @contextlib.contextmanager

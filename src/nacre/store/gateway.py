@@ -7,20 +7,20 @@ for a process that writes memories.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
 from nacre.base import files, json
-from nacre.base.ids import at_ms, from_ms, to_ms
+from nacre.base.ids import at_ms, from_ms
 from nacre.errors import NacreError, UnavailableError
-from nacre.store.schema import Row, in_transaction
+from nacre.store.rows import record, records
+from nacre.store.schema import Row, in_transaction, runs
 from nacre.store.sqlite import FileDatabase, open_database
 from nacre.values.gateway import (
     Answer,
     ChannelTraffic,
-    Chat,
     ChatSession,
     Incoming,
     Outgoing,
@@ -154,8 +154,7 @@ class GatewayStore:
 
     def channel_value(self, channel: str, name: str) -> str:
         """Return the value that a channel stored under a name, or ""."""
-        row = self._db.one("channel_value", channel=channel, field=name)
-        return str(row[0]) if row else ""
+        return self._db.value("channel_value", channel=channel, field=name) or ""
 
     def note_problem(self, channel: str, problem: str) -> None:
         """Store the reason why a channel does not work, or "" if it works."""
@@ -176,7 +175,7 @@ class GatewayStore:
                 sender=received.message.sender.id,
                 message="" if new_state == "done" else _text(received.message),
                 is_owner=received.is_owner,
-                received=to_ms(received.received),
+                received=received.received,
                 state=new_state,
             ):
                 new.append((received, new_state))
@@ -192,11 +191,7 @@ class GatewayStore:
 
     def find(self, channel: str, message: str) -> Known | None:
         """Find a received message by its platform's id."""
-        row = self._db.one("find_inbound", channel=channel, id=message)
-        if row is None:
-            return None
-        seq, key, sender, text, state, line = row
-        return Known(seq, key, sender, state, line, _message(text) if text else None)
+        return record(Known, self._db.one("find_inbound", channel=channel, id=message))
 
     def replace_text(self, seq: int, message: Incoming) -> None:
         """Replace the text of an edited waiting message."""
@@ -217,11 +212,11 @@ class GatewayStore:
 
     def waiting_keys(self) -> list[tuple[str, str]]:
         """Return conversations with messages to answer, with their channels."""
-        return [(key, channel) for key, channel in self._db.all("list_waiting_keys")]
+        return self._db.all("list_waiting_keys")
 
     def waiting(self, channel: str) -> int:
         """Count the messages of a channel to answer."""
-        return int((self._db.one("count_waiting_inbound", channel=channel) or (0,))[0])
+        return self._db.value("count_waiting_inbound", channel=channel) or 0
 
     def last_waiting(self, key: str) -> tuple[datetime | None, int]:
         """Return the time of a conversation's last waiting message, and the number of these messages."""
@@ -239,11 +234,11 @@ class GatewayStore:
         """Mark messages as being answered, given their numbers and line ids."""
         for seq, line in lines_by_number:
             self._db.run("take_inbound", seq=seq, line=line)
-        self._add_lines(session, lines)
+        self.add_lines(session, lines)
 
+    @runs("release_inbound")
     def release(self) -> None:
         """Reset messages being answered, without counting a failed attempt, at a clean shutdown."""
-        self._db.run("release_inbound")
 
     @in_transaction
     def finish(
@@ -268,11 +263,11 @@ class GatewayStore:
             self._db.run("finish_inbound", seq=seq)
         for part in parts:
             self.add_part(session.key, part, at)
-        self._add_lines(session.id, lines)
+        self.add_lines(session.id, lines)
         self._db.run(
             "count_in_chat_session",
             id=session.id,
-            at=to_ms(at),
+            at=at,
             messages=messages,
             tokens=tokens,
             input=answer.input_tokens,
@@ -283,7 +278,8 @@ class GatewayStore:
     @in_transaction
     def add_lines(self, session: str, lines: Sequence[Line]) -> None:
         """Queue lines to be written to a transcript."""
-        self._add_lines(session, lines)
+        for line in lines:
+            self._db.run("insert_pending_line", session=session, id=line.id, line=line.text)
 
     def pending_lines(self, session: str) -> list[tuple[int, Line]]:
         """Return a transcript's queued lines, with their numbers."""
@@ -294,15 +290,11 @@ class GatewayStore:
 
     def pending_sessions(self) -> list[str]:
         """Return sessions with queued lines."""
-        return [session for (session,) in self._db.all("list_pending_sessions")]
+        return self._db.column("list_pending_sessions")
 
+    @runs("drop_pending_lines")
     def drop_lines(self, session: str, seq: int) -> None:
         """Delete queued lines up to a number, after they were written."""
-        self._db.run("drop_pending_lines", session=session, seq=seq)
-
-    def _add_lines(self, session: str, lines: Sequence[Line]) -> None:
-        for line in lines:
-            self._db.run("insert_pending_line", session=session, id=line.id, line=line.text)
 
     def open_session(self, key: str) -> ChatSession | None:
         """Return the open session of a key."""
@@ -316,21 +308,19 @@ class GatewayStore:
 
     def find_sessions(self, reference: str) -> list[ChatSession]:
         """Find up to three sessions by id, prefix of the id, or key."""
-        return [_session(row) for row in self._db.all("find_chat_session", reference=reference)]
+        return [*map(_session, self._db.all("find_chat_session", reference=reference))]
 
     def sessions(
         self, channel: str | None, *, closed: bool, limit: int, offset: int = 0
     ) -> list[ChatSession]:
         """Return sessions, last used first."""
         criteria = {"channel": channel, "closed": closed, "limit": limit, "offset": offset}
-        return [_session(row) for row in self._db.all("list_chat_sessions", **criteria)]
+        return [*map(_session, self._db.all("list_chat_sessions", **criteria))]
 
-    def stale_sessions(self, channel: str, before: datetime, limit: int = 100) -> list[ChatSession]:
+    def stale_sessions(self, channel: str, before: datetime) -> list[ChatSession]:
         """Return open sessions of a channel that were not used since a time."""
-        rows = self._db.all(
-            "list_stale_chat_sessions", channel=channel, before=to_ms(before), limit=limit
-        )
-        return [_session(row) for row in rows]
+        rows = self._db.all("list_stale_chat_sessions", channel=channel, before=before, limit=100)
+        return [*map(_session, rows)]
 
     @in_transaction
     def begin_session(self, session: ChatSession, line: Line) -> None:
@@ -341,38 +331,38 @@ class GatewayStore:
             "channel": session.chat.channel,
             "chat": _text(session.chat),
             "name": session.name,
-            "created": to_ms(session.created),
-            "updated": to_ms(session.updated),
+            "created": session.created,
+            "updated": session.updated,
             "compactions": session.compactions,
         }
         self._db.insert("chat_sessions", row, "id")
-        self._add_lines(session.id, [line])
+        self.add_lines(session.id, [line])
 
     def close_session(self, session: str, at: datetime) -> bool:
         """Close a session, and return True if it was open."""
-        return bool(self._db.run("close_chat_session", id=session, at=to_ms(at)))
+        return bool(self._db.run("close_chat_session", id=session, at=at))
 
+    @runs("note_chat_indexed")
     def note_indexed(self, session: str, messages: int) -> None:
         """Record the number of messages of a session that are searchable."""
-        self._db.run("note_chat_indexed", id=session, messages=messages)
 
+    @runs("note_chat_flushed")
     def note_flushed(self, session: str) -> None:
         """Record that memories were extracted in this compaction cycle."""
-        self._db.run("note_chat_flushed", id=session)
 
     @in_transaction
     def note_compaction(self, session: str, tokens: int, line: Line) -> None:
         """Record a summary of a session's start. ``tokens`` counts the rest and the summary."""
         self._db.run("note_chat_compacted", id=session, tokens=tokens)
-        self._add_lines(session, [line])
+        self.add_lines(session, [line])
 
     def recent_states(self, most: int) -> list[SessionState]:
         """Return the progress of the sessions used last."""
-        return [SessionState(*row) for row in self._db.all("list_recent_chat_states", most=most)]
+        return records(SessionState, self._db.all("list_recent_chat_states", most=most))
 
     def open_states(self) -> list[OpenState]:
         """Return conversations with messages waiting or being answered."""
-        return [OpenState(*row) for row in self._db.all("list_open_chat_states")]
+        return records(OpenState, self._db.all("list_open_chat_states"))
 
     def add_part(self, key: str, part: Outgoing, at: datetime) -> None:
         """Queue a part to send, unless a part with its key exists."""
@@ -382,29 +372,24 @@ class GatewayStore:
             key=key,
             channel=part.chat.channel,
             message=_text(part),
-            created=to_ms(at),
+            created=at,
         )
 
     def sending_keys(self) -> list[tuple[str, str]]:
         """Return conversations with parts to send, with their channels."""
-        return [(key, channel) for key, channel in self._db.all("list_outbound_keys")]
+        return self._db.all("list_outbound_keys")
 
     def next_part(self, key: str) -> Part | None:
         """Return the first unsent part of a conversation."""
-        row = self._db.one("next_outbound", key=key)
-        if row is None:
-            return None
-        seq, text, attempts, not_before, created = row
-        outgoing = json.decode(text.encode(), Outgoing)
-        return Part(seq, key, outgoing, at_ms(created), attempts, from_ms(not_before or None))
+        return record(Part, self._db.one("next_outbound", key=key))
 
     def begin_part(self, seq: int, *, is_idempotent: bool) -> None:
         """Mark a part as being sent. If the gateway stops meanwhile, it may be sent twice."""
         self._db.run("begin_outbound", seq=seq, counts=not is_idempotent)
 
-    def delay_part(self, seq: int, until: datetime, problem: str) -> None:
+    @runs("delay_outbound")
+    def delay_part(self, seq: int, not_before: datetime, problem: str) -> None:
         """Record that the platform rejected a part, and when to retry."""
-        self._db.run("delay_outbound", seq=seq, not_before=to_ms(until), problem=problem)
 
     def finish_part(self, seq: int, sent: str | None, problem: str | None = None) -> None:
         """Record the platform's id of a sent part, or the problem of a failed part."""
@@ -420,61 +405,43 @@ class GatewayStore:
     def prune(self, before: datetime) -> None:
         """Delete entries completed before a time, so that such old messages are not received again,
         and unused codes."""
-        self._db.run("prune_inbound", before=to_ms(before))
-        self._db.run("prune_outbound", before=to_ms(before))
-        self._db.run("prune_pairings", before=to_ms(before))
+        self._db.run("prune_inbound", before=before)
+        self._db.run("prune_outbound", before=before)
+        self._db.run("prune_pairings", before=before)
 
     def traffic(self) -> list[ChannelTraffic]:
         """Return each channel's pending and recent work."""
-        return [ChannelTraffic(*row) for row in self._db.all("gateway_counts")]
+        return records(ChannelTraffic, self._db.all("gateway_counts"))
 
     def problems(self, limit: int = 5) -> list[Undelivered]:
         """Return the last parts that could not be sent."""
-        return [
-            Undelivered(channel, key, state, problem, at_ms(created), attempts)
-            for channel, key, state, problem, created, attempts in self._db.all(
-                "list_outbound_problems", limit=limit
-            )
-        ]
+        return records(Undelivered, self._db.all("list_outbound_problems", limit=limit))
 
     def pairing(self, channel: str, sender: str) -> Pairing | None:
         """Return the pairing of a sender."""
-        row = self._db.one("find_pairing", channel=channel, sender=sender)
-        return _pairing(row) if row else None
+        return record(Pairing, self._db.one("find_pairing", channel=channel, sender=sender))
 
     def pairing_of_code(self, code: str) -> Pairing | None:
         """Return the pairing with a code."""
-        row = self._db.one("find_pairing_by_code", code=code)
-        return _pairing(row) if row else None
+        return record(Pairing, self._db.one("find_pairing_by_code", code=code))
 
     def pairings(self) -> list[Pairing]:
         """Return all pairings, pending first."""
-        return [_pairing(row) for row in self._db.all("list_pairings")]
+        return records(Pairing, self._db.all("list_pairings"))
 
     def asking_since(self, channel: str, since: datetime) -> int:
         """Count the pending senders of a channel that requested access since a time."""
-        return int(
-            (self._db.one("count_pairings_since", channel=channel, since=to_ms(since)) or (0,))[0]
-        )
+        return self._db.value("count_pairings_since", channel=channel, since=since) or 0
 
     def ask_pairing(self, pairing: Pairing) -> None:
         """Store a sender's request for access."""
-        self._db.run(
-            "ask_pairing",
-            channel=pairing.channel,
-            sender=pairing.sender,
-            called=pairing.name,
-            code=pairing.code,
-            asked=to_ms(pairing.asked),
-        )
+        self._db.run("ask_pairing", **asdict(pairing))
 
     @in_transaction
     def approve(self, pairing: Pairing, at: datetime) -> None:
         """Grant access to a sender, even without a request."""
         self.ask_pairing(pairing)
-        self._db.run(
-            "approve_pairing", channel=pairing.channel, sender=pairing.sender, at=to_ms(at)
-        )
+        self._db.run("approve_pairing", channel=pairing.channel, sender=pairing.sender, at=at)
 
     def drop_pairing(self, channel: str, sender: str) -> bool:
         """Revoke a sender's access or request, and return True if there was one."""
@@ -491,43 +458,5 @@ def _message(text: str) -> Incoming:
 
 
 def _session(row: Row) -> ChatSession:
-    (
-        session_id,
-        key,
-        _,
-        chat,
-        name,
-        created,
-        updated,
-        messages,
-        indexed,
-        compactions,
-        flushed,
-        tokens,
-        read,
-        written,
-        cost,
-        closed,
-    ) = row
-    return ChatSession(
-        session_id,
-        key,
-        json.decode(chat.encode(), Chat),
-        name,
-        at_ms(created),
-        at_ms(updated),
-        messages,
-        indexed,
-        compactions,
-        flushed,
-        tokens,
-        read,
-        written,
-        cost / _MILLIONTHS,
-        from_ms(closed),
-    )
-
-
-def _pairing(row: Row) -> Pairing:
-    channel, sender, name, code, requested, approved = row
-    return Pairing(channel, sender, name, code, at_ms(requested), from_ms(approved))
+    (session,) = records(ChatSession, [row[:2] + row[3:]])
+    return replace(session, cost=session.cost / _MILLIONTHS)

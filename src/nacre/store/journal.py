@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import asdict
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from nacre import __version__
 from nacre.base import json as json_values
-from nacre.base.ids import at_ms, from_ms, to_ms
+from nacre.base.ids import from_ms
 from nacre.base.lazy import Module
-from nacre.store.schema import Database, Row, fits_index, in_transaction
+from nacre.store.rows import record, records
+from nacre.store.schema import Database, Store, fits_index, in_transaction, runs
 from nacre.values import models
 from nacre.values.codec import texts_of
 from nacre.values.memory import (
     Intent,
-    Match,
     Operation,
     Project,
     SeenMemoryFile,
     StandingRetirement,
     Tombstone,
-    TombstoneKind,
 )
 from nacre.values.session import Task
 
@@ -35,17 +35,11 @@ Times = Mapping[str, tuple[int, int]]
 Seen = tuple[Times, Set[str], Mapping[str, str]]
 
 
-def intent_of(row: Row) -> Intent:
-    """Parse an intent (a pending write) from its columns."""
-    seq, action, path, document, base, memory, operation, former = row
-    return Intent(action, path, document, base, memory, operation, former, seq)
-
-
-class VaultIndex:
+class VaultIndex(Store):
     """Reads and writes ``vault_files``, ``intents`` and ``projects``."""
 
     def __init__(self, database: Database) -> None:
-        self._db = database
+        super().__init__(database)
         self._seen_now: tuple[object, Seen] = None, ({}, set(), {})
 
     def seen(self) -> dict[str, SeenMemoryFile]:
@@ -97,10 +91,9 @@ class VaultIndex:
 
         Return ``None`` if it changed or this version has not read it.
         """
-        row = self._db.one(
+        return self._db.value(
             "find_unreadable", path=path, mtime_ns=mtime_ns, size=size, version=__version__
         )
-        return row[0] if row else None
 
     def set_unreadable(self, path: str, mtime_ns: int, size: int, reason: str) -> None:
         """Record that a file in its current state is not a memory, and the reason.
@@ -123,12 +116,11 @@ class VaultIndex:
 
     def at(self, path: str) -> SeenMemoryFile | None:
         """Return a file by path."""
-        row = self._db.one("find_vault_file_at", path=path)
-        return SeenMemoryFile(*row) if row else None
+        return record(SeenMemoryFile, self._db.one("find_vault_file_at", path=path))
 
     def journal_paths(self) -> set[str]:
         """Return the paths in the journal, written or not, which await a commit."""
-        return {path for (path,) in self._db.all("list_journal_paths")}
+        return set(self._db.column("list_journal_paths"))
 
     def is_taken(self, path: str) -> bool:
         """Return True if a file, written or pending, has the path."""
@@ -136,19 +128,12 @@ class VaultIndex:
 
     def save(self, file: SeenMemoryFile) -> None:
         """Record a file in its current state."""
-        self._db.run(
-            "upsert_vault_file",
-            path=file.path,
-            memory=file.memory,
-            mtime_ns=file.mtime_ns,
-            size=file.size,
-            hash=file.hash,
-        )
+        self._db.run("upsert_vault_file", **asdict(file))
         self._db.run("delete_unreadable", path=file.path)
 
+    @runs("distrust_vault_file")
     def distrust(self, path: str) -> None:
         """Make the next scan read a file again, even if it looks unchanged."""
-        self._db.run("distrust_vault_file", path=path)
 
     def forget(self, path: str) -> None:
         self._db.run("delete_vault_file", path=path)
@@ -159,17 +144,7 @@ class VaultIndex:
         If ``applied``, the files are written already and the entries only go to the journal.
         """
         for intent in intents:
-            self._db.run(
-                "insert_intent",
-                action=intent.action,
-                path=intent.path,
-                document=intent.document,
-                base=intent.base,
-                memory=intent.memory,
-                operation=intent.operation,
-                former=intent.former,
-                applied=int(applied),
-            )
+            self._db.run("insert_intent", **asdict(intent), applied=applied)
 
     def has_intents(self) -> bool:
         """Return True if any write is pending."""
@@ -177,58 +152,55 @@ class VaultIndex:
 
     def pending_paths(self) -> set[str]:
         """Return the paths that a pending write will create or change."""
-        return {path for (path,) in self._db.all("list_pending_paths")}
+        return set(self._db.column("list_pending_paths"))
 
     def awaited_paths(self) -> set[str]:
         """Return the paths that a pending write will create, change or remove.
 
         A difference there is not a person's edit.
         """
-        return {path for (path,) in self._db.all("list_awaited_paths")}
+        return set(self._db.column("list_awaited_paths"))
 
     def pending_document(self, path: str) -> str | None:
         """Return the document that a pending write will put at a path."""
-        row = self._db.one("find_pending_document", path=path)
-        return row[0] if row else None
+        return self._db.value("find_pending_document", path=path)
 
     def unfiled(self) -> list[str]:
         """Return the memories in the index that have no file."""
-        return [memory for (memory,) in self._db.all("list_unfiled_memories")]
+        return self._db.column("list_unfiled_memories")
 
     def intents(self) -> list[Intent]:
         """Return the pending writes."""
-        return [intent_of(row) for row in self._db.all("list_intents")]
+        return records(Intent, self._db.all("list_intents"))
 
     def done(self, seq: int) -> None:
         """Mark a write as applied. It stays in the journal if it belongs to an operation."""
         if not self._db.run("apply_intent", seq=seq):
             self.give_up(seq)
 
+    @runs("delete_intent")
     def give_up(self, seq: int) -> None:
         """Delete a pending write."""
-        self._db.run("delete_intent", seq=seq)
 
     def projects(self) -> list[Project]:
-        return [Project(*row) for row in self._db.all("list_projects")]
+        return records(Project, self._db.all("list_projects"))
 
     def project_by(self, key: str, value: str) -> str | None:
         """Return the slug of the project that a remote, root, label or alias resolves to."""
-        row = self._db.one("find_project_by_key", key=key, value=value)
-        return row[0] if row else None
+        return self._db.value("find_project_by_key", key=key, value=value)
 
     def project_keys(self) -> list[tuple[str, str, str]]:
         """Return the keys of projects: (``remote``, ``root``, ``label`` or ``alias``, its value,
         the project's slug)."""
-        return [(key, value, slug) for key, value, slug in self._db.all("list_project_keys")]
+        return self._db.all("list_project_keys")
 
     def name_now(self, name: str) -> str:
         """Return the current name for a former or alternative project name, or the name itself."""
-        row = self._db.one("find_other_name", other=name)
-        return row[0] if row else name
+        return self._db.value("find_other_name", other=name) or name
 
     def dependencies(self, project: str | None = None) -> list[tuple[str, str]]:
         """Return the dependencies stated by the pages of all projects or one."""
-        return [(slug, other) for slug, other in self._db.all("list_dependencies", project=project)]
+        return self._db.all("list_dependencies", project=project)
 
     def forget_project(self, slug: str, *, unless: str = "") -> None:
         """Delete a project whose page was removed or has another id now."""
@@ -243,7 +215,7 @@ class VaultIndex:
         A project with another id in the same folder is deleted.
         """
         self.forget_project(project.slug, unless=project.id)
-        self._db.run("upsert_project", id=project.id, slug=project.slug, mtime_ns=project.mtime_ns)
+        self._db.run("upsert_project", **asdict(project))
         self._db.run("delete_project_keys", project=project.id)
         # Orphaned keys would block other projects with the same keys.
         self._db.run("delete_orphaned_project_keys")
@@ -266,24 +238,13 @@ class VaultIndex:
 _MIN_REFERENCE_CHARACTERS = 4
 
 
-class Journal:
+class Journal(Store):
     """Reads and writes ``operations``, ``touched`` and the applied intents."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     @in_transaction
     def record(self, operation: Operation, intents: Iterable[Intent]) -> None:
         """Record an operation, unless recorded, and the files it touches."""
-        self._db.run(
-            "insert_operation",
-            id=operation.id,
-            at=to_ms(operation.at),
-            action=operation.action,
-            subject=operation.subject,
-            why=operation.why,
-            by=operation.by,
-        )
+        self._db.run("insert_operation", **asdict(operation))
         self.touch(operation.id, intents)
 
     def touch(self, operation_id: str, intents: Iterable[Intent]) -> None:
@@ -296,25 +257,24 @@ class Journal:
         if rows:
             self._db.run_many("insert_touched", rows)
 
+    @runs("explain_operation")
     def explain(self, operation_id: str, why: str | None) -> None:
         """Set the reason for an operation."""
-        self._db.run("explain_operation", id=operation_id, why=why)
 
     def find(self, operation_id: str) -> Operation | None:
-        row = self._db.one("find_operation", id=operation_id)
-        return _operation(row) if row else None
+        return record(Operation, self._db.one("find_operation", id=operation_id))
 
     def unfinished(self) -> list[Operation]:
         """Return operations that may have further writes, oldest first."""
-        return [_operation(row) for row in self._db.all("list_open_operations")]
+        return records(Operation, self._db.all("list_open_operations"))
 
     def is_in_ledger(self, operation_id: str) -> bool:
         """Return True if an operation has its own ledger line."""
         return self._db.one("find_ledger_line", operation=operation_id) is not None
 
+    @runs("close_operation")
     def close(self, operation_id: str, subject: str | None) -> None:
         """Close an operation, so that it can be committed."""
-        self._db.run("close_operation", id=operation_id, subject=subject)
 
     def withdraw(self, path: str) -> None:
         """Forget the withheld versions of a file, whose content changed."""
@@ -329,24 +289,21 @@ class Journal:
 
     def touched(self, operation_id: str) -> list[tuple[str, str]]:
         """Return the path and memory of each file that an operation touched. The memory is empty for other files."""
-        return [
-            (path, memory) for path, memory in self._db.all("list_touched", operation=operation_id)
-        ]
+        return self._db.all("list_touched", operation=operation_id)
 
     def written_by(self, operation_id: str) -> list[Intent]:
         """Return the writes of an operation in order, or nothing once git has them."""
-        return [intent_of(row) for row in self._db.all("list_journal", operation=operation_id)]
+        return records(Intent, self._db.all("list_journal", operation=operation_id))
 
     def pending(self, limit: int = 2**31, offset: int = 0) -> list[Operation]:
         """Return closed operations without a commit, in order of writing."""
-        return [
-            _operation(row)
-            for row in self._db.all("list_pending_operations", limit=limit, offset=offset)
-        ]
+        return records(
+            Operation, self._db.all("list_pending_operations", limit=limit, offset=offset)
+        )
 
     def without_texts(self) -> list[Operation]:
         """Return closed operations without a commit or pending writes. Their texts are missing or were forgotten."""
-        return [_operation(row) for row in self._db.all("list_operations_without_texts")]
+        return records(Operation, self._db.all("list_operations_without_texts"))
 
     def waiting(self) -> tuple[int, datetime | None]:
         """Return the number of uncommitted operations in the journal, and the time of the oldest."""
@@ -369,25 +326,16 @@ class Journal:
 
     def add_past(self, operation: Operation, touched: Iterable[tuple[str, str]]) -> None:
         """Record an operation from the git history, with the (path, memory) pairs it touched."""
-        self._db.run(
-            "insert_past_operation",
-            id=operation.id,
-            at=to_ms(operation.at),
-            action=operation.action,
-            subject=operation.subject,
-            why=operation.why,
-            by=operation.by,
-            committed=operation.committed,
-        )
+        self._db.run("insert_past_operation", **asdict(operation))
         rows = [
             {"operation": operation.id, "path": path, "memory": memory} for path, memory in touched
         ]
         if rows:
             self._db.run_many("insert_touched", rows)
 
+    @runs("delete_past_operations")
     def forget_past(self) -> None:
         """Delete the operations read from the git history, after it was rewritten."""
-        self._db.run("delete_past_operations")
 
     def operations(
         self,
@@ -406,12 +354,12 @@ class Journal:
             memory=memory,
             folder=project,
             action=action,
-            since=to_ms(since),
-            until=to_ms(until),
+            since=since,
+            until=until,
             limit=limit,
             offset=offset,
         )
-        return [_operation(row) for row in rows]
+        return records(Operation, rows)
 
     def find_like(self, reference: str) -> list[Operation]:
         """Find up to three operations whose id begins or ends with a reference (at least four characters)."""
@@ -419,9 +367,7 @@ class Journal:
             "0123456789abcdef-"
         ):
             return []
-        return [
-            _operation(row) for row in self._db.all("find_operations_like", reference=reference)
-        ]
+        return records(Operation, self._db.all("find_operations_like", reference=reference))
 
     def before(self, intent: Intent) -> tuple[str, str | None] | None:
         """Return the previous journal entry of a file as (action, document), or ``None``."""
@@ -430,7 +376,7 @@ class Journal:
 
     def withheld(self) -> list[str]:
         """Return paths of files that contain a secret, which are never committed."""
-        return [path for (path,) in self._db.all("list_withheld")]
+        return self._db.column("list_withheld")
 
     def keep_last(self, operations: int) -> int:
         """Without git history, keep the texts of the newest operations, delete older ones, and
@@ -440,27 +386,20 @@ class Journal:
 
     def git_state(self, key: str) -> str | None:
         """Return a known commit of the repository: ``read`` or ``index``."""
-        row = self._db.one("find_git_state", key=key)
-        return str(row[0]) if row and row[0] else None
+        return self._db.value("find_git_state", key=key)
 
+    @runs("upsert_git_state")
     def set_git_state(self, key: str, value: str) -> None:
         """Store a known commit of the repository."""
-        self._db.run("upsert_git_state", key=key, value=value)
 
     def ledger_end(self) -> tuple[int, bytes]:
         """Return the number of ledger bytes read, and a hash of the last of them."""
         row = self._db.one("find_ledger_end")
         return (int(row[0]), bytes(row[1])) if row else (0, b"")
 
+    @runs("upsert_ledger_end")
     def set_ledger_end(self, size: int, digest: bytes) -> None:
         """Store the number of ledger bytes read, and a hash of the last of them."""
-        self._db.run("upsert_ledger_end", size=size, hash=digest)
-
-
-def _operation(row: Row) -> Operation:
-    at = from_ms(row[1])
-    assert at is not None  # noqa: S101 - the column is never null
-    return Operation(row[0], at, *row[2:])
 
 
 # -- Model calls: ledger, health and cached answers ---------------------------
@@ -471,11 +410,8 @@ MOST_CHARACTERS = 20_000_000
 """Total size of the cached answers."""
 
 
-class Spending:
+class Spending(Store):
     """Reads and writes the ledger of calls."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def add(self, call: models.Call) -> None:
         """Record a call, unless recorded."""
@@ -483,22 +419,11 @@ class Spending:
 
     def finish(self, call: models.Call) -> None:
         """Record the actual usage of a call."""
-        self._db.run(
-            "finish_model_call",
-            id=call.id,
-            input=call.tokens.input,
-            output=call.tokens.output,
-            cached=call.tokens.cached,
-            written=call.tokens.written,
-            cost=call.cost,
-            seconds=call.seconds,
-            outcome=call.outcome,
-        )
+        self._db.run("finish_model_call", **_row(call))
 
     def background_cost(self, since: date) -> int:
         """Return the cost of background calls since a day. Running calls count with their maximum cost."""
-        row = self._db.one("sum_background_cost", since=since.isoformat())
-        return row[0] if row else 0
+        return self._db.value("sum_background_cost", since=since) or 0
 
     def tokens_in_background(
         self, day: date, model: str, *, is_chat: bool = False
@@ -508,38 +433,32 @@ class Spending:
         Counts either chat calls or all others.
         """
         provider = model.partition(":")[0]
-        row = self._db.one(
-            "sum_background_tokens", day=day.isoformat(), provider=provider, is_chat=is_chat
-        )
+        row = self._db.one("sum_background_tokens", day=day, provider=provider, is_chat=is_chat)
         return (row[0], row[1]) if row else (0, 0)
 
     def by_task(self, since: date, today: date) -> list[models.TaskCost]:
         """Return the costs of each task since a day, the most expensive first."""
-        rows = self._db.all("sum_costs_by_task", since=since.isoformat(), today=today.isoformat())
-        return [models.TaskCost(*row) for row in rows]
+        rows = self._db.all("sum_costs_by_task", since=since, today=today)
+        return records(models.TaskCost, rows)
 
     def health(self, model: str) -> models.Health | None:
         """Return the state of a model whose last call failed."""
-        row = self._db.one("get_model_health", model=model)
-        return models.Health(row[0], at_ms(row[1]), row[2]) if row else None
+        return record(models.Health, self._db.one("get_model_health", model=model))
 
     def fail(self, health: models.Health) -> None:
         """Record the failure of a model."""
-        self._db.run(
-            "set_model_health", model=health.model, until=to_ms(health.until), told=health.told
-        )
+        self._db.run("set_model_health", **asdict(health))
 
+    @runs("clear_model_health")
     def recover(self, model: str) -> None:
         """Clear the failure of a model."""
-        self._db.run("clear_model_health", model=model)
 
     def answer(self, key: str, since: datetime) -> str | None:
         """Return the cached answer to a prompt, if recent enough."""
-        row = self._db.one("find_model_answer", key=key, since=to_ms(since))
-        return row[0] if row else None
+        return self._db.value("find_model_answer", key=key, since=since)
 
     def keep_answer(self, key: str, at: datetime, model: str, answer: str) -> None:
-        self._db.run("insert_model_answer", key=key, at=to_ms(at), model=model, answer=answer)
+        self._db.run("insert_model_answer", key=key, at=at, model=model, answer=answer)
 
     def drop_answer(self, key: str) -> None:
         self._db.run("delete_model_answer", key=key)
@@ -551,31 +470,17 @@ class Spending:
     @in_transaction
     def prune(self, calls_before: date, answers_since: datetime) -> None:
         """Delete calls before a day, answers before a time, and the oldest answers over the limits."""
-        self._db.run("prune_model_calls", before=calls_before.isoformat())
+        self._db.run("prune_model_calls", before=calls_before)
         self._db.run(
             "prune_model_answers",
-            since=to_ms(answers_since),
+            since=answers_since,
             most=MOST_ANSWERS,
             most_characters=MOST_CHARACTERS,
         )
 
 
 def _row(call: models.Call) -> dict[str, Any]:
-    return {
-        "id": call.id,
-        "at": to_ms(call.at),
-        "day": call.day.isoformat(),
-        "task": call.task,
-        "model": call.model,
-        "background": int(call.is_background),
-        "input": call.tokens.input,
-        "output": call.tokens.output,
-        "cached": call.tokens.cached,
-        "written": call.tokens.written,
-        "cost": call.cost,
-        "seconds": call.seconds,
-        "outcome": call.outcome,
-    }
+    return asdict(call) | asdict(call.tokens) | {"background": call.is_background}
 
 
 # -- Traces of calls, and questions --------------------------------------------
@@ -585,11 +490,8 @@ QUESTION = "question"
 _UNANSWERED = json.dumps(models.UNANSWERED)
 
 
-class Traces:
+class Traces(Store):
     """Reads and writes traces of model calls, and questions to recall, in one table."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def add(self, trace: models.Trace) -> None:
         """Store the trace of a call, unless stored."""
@@ -601,14 +503,14 @@ class Traces:
 
     def _add(self, id: str, kind: str, at: datetime, outcome: str, record: object) -> None:  # noqa: A002 - the column
         body = msgspec.json.encode(record).decode()
-        self._db.run("insert_trace", id=id, kind=kind, at=to_ms(at), outcome=outcome, body=body)
+        self._db.run("insert_trace", id=id, kind=kind, at=at, outcome=outcome, body=body)
 
     def latest(
         self, task: Task | None = None, since: datetime | None = None, limit: int = 20
     ) -> list[models.Trace]:
         """Return the traces of calls, latest first."""
         rows = self._db.all(
-            "list_traces", kind=task.value if task else None, since=to_ms(since), limit=limit
+            "list_traces", kind=task.value if task else None, since=since, limit=limit
         )
         return [json_values.parse_json_tree(body, models.Trace) for (body,) in rows]
 
@@ -616,9 +518,7 @@ class Traces:
         """Return questions without an answer, latest first."""
         return [
             json_values.parse_json_tree(row[0], models.AskedQuestion)
-            for row in self._db.all(
-                "list_unanswered_questions", since=to_ms(since), outcomes=_UNANSWERED
-            )
+            for row in self._db.all("list_unanswered_questions", since=since, outcomes=_UNANSWERED)
         ]
 
     def find(self, reference: str) -> list[models.Trace]:
@@ -642,11 +542,9 @@ class Traces:
         """Count the traces and questions whose text matches."""
         return sum(matches(text) for _, text in self._texts())
 
-    def prune(self, before: datetime, most_traces: int, most_questions: int) -> None:
+    @runs("prune_traces")
+    def prune(self, before: datetime, traces: int, questions: int) -> None:
         """Delete what is older than a time, and the oldest over the limits."""
-        self._db.run(
-            "prune_traces", before=to_ms(before), traces=most_traces, questions=most_questions
-        )
 
     def _texts(self) -> Iterator[tuple[str, str]]:
         """Yield the decoded texts of each trace and question."""
@@ -660,62 +558,34 @@ class Traces:
 # -- Tombstones and standing retirements from the ledger ----------------------
 
 
-class Tombstones:
+class Tombstones(Store):
     """Reads and writes ``tombstones``, ``standing_retirements`` and ``forgetting_values``."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def all(self) -> list[Tombstone]:
         """Return the valid tombstones."""
-        rows = self._db.all("list_tombstones")
-        return [
-            Tombstone(TombstoneKind(kind), value, run, owner) for kind, value, run, owner in rows
-        ]
+        return records(Tombstone, self._db.all("list_tombstones"))
 
     def standing(self) -> list[StandingRetirement]:
         """Return all standing retirements, oldest first."""
-        retirements = []
-        for rule, pattern, match, key, reason, contexts, at in self._db.all(
-            "list_standing_retirements"
-        ):
-            moment = from_ms(at)
-            if moment:
-                contexts = tuple(json.loads(contexts))
-                retirements.append(
-                    StandingRetirement(rule, pattern, Match(match), moment, key, reason, contexts)
-                )
-        return retirements
+        return records(StandingRetirement, self._db.all("list_standing_retirements"))
 
     @in_transaction
     def add(self, tombstones: Iterable[Tombstone]) -> None:
         """Add tombstones, effective from this transaction on."""
         self._db.run_many(
             "insert_tombstone",
-            [{**_row_tombstones(tombstone), "owner": tombstone.owner} for tombstone in tombstones],
+            [asdict(tombstone) for tombstone in tombstones],
         )
         self.set("edition", str(int(self.value("edition") or 0) + 1))
 
     def add_standing(self, rules: Iterable[StandingRetirement]) -> None:
         """Add standing retirements, effective from this transaction on."""
-        rows: list[dict[str, object]] = [
-            {
-                "id": rule.id,
-                "pattern": rule.pattern,
-                "match": rule.match.value,
-                "canonical_key": rule.canonical_key,
-                "reason": rule.reason,
-                "contexts": json.dumps(rule.contexts),
-                "at": to_ms(rule.at),
-            }
-            for rule in rules
-        ]
-        self._db.run_many("insert_standing_retirement", rows)
+        self._db.run_many("insert_standing_retirement", [asdict(rule) for rule in rules])
 
     @in_transaction
     def change(self, more: Collection[Tombstone], fewer: Collection[Tombstone]) -> None:
         """Add some tombstones and remove others."""
-        self._db.run_many("delete_tombstone", [_row_tombstones(tombstone) for tombstone in fewer])
+        self._db.run_many("delete_tombstone", [asdict(tombstone) for tombstone in fewer])
         if more or fewer:
             self.add(more)
 
@@ -748,12 +618,7 @@ class Tombstones:
     def value(self, key: str) -> str | None:
         """Return a value: ``ledger`` (its time and size when read), ``told``, ``due``, ``arrived``,
         ``erase`` or ``edition``."""
-        row = self._db.one("get_forgetting_value", key=key)
-        return row[0] if row else None
+        return self._db.value("get_forgetting_value", key=key)
 
     def set(self, key: str, value: str) -> None:
         self._db.run("set_forgetting_value", key=key, value=value)
-
-
-def _row_tombstones(tombstone: Tombstone) -> dict[str, object]:
-    return {"kind": tombstone.kind.value, "value": tombstone.value, "run": tombstone.run}

@@ -13,50 +13,57 @@ import apsw
 import msgspec
 
 from nacre.base import json as json_values
-from nacre.base.ids import at_ms, to_ms
+from nacre.base.ids import at_ms
+from nacre.base.sql import quoted
 from nacre.errors import NacreError, StoreBusyError
 from nacre.store.gateway import GatewayStore
 from nacre.store.journal import Traces
 from nacre.store.review import Candidates
-from nacre.store.schema import UNREADABLE, Database, Indexed, in_transaction, stored_calls
+from nacre.store.rows import records
+from nacre.store.schema import (
+    UNREADABLE,
+    Indexed,
+    Store,
+    in_transaction,
+    runs,
+    stored_calls,
+)
 from nacre.store.sessions import DeedIndex, index_texts
 from nacre.store.sqlite import FileDatabase, about_other, damaged
 from nacre.values.memory import SessionPlace, TurnPlace, TurnText
 from nacre.values.session import Deeds
 
-_MEMORY_EXISTS = "{0} IN (SELECT id FROM main.memories)"
-
 CARRIED = {
-    "model_calls": ("what models cost", "true"),
-    "model_health": ("which models failed", "true"),
-    "model_answers": ("what models answered", "true"),
-    "traces": ("traces", "json_valid(body)"),
-    "candidates": ("candidates", "true"),
-    "usage": ("how memories were used", _MEMORY_EXISTS.format("memory")),
-    "uses": ("when memories were used", _MEMORY_EXISTS.format("memory")),
-    "usage_values": ("how far use was counted", "true"),
+    "model_calls": ("what models cost", ""),
+    "model_health": ("which models failed", ""),
+    "model_answers": ("what models answered", ""),
+    "traces": ("traces", ""),
+    "candidates": ("candidates", ""),
+    "usage": ("how memories were used", "memory"),
+    "uses": ("when memories were used", "memory"),
+    "usage_values": ("how far use was counted", ""),
     "co_recall": (
         "which memories were used together",
-        f"{_MEMORY_EXISTS.format('a')} AND {_MEMORY_EXISTS.format('b')}",
+        "a b",
     ),
     "conflicts": (
         "judged contradictions",
-        f"{_MEMORY_EXISTS.format('older')} AND {_MEMORY_EXISTS.format('newer')}",
+        "older newer",
     ),
-    "claims_waiting": ("which claims were pending", _MEMORY_EXISTS.format("memory")),
-    "unsettled": ("which memories were to be compared", _MEMORY_EXISTS.format("memory")),
-    "stale_memories": ("which memories were stale", _MEMORY_EXISTS.format("memory")),
+    "claims_waiting": ("which claims were pending", "memory"),
+    "unsettled": ("which memories were to be compared", "memory"),
+    "stale_memories": ("which memories were stale", "memory"),
     "review_queue": ("what waited for review", "carry_review_queue"),
     "sessions": ("what was learned from sessions", "carry_sessions"),
-    "code_projects": ("which code was read", "true"),
-    "code_files": ("files of code", "true"),
-    "code_symbols": ("symbols of code", "true"),
-    "code_edges": ("what code calls", "true"),
-    "code_outside": ("what code imports", "true"),
-    "ingest_log": ("when transcripts were read", "true"),
+    "code_projects": ("which code was read", ""),
+    "code_files": ("files of code", ""),
+    "code_symbols": ("symbols of code", ""),
+    "code_edges": ("what code calls", ""),
+    "code_outside": ("what code imports", ""),
+    "ingest_log": ("when transcripts were read", ""),
 }
-"""Maps tables to a description, and to the condition for carrying a row or the name of the
-statement that carries them."""
+"""Maps tables to a description, and to the columns that must name memories or the name of the
+statement that carries the rows."""
 
 DERIVED = frozenset(
     "archive_segments archived claims code_mentions code_mentions_read confirmations embedding file_uses "
@@ -91,12 +98,16 @@ def carry_over(earlier: Path, database: FileDatabase) -> list[str]:
     lost = []
     database.run("attach_earlier", path=str(earlier))
     try:
-        for table, (description, condition) in CARRIED.items():
+        for table, (description, columns) in CARRIED.items():
             try:
                 with database.transaction():
-                    if condition.startswith("carry_"):
-                        database.run(condition)
+                    if columns.startswith("carry_"):
+                        database.run(columns)
                     else:  # without a condition, SQLite would copy records of any type
+                        known = "IN (SELECT id FROM main.memories)"
+                        parts = [f"{column} {known}" for column in columns.split()]
+                        parts += ["json_valid(body)"] if table == "traces" else []
+                        condition = " AND ".join(parts) or "true"
                         rows = f"SELECT * FROM earlier.{table} WHERE {condition}"  # noqa: S608 - names from above
                         database.many(f"INSERT OR REPLACE INTO main.{table} {rows}", [()])
                     if not database.is_readable(table):
@@ -151,34 +162,27 @@ _ERASE_STATEMENTS = (
 )
 
 
-class Erasing:
+class Erasing(Store):
     """Reads and deletes content for the forget operation."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def sessions(self) -> list[SessionPlace]:
         """Return all sessions."""
-        return [SessionPlace(*row) for row in self._db.all("list_session_places")]
+        return records(SessionPlace, self._db.all("list_session_places"))
 
     def turn_places(self) -> Iterator[TurnPlace]:
         """Yield all turns in chunks."""
         after = 0
         while rows := self._db.all("list_turn_places", after=after, limit=_TURNS_AT_ONCE):
-            yield from (TurnPlace(*row) for row in rows)
+            yield from records(TurnPlace, rows)
             after = int(rows[-1][0])
 
     def places_of(self, rows: Sequence[int]) -> list[TurnPlace]:
         """Return turns by row."""
-        return [
-            TurnPlace(*row) for row in self._db.all("list_turn_keys", rows=json.dumps(list(rows)))
-        ]
+        return records(TurnPlace, self._db.all("list_turn_keys", rows=rows))
 
     def places_in(self, session: int) -> list[TurnPlace]:
         """Return the turns of a session."""
-        return [
-            TurnPlace(*row) for row in self._db.all("list_turn_keys_of_session", session=session)
-        ]
+        return records(TurnPlace, self._db.all("list_turn_keys_of_session", session=session))
 
     def turn_texts(self) -> Iterator[TurnText]:
         """Yield the texts of all turns in chunks."""
@@ -192,26 +196,15 @@ class Erasing:
         self, moment: datetime, projects: Sequence[str] | None
     ) -> list[tuple[int, int]]:
         """Return (row, session row) of turns before a time, in some projects or all."""
-        names = json.dumps(list(projects)) if projects is not None else None
-        return [
-            (row, session)
-            for row, session in self._db.all(
-                "list_turns_before", projects=names, before=to_ms(moment)
-            )
-        ]
+        return self._db.all("list_turns_before", projects=projects, before=moment)
 
     def linking(self, memory_ids: Sequence[str]) -> list[str]:
         """Return memories that link to the given ones."""
-        return [
-            memory for (memory,) in self._db.all("list_linking", ids=json.dumps(list(memory_ids)))
-        ]
+        return self._db.column("list_linking", ids=memory_ids)
 
     def alike(self, memory_ids: Sequence[str]) -> list[str]:
         """Return memories in any state with the same text as the given ones, including those."""
-        return [
-            memory
-            for (memory,) in self._db.all("list_memories_alike", ids=json.dumps(list(memory_ids)))
-        ]
+        return self._db.column("list_memories_alike", ids=memory_ids)
 
     def delete_turns(self, session: int, rows: Sequence[int]) -> None:
         """Delete turns of a session with their full text, in short transactions so that others can write.
@@ -225,7 +218,7 @@ class Erasing:
                 self._db.words.drop(Indexed.TURNS, portion)
                 self._db.run_many("delete_turn", [{"row": row} for row in portion])
                 self._db.run_many("limit_extracted", [{"row": session}])
-                self._db.run("refresh_session", rows=json.dumps([session]))
+                self._db.run("refresh_session", rows=[session])
 
     def delete_sessions(self, rows: Sequence[int]) -> None:
         """Delete sessions whose turns were deleted."""
@@ -237,17 +230,17 @@ class Erasing:
         with self._db.transaction():
             self._db.run_many("clear_title", [{"row": row} for row in rows])
 
+    @runs("delete_cursor")
     def delete_cursor(self, path: str) -> None:
         """Make the next run read a file from the beginning."""
-        self._db.run("delete_cursor", path=path)
 
     def returned(self) -> set[str]:
         """Return forget runs whose content reappeared: a memory, or the session of one."""
-        return {run for (run,) in self._db.all("list_runs_returned")}
+        return set(self._db.column("list_runs_returned"))
 
+    @runs("delete_cursors_at_beginning")
     def delete_held_cursors(self) -> None:
         """Make the next run read again the files of which parts were left out."""
-        self._db.run("delete_cursors_at_beginning")
 
     @in_transaction
     def delete_traces(self, memory_id: str) -> None:
@@ -279,16 +272,16 @@ class Erasing:
         return self._blank_all(str) + self._blank_all(about_other)
 
     def _blank_all(self, statement_name: Callable[[str], str]) -> int:
-        rows = [row for (row,) in self._db.all(statement_name("list_orphaned_passages"))]
+        rows = self._db.column(statement_name("list_orphaned_passages"))
         for start in range(0, len(rows), _TURNS_PER_TRANSACTION):
             with self._db.transaction():
                 for row in rows[start : start + _TURNS_PER_TRANSACTION]:
                     self._blank(row, statement_name)
         return len(rows)
 
+    @runs("prune_names")
     def prune_names(self) -> None:
         """Delete identifiers that no text contains, on a server."""
-        self._db.run("prune_names")
 
     def merge_full_text(self) -> None:
         """Purge deleted words from the full text, in steps that let others write."""
@@ -359,7 +352,7 @@ class GatewayErasure(GatewayStore):
 
     def names(self) -> list[str]:
         """Return names of conversations and of people who requested access."""
-        return [name for (name,) in self._db.all("list_chat_names")]
+        return self._db.column("list_chat_names")
 
     @in_transaction
     def erase_held(self, texts: Iterable[Held], names: Iterable[str] = ()) -> None:
@@ -379,9 +372,9 @@ class GatewayErasure(GatewayStore):
         for seq in pending:
             self._db.run("drop_pending_line", seq=seq)
 
+    @runs("delete_chat_session")
     def delete_session(self, session: str) -> None:
         """Delete a session. The next message starts another."""
-        self._db.run("delete_chat_session", id=session)
 
     def compact(self) -> bool:
         """Erase all traces of deleted data.
@@ -455,7 +448,7 @@ class StoredTexts:
             if name in _EXCLUDED_TABLES or name.startswith(_FULL_TEXT):
                 continue
             columns = self._db.rows(
-                f"SELECT name, type, pk FROM pragma_table_info({_quote_name(name)})"  # noqa: S608
+                f"SELECT name, type, pk FROM pragma_table_info({quoted(name)})"  # noqa: S608
             )
             keys = tuple(column for column, _, pk in sorted(columns, key=lambda row: row[2]) if pk)
             texts = tuple(column for column, kind, pk in columns if kind == "TEXT" and not pk)
@@ -465,14 +458,14 @@ class StoredTexts:
 
     def batches(self, table: TextTable) -> Iterator[list[tuple[str | None, ...]]]:
         """Yield the rows of a table (keys first, then texts) in batches. Skips rows added meanwhile."""
-        columns = ", ".join(map(_quote_name, (*table.keys, *table.columns)))
-        keys = ", ".join(map(_quote_name, table.keys))
+        columns = ", ".join(map(quoted, (*table.keys, *table.columns)))
+        keys = ", ".join(map(quoted, table.keys))
         after: Sequence[object] = ()
         while True:
             marks = ", ".join("?" for _ in after)
             beyond = f"WHERE ({keys}) > ({marks})" if after else ""
             rows = self._db.rows(
-                f"SELECT {columns} FROM {_quote_name(table.name)} {beyond} ORDER BY {keys} LIMIT {BATCH}",  # noqa: S608
+                f"SELECT {columns} FROM {quoted(table.name)} {beyond} ORDER BY {keys} LIMIT {BATCH}",  # noqa: S608
                 tuple(after),
             )
             if rows:
@@ -483,14 +476,14 @@ class StoredTexts:
 
     def rewrite(self, table: TextTable, key: Sequence[object], texts: Mapping[str, str]) -> None:
         """Replace texts of a row."""
-        values = ", ".join(f"{_quote_name(column)} = ?" for column in texts)
-        condition = " AND ".join(f"{_quote_name(column)} = ?" for column in table.keys)
-        statement = f"UPDATE {_quote_name(table.name)} SET {values} WHERE {condition}"  # noqa: S608
+        values = ", ".join(f"{quoted(column)} = ?" for column in texts)
+        condition = " AND ".join(f"{quoted(column)} = ?" for column in table.keys)
+        statement = f"UPDATE {quoted(table.name)} SET {values} WHERE {condition}"  # noqa: S608
         self._db.rows(statement, (*texts.values(), *key))
 
     def turns(self) -> Iterator[list[tuple[int, str, str | None, str | None]]]:
         """Yield batches of turns as (row, text, tool calls as JSON, author), except those added meanwhile."""
-        last = (self._db.one("last_turn_row") or (0,))[0] or 0
+        last = self._db.value("last_turn_row") or 0
         after = 0
         while rows := self._db.all("list_turns_to_scrub", after=after, last=last, limit=BATCH):
             yield [(row, text, tools, author) for row, text, tools, author in rows]
@@ -504,22 +497,8 @@ class StoredTexts:
             return
         self._db.words.drop(Indexed.TURNS, [row])
         self._db.run("delete_turn", row=row)
-        new = (self._db.one("next_turn_row") or (1,))[0]
-        session, seq, native_id, identity, speaker, trust, flags, time = stored
-        values = (
-            new,
-            session,
-            seq,
-            native_id,
-            identity.hex(),
-            speaker,
-            trust,
-            flags,
-            time,
-            author,
-            text,
-            tools,
-        )
+        new = self._db.value("next_turn_row") or 1
+        values = (new, *stored[:3], stored[3].hex(), *stored[4:], author, text, tools)
         self._db.run("insert_turns", turns=msgspec.json.encode([values]).decode())
         calls = stored_calls(tools)
         index_texts(self._db, [(new, text, calls)])
@@ -537,10 +516,6 @@ class StoredTexts:
             raise StoreBusyError(
                 "another process reads the database", hint="close it and repeat the command"
             )
-
-
-def _quote_name(name: str) -> str:
-    return f'"{name.replace(chr(34), chr(34) * 2)}"'
 
 
 def clean_stored(text: str, clean: Clean) -> str:
@@ -586,28 +561,28 @@ class Soundness:
 
     def pages(self) -> int:
         """Return the number of pages of the file."""
-        return int((self._db.one("count_pages") or (0,))[0])
+        return self._db.value("count_pages") or 0
 
     def unreadable(self) -> list[str]:
         """Return tables that contain invalid UTF-8."""
-        names = [name for (name,) in self._db.all("list_tables")]
+        names = self._db.column("list_tables")
         return [name for name in names if not self._db.is_readable(name)]
 
     def strays(self) -> list[tuple[str, int]]:
         """Return (table, count) of rows whose owner was deleted."""
-        return [(table, count) for table, count in self._db.all("count_strays")]
+        return self._db.all("count_strays")
 
     def texts(self) -> int:
         """Count memories and turns."""
-        return int((self._db.one("count_texts") or (0,))[0])
+        return self._db.value("count_texts") or 0
 
     def memories_unindexed(self) -> list[str]:
         """Return ids of memories missing from the full text."""
-        return [memory for (memory,) in self._db.all("list_memories_unindexed")]
+        return self._db.column("list_memories_unindexed")
 
     def turns_unindexed(self) -> list[int]:
         """Return rows of turns missing from the full text."""
-        return [row for (row,) in self._db.all("list_turns_unindexed")]
+        return self._db.column("list_turns_unindexed")
 
     def text_without_rows(self) -> dict[str, list[int]]:
         """Return full-text rows, by table, whose memory or turn was deleted."""
@@ -622,17 +597,17 @@ class Soundness:
 
     def vectors_of_other_size(self, dimensions: int) -> int:
         """Count vectors whose number of dimensions (one byte each) is not ``dimensions``."""
-        return int((self._db.one("count_odd_vectors", size=dimensions) or (0,))[0])
+        return self._db.value("count_odd_vectors", size=dimensions) or 0
 
     def bits_missing(self) -> int:
         """Return the difference between the numbers of passages and of their bit vectors."""
-        return abs(int((self._db.one("count_bits_missing") or (0,))[0]))
+        return abs(int(self._db.value("count_bits_missing") or 0))
 
     def sessions_miscounted(self) -> list[tuple[int, str]]:
         """Return (row, id) of sessions whose turn count is wrong."""
-        return [(row, name) for row, name in self._db.all("list_sessions_miscounted")]
+        return self._db.all("list_sessions_miscounted")
 
     def known_turns(self, identities: Sequence[bytes]) -> int:
         """Count the given turns that are in the index."""
         encoded = json.dumps([identity.hex() for identity in identities])
-        return int((self._db.one("count_known_turns", identities=encoded) or (0,))[0])
+        return self._db.value("count_known_turns", identities=encoded) or 0

@@ -5,17 +5,26 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date, datetime, timedelta
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from nacre.base.ids import at_ms, content_hash, from_ms, to_ms
+from nacre.base.ids import at_ms, content_hash
 from nacre.base.lazy import Lazy
 from nacre.base.text import identifiers, normalise, segment
 from nacre.base.times import day_of
-from nacre.store.rows import memory_rows
-from nacre.store.schema import Database, Indexed, Row, Words, fits_index, in_transaction
+from nacre.store.rows import memory_of, memory_row, records
+from nacre.store.schema import (
+    Database,
+    Indexed,
+    Row,
+    Store,
+    Words,
+    fits_index,
+    in_transaction,
+    runs,
+)
 from nacre.values.memory import USUAL_STRENGTH, Claim, Confirmation, Kind, Link, Memory, Validity
 from nacre.values.review import UNSAID, Reason, StepsDue, Usage, as_told
 
@@ -65,20 +74,16 @@ def memory_hash(content: str, project: str | None) -> bytes:
     return content_hash(f"{project or ''}\n{normalise(content) or content}")
 
 
-class Memories:
+class Memories(Store):
     """Reads and writes memories in the index. Pending writes change the vault."""
 
     names: Lazy[Names] = Lazy("nacre.store.schema:Names")
     """Index of the names of memories."""
 
     def __init__(self, database: Database) -> None:
-        self._db = database
+        super().__init__(database)
         self.has_new_rows = False
         """True if this process wrote memories since the last embedding run. A new row has no vector."""
-
-    @property
-    def database(self) -> Database:
-        return self._db
 
     def put(self, memory: Memory) -> None:
         """Insert a memory, or replace its row, tags, links, names and full text. Call inside a transaction.
@@ -92,25 +97,17 @@ class Memories:
                 "settle_review",
                 memory=memory.id,
                 reason=Reason.STALE.value,
-                at=to_ms(memory.updated),
+                at=memory.updated,
             )
-        values = memory_rows().encode(memory) | {
-            "content_hash": memory_hash(memory.content, memory.project)
-        }
+        values = memory_row(memory) | {"content_hash": memory_hash(memory.content, memory.project)}
         number = int(self._db.insert("memories", values, "row"))
         self._db.run_many(
             "insert_tag",
             [{"memory": memory.id, "tag": tag} for tag in memory.tags if fits_index(tag)],
         )
         self._put_links(memory.id, memory.links)
-        confirmations: list[dict[str, object]] = [
-            {
-                "memory": memory.id,
-                "ordinal": at,
-                "at": to_ms(confirmation.at),
-                "session": confirmation.session,
-                "turns": json.dumps(confirmation.turns),
-            }
+        confirmations = [
+            {"memory": memory.id, "ordinal": at, **asdict(confirmation)}
             for at, confirmation in enumerate(memory.confirmed)
         ]
         self._db.run_many("insert_confirmation", confirmations)
@@ -138,21 +135,13 @@ class Memories:
                 self._db.words.drop(Indexed.MEMORIES, [row[0]])
                 self._index(row[0], memory)
 
+    @runs("set_importance")
     def set_importance(self, memory_id: str, importance: int) -> None:
         """Change only the importance, so that the memory keeps its row and its vectors."""
-        self._db.run("set_importance", id=memory_id, importance=importance)
 
     def set_claim(self, memory_id: str, claim: Claim) -> None:
         """Change only the claim, so that the memory keeps its row and its vectors."""
-        self._db.run(
-            "insert_claim",
-            memory=memory_id,
-            entity=claim.entity,
-            attribute=claim.attribute,
-            predicate=claim.predicate,
-            object=claim.object,
-            confidence=claim.confidence,
-        )
+        self._db.run("insert_claim", memory=memory_id, **asdict(claim))
 
     def set_links(self, memory: Memory) -> None:
         """Change only the front matter links, so that the memory keeps its row and its vectors."""
@@ -178,7 +167,7 @@ class Memories:
 
     def in_any_state(self, memory_ids: Sequence[str]) -> list[Memory]:
         """Return memories in any state by id."""
-        return self._build(self._db.all("find_memories_by_id", ids=json.dumps(list(memory_ids))))
+        return self._build(self._db.all("find_memories_by_id", ids=memory_ids))
 
     def find_like(self, reference: str) -> list[Memory]:
         """Return memories whose id begins or ends with ``reference`` (at least four characters) or
@@ -202,8 +191,10 @@ class Memories:
 
     def by_rows(self, rows: Sequence[int]) -> dict[int, Memory]:
         """Return memories by row number, as selected by a filter, without retired ones."""
-        rows_found = self._db.all("find_memories_by_row", rows=json.dumps(list(rows)))
-        return dict(zip((row[0] for row in rows_found), self._build(rows_found), strict=True))
+        return self._by_row(self._db.all("find_memories_by_row", rows=rows))
+
+    def _by_row(self, rows: list[Row]) -> dict[int, Memory]:
+        return dict(zip((row[0] for row in rows), self._build(rows), strict=True))
 
     def former(self) -> dict[int, int]:
         """Map the rows of superseded memories to the active memory at the end of each chain."""
@@ -211,38 +202,29 @@ class Memories:
 
     def rows_of(self, memory_ids: Sequence[str]) -> dict[int, Memory]:
         """Return memories by id, keyed by row number, without retired ones."""
-        rows_found = self._db.all("find_active_memories", ids=json.dumps(list(memory_ids)))
-        return dict(zip((row[0] for row in rows_found), self._build(rows_found), strict=True))
+        return self._by_row(self._db.all("find_active_memories", ids=memory_ids))
 
     def neighbours(self, memory_ids: Sequence[str], day: date) -> list[tuple[str, str, float]]:
         """Return memories one link away, in either direction, as (from, to, strength).
 
         The links must hold on the day. Retired memories are left out.
         """
-        rows = self._db.all(
-            "list_neighbours", ids=json.dumps(list(memory_ids)), day=day.isoformat()
-        )
+        rows = self._db.all("list_neighbours", ids=memory_ids, day=day)
         return [(source, target, strength) for source, _, target, strength in rows]
 
     def same_content(self, content: str, project: str | None) -> str | None:
         """Return the id of a memory in any state with the same normalised content."""
-        row = self._db.one("find_memory_by_content", content_hash=memory_hash(content, project))
-        return row[0] if row else None
+        return self._db.value("find_memory_by_content", content_hash=memory_hash(content, project))
 
     def same_key(self, key: str, kind: Kind, project: str | None) -> str | None:
         """Return the id of the active memory with a canonical key."""
-        row = self._db.one(
+        return self._db.value(
             "find_memory_by_key", canonical_key=key, kind=kind.value, project=project
         )
-        return row[0] if row else None
 
     def of_files(self, files: Collection[str]) -> list[Memory]:
         """Return the memories imported from files that still hold."""
-        return (
-            self._build(self._db.all("list_memories_of_files", files=json.dumps(list(files))))
-            if files
-            else []
-        )
+        return self._build(self._db.all("list_memories_of_files", files=[*files])) if files else []
 
     def stale(self) -> dict[str, tuple[float, str]]:
         """Map the ids of memories that may be out of date to the last confidence (0 to 1) and the reason."""
@@ -265,42 +247,25 @@ class Memories:
 
     def known_of(self, session: str) -> list[Known]:
         """Return the memories learned from a session, in any state."""
-        return [
-            Known(memory_id, Kind(kind), content, frozenset(json.loads(turns)))
-            for memory_id, kind, content, turns in self._db.all(
-                "list_memories_of_session", session=session
-            )
-        ]
+        return records(Known, self._db.all("list_memories_of_session", session=session))
 
     def news(self, criteria: News) -> list[tuple[int, Memory]]:
         """Return the memories that match :class:`News` as (row, memory), in row order."""
-        rows = self._db.all(
-            "list_news",
-            mark=criteria.mark,
-            least=criteria.least,
-            first_id=criteria.first_id,
-            said=to_ms(criteria.said),
-            sessions=json.dumps(criteria.sessions),
-            project=criteria.project,
-            today=str(day_of(criteria.said)),
-            limit=criteria.limit,
-        )
-        return [(row[0], memory) for row, memory in zip(rows, self._build(rows), strict=True)]
+        rows = self._db.all("list_news", **asdict(criteria), today=day_of(criteria.said))
+        return [*self._by_row(rows).items()]
 
     def last_row(self) -> int:
         """Return the highest row number, or 0 if the index is empty."""
-        row = self._db.one("find_last_row")
-        return int(row[0] or 0) if row else 0
+        return self._db.value("find_last_row") or 0
 
     def has_stored(self, mark: int, sessions: Sequence[str], project: str | None) -> bool:
         """Return True if a memory was stored after a row in one of the sessions, or by an agent in the project."""
         return (
-            self._db.one("find_stored", mark=mark, sessions=json.dumps(sessions), project=project)
-            is not None
+            self._db.one("find_stored", mark=mark, sessions=sessions, project=project) is not None
         )
 
     def all_ids(self) -> set[str]:
-        return {memory_id for (memory_id,) in self._db.all("list_all_memory_ids")}
+        return set(self._db.column("list_all_memory_ids"))
 
     def snapshot(self) -> Row:
         """Return values that change whenever a memory or a project changes."""
@@ -315,7 +280,7 @@ class Memories:
             after = rows[-1][0]
 
     def projects(self) -> set[str]:
-        return {project for (project,) in self._db.all("list_memory_projects")}
+        return set(self._db.column("list_memory_projects"))
 
     def replaced_by(self, memory_id: str) -> list[Memory]:
         """Return the memories that a memory superseded, in any state, oldest first."""
@@ -344,10 +309,12 @@ class Memories:
             own = None if origin == _MANUAL else origin
             valid = Validity(*(date.fromisoformat(day) if day else None for day in ends))
             links.setdefault(source, []).append(Link(rel, target, reason, own, strength, valid))
-        confirmations = self._confirmations(ids)
+        confirmations: dict[str, list[Confirmation]] = {}
+        for memory_id, *rest in self._db.all("list_confirmations", ids=ids):
+            confirmations.setdefault(memory_id, []).extend(records(Confirmation, [tuple(rest)]))
         claims = {row[0]: Claim(*row[1:]) for row in self._db.all("list_claims_of", ids=ids)}
         return [
-            memory_rows().decode(
+            memory_of(
                 row,
                 tags=tuple(tags.get(row[1], ())),
                 links=tuple(links.get(row[1], ())),
@@ -356,16 +323,6 @@ class Memories:
             )
             for row in rows
         ]
-
-    def _confirmations(self, ids: str) -> dict[str, list[Confirmation]]:
-        confirmations: dict[str, list[Confirmation]] = {}
-        for memory_id, at, session, turns in self._db.all("list_confirmations", ids=ids):
-            moment = from_ms(at)
-            if moment:
-                confirmations.setdefault(memory_id, []).append(
-                    Confirmation(moment, session, tuple(json.loads(turns)))
-                )
-        return confirmations
 
 
 def _link_row(source: str, link: Link) -> dict[str, object]:
@@ -408,11 +365,8 @@ class Edge:
     sessions: int
 
 
-class CoRecall:
+class CoRecall(Store):
     """Reads and writes edges. Days count from 1970-01-01 (UTC)."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     @in_transaction
     def join(self, newcomers: Sequence[str], others: Sequence[str], day: int) -> list[str]:
@@ -445,13 +399,13 @@ class CoRecall:
         self._db.run_many("upsert_edge", rows)
         return fresh
 
+    @runs("delete_faded_edges")
     def forget_faded(self, day: int) -> None:
         """Delete the edges that have faded by a day."""
-        self._db.run("delete_faded_edges", day=day)
 
     def of(self, memory_ids: Sequence[str], day: int) -> list[Edge]:
         """Return the edges from some memories to active ones, strongest first."""
-        rows = self._db.all("list_edges_of", ids=json.dumps(list(memory_ids)), day=day)
+        rows = self._db.all("list_edges_of", ids=memory_ids, day=day)
         return _sort_edges(
             [Edge(a, b, faded(weight, day - since), times) for a, b, weight, since, times in rows]
         )
@@ -464,13 +418,10 @@ class CoRecall:
         )[:limit]
 
     def _active(self, memory_ids: Sequence[str]) -> set[str]:
-        return {
-            memory
-            for (memory,) in self._db.all("list_active_ids", ids=json.dumps(list(memory_ids)))
-        }
+        return set(self._db.column("list_active_ids", ids=memory_ids))
 
     def _among(self, memory_ids: Sequence[str]) -> dict[tuple[str, str], tuple[float, int, int]]:
-        rows = self._db.all("list_edges_among", ids=json.dumps(list(memory_ids)))
+        rows = self._db.all("list_edges_among", ids=memory_ids)
         return {(a, b): (weight, day, sessions) for a, b, weight, day, sessions in rows}
 
 
@@ -533,11 +484,8 @@ class EdgeFilter:
     project: str | None = None
 
 
-class Links:
+class Links(Store):
     """Reads links."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def of(self, memory_id: str) -> list[StoredLink]:
         """Return all edges that start or end at a memory."""
@@ -554,10 +502,8 @@ class Links:
 
         Edges to memories in ``without`` are left out. With ``among``, the other end must be in it.
         """
-        among_json = None if among is None else json.dumps(list(among))
-        rows = self._db.all(
-            "list_links_at", ids=json.dumps(list(memory_ids)), day=_text(day), among=among_json
-        )
+        ends = None if among is None else [*among]
+        rows = self._db.all("list_links_at", ids=[*memory_ids], day=day, among=ends)
         return [as_edge(row) for row in rows if row[0] not in without and row[2] not in without]
 
     def page(
@@ -566,11 +512,7 @@ class Links:
         """Return a page of links, newest memories first, and the total."""
         rows = self._db.all(
             "page_links",
-            id=criteria.memory,
-            rels=json.dumps(list(criteria.relations)),
-            day=_text(criteria.day),
-            origins=json.dumps(list(criteria.origins)),
-            project=criteria.project,
+            **asdict(criteria),
             limit=limit,
             offset=offset,
         )
@@ -586,28 +528,26 @@ class Links:
         matter) or written (a name in a text). Similarity and shared use do not count. With a
         project, both ends are in it.
         """
-        row = self._db.one("count_links", day=_text(day), project=project)
-        return int(row[0]) if row else 0
+        return self._db.value("count_links", day=day, project=project) or 0
 
     def count_alike(self, project: str | None = None) -> int:
         """Count the pairs of similar memories that hold (computed edges)."""
-        row = self._db.one("count_alike", project=project)
-        return int(row[0]) if row else 0
+        return self._db.value("count_alike", project=project) or 0
 
     def between(self, day: date, project: str | None) -> list[tuple[str, str, float]]:
         """Return the links that :meth:`count` counts as (source, target, strength), in a stable order."""
         return [
             (row[0], row[1], row[2])
-            for row in self._db.all("list_links_between", day=_text(day), project=project)
+            for row in self._db.all("list_links_between", day=day, project=project)
         ]
 
     def nodes(self, project: str | None) -> list[str]:
         """Return the ids of memories that hold, in one project or in all, in a stable order."""
-        return [memory for (memory,) in self._db.all("list_nodes", project=project)]
+        return self._db.column("list_nodes", project=project)
 
     def ends(self, memory_ids: Collection[str]) -> list[Row]:
         """Return the ends of links as (id, subject, kind, project, is superseded, is retired, trust)."""
-        return self._db.all("list_ends", ids=json.dumps(list(memory_ids)))
+        return self._db.all("list_ends", ids=[*memory_ids])
 
     def map_nodes(self, project: str | None, kinds: Collection[str], day: date | None) -> list[Row]:
         """Return memories that are active, or held on a day, in a stable order.
@@ -615,9 +555,7 @@ class Links:
         Columns: id, subject, kind, project, importance, is superseded, is trusted, start of
         validity.
         """
-        return self._db.all(
-            "list_map_nodes", project=project, kinds=json.dumps(list(kinds)), day=_text(day)
-        )
+        return self._db.all("list_map_nodes", project=project, kinds=[*kinds], day=day)
 
     def map_links(
         self, day: date, relations: Collection[str] = (), *, alike: bool = False
@@ -626,16 +564,11 @@ class Links:
 
         Parse each row with :func:`as_edge`.
         """
-        return self._db.all(
-            "list_map_links", day=_text(day), rels=json.dumps(list(relations)), alike=alike
-        )
+        return self._db.all("list_map_links", day=day, rels=[*relations], alike=alike)
 
     def of_origin(self, origin: str, project: str | None) -> list[str]:
         """Return the memories whose front matter has links of an origin."""
-        return [
-            memory
-            for (memory,) in self._db.all("list_sources_of_origin", origin=origin, project=project)
-        ]
+        return self._db.column("list_sources_of_origin", origin=origin, project=project)
 
     def alike(self) -> list[StoredLink]:
         """Return the similarity edges, which are not stored in files."""
@@ -643,7 +576,7 @@ class Links:
 
     def connected(self) -> set[tuple[str, str]]:
         """Return the pairs of memories connected by a link other than similarity, in either direction."""
-        return {(source, target) for source, target in self._db.all("list_connected")}
+        return set(self._db.all("list_connected"))
 
     def state(self) -> Row:
         """Return values that change whenever a link changes."""
@@ -712,26 +645,13 @@ class EndingBounds:
     most_recalls: int
 
 
-class UsageLog:
+class UsageLog(Store):
     """Reads usage and records spooled usage."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def of(self, memory_ids: Sequence[str]) -> dict[str, Usage]:
         """Return usage by memory id. Unused memories are left out."""
-        rows = self._db.all("find_usage", ids=json.dumps(list(memory_ids)))
-        return {
-            memory: Usage(
-                count,
-                from_ms(last),
-                tuple(json.loads(intervals)),
-                contradictions,
-                quality,
-                accesses,
-            )
-            for memory, count, last, intervals, contradictions, quality, accesses in rows
-        }
+        rows = self._db.all("find_usage", ids=memory_ids)
+        return {row[0]: records(Usage, [row[1:]])[0] for row in rows}
 
     def adopt(self, memory_id: str, usage: Usage) -> None:
         """Record the usage that an imported memory had elsewhere. Its importance already includes earned steps."""
@@ -739,12 +659,7 @@ class UsageLog:
         self._db.run(
             "insert_usage",
             memory=memory_id,
-            recall_count=count,
-            last_recalled=to_ms(usage.last_recalled),
-            intervals=json.dumps(usage.intervals),
-            contradictions=usage.contradictions,
-            quality=usage.quality,
-            access_count=usage.access_count,
+            **asdict(usage),
             steps=sum(count >= step for step in _STEPS),
         )
 
@@ -760,21 +675,21 @@ class UsageLog:
         """Record views of single memories: accesses, not recalls."""
         self._db.run_many("record_look", [{"memory": memory} for memory in memory_ids])
 
-    def confirm(self, memory_id: str) -> None:
+    @runs("confirm_memory")
+    def confirm(self, memory: str) -> None:
         """Record that a memory was stated again."""
-        self._db.run("confirm_memory", memory=memory_id)
 
-    def set_quality(self, memory_id: str, quality: float) -> None:
+    @runs("set_quality")
+    def set_quality(self, memory: str, quality: float) -> None:
         """Set the observed quality of a memory, 0 to 1."""
-        self._db.run("set_quality", memory=memory_id, quality=quality)
 
     def steps_due(self) -> list[StepsDue]:
         """Return active memories whose recalls earned more importance steps than were applied."""
-        return [StepsDue(*row) for row in self._db.all("list_steps_due")]
+        return records(StepsDue, self._db.all("list_steps_due"))
 
-    def set_steps(self, memory_id: str, steps: int) -> None:
+    @runs("set_steps")
+    def set_steps(self, memory: str, steps: int) -> None:
         """Set the number of importance steps that were applied to a memory."""
-        self._db.run("set_steps", memory=memory_id, steps=steps)
 
     def buckets(self) -> Buckets:
         """Count active memories by use and by quality."""
@@ -783,53 +698,34 @@ class UsageLog:
 
     def idle(self, now: datetime) -> list[Idle]:
         """Count active memories by kind and idle days."""
-        return [
-            Idle(Kind(kind), *rest) for kind, *rest in self._db.all("count_idle", now=to_ms(now))
-        ]
+        return records(Idle, self._db.all("count_idle", now=now))
 
     def idle_todos(self, before: datetime) -> list[tuple[str, str, datetime]]:
         """Return open todos last used before a time as (id, subject, last use), longest idle first."""
         return [
             (memory, subject, at_ms(at))
-            for memory, subject, at in self._db.all("list_idle_todos", before=to_ms(before))
+            for memory, subject, at in self._db.all("list_idle_todos", before=before)
         ]
 
     def may_end(self, now: datetime, bounds: EndingBounds) -> list[str]:
         """Return the ids of active memories that the consolidation rules may retire. The rules decide."""
-        rows = self._db.all(
-            "list_ending",
-            now=to_ms(now),
-            today=str(day_of(now)),
-            importance_below=bounds.importance_below,
-            temporary_for=_milliseconds(bounds.temporary_for),
-            idle_for=_milliseconds(bounds.idle_for),
-            most_recalls=bounds.most_recalls,
-        )
-        return [memory for (memory,) in rows]
+        return self._db.column("list_ending", now=now, today=day_of(now), **asdict(bounds))
 
     def value(self, key: str) -> str | None:
         """Return the value that the last run stored under a key."""
-        row = self._db.one("get_usage_value", key=key)
-        return row[0] if row else None
+        return self._db.value("get_usage_value", key=key)
 
+    @runs("set_usage_value")
     def set_value(self, key: str, value: str) -> None:
         """Store a value for the next run."""
-        self._db.run("set_usage_value", key=key, value=value)
 
+    @runs("delete_usage_value")
     def drop_value(self, key: str) -> None:
         """Delete a stored value."""
-        self._db.run("delete_usage_value", key=key)
 
 
-def _milliseconds(span: timedelta) -> int:
-    return span // timedelta(milliseconds=1)
-
-
-class SessionUses:
+class SessionUses(Store):
     """Records which memories were used in each session or sitting, until the data expires."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def record(
         self, session: str, memory_ids: Sequence[str], at: int, *, recalled: Collection[str]
@@ -851,11 +747,11 @@ class SessionUses:
 
     def recalled(self, session: str, since: int) -> set[str]:
         """Return the memories of a session with a counted recall after a time (epoch milliseconds)."""
-        return {memory for (memory,) in self._db.all("list_recalled", session=session, since=since)}
+        return set(self._db.column("list_recalled", session=session, since=since))
 
     def paired(self, session: str) -> list[str]:
         """Return the memories of a session that were paired with each other."""
-        return [memory for (memory,) in self._db.all("list_paired", session=session)]
+        return self._db.column("list_paired", session=session)
 
     def pair(self, session: str, memory_ids: Sequence[str]) -> None:
         """Mark memories as paired with the others of their session."""
@@ -865,12 +761,11 @@ class SessionUses:
 
     def unjudged(self, session: str) -> list[str]:
         """Return the memories of a session without a reply since their last use."""
-        return [memory for (memory,) in self._db.all("list_unjudged", session=session)]
+        return self._db.column("list_unjudged", session=session)
 
     def first_unjudged(self, session: str) -> int | None:
         """Return the earliest last use among the memories of :meth:`unjudged` (epoch milliseconds), or ``None``."""
-        row = self._db.one("first_unjudged", session=session)
-        return row[0] if row else None
+        return self._db.value("first_unjudged", session=session)
 
     def judge(self, session: str, memory_ids: Sequence[str]) -> None:
         """Mark memories as judged by a reply."""
@@ -878,6 +773,6 @@ class SessionUses:
             "judge_use", [{"session": session, "memory": memory} for memory in memory_ids]
         )
 
+    @runs("delete_old_uses")
     def forget(self, before: int) -> None:
         """Delete sessions without a use since a time (epoch milliseconds)."""
-        self._db.run("delete_old_uses", before=before)

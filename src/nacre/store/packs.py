@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from nacre.base import files
+from nacre.base.text import to_bytes, to_text
 from nacre.errors import DamagedArchiveError, UnavailableError
 
 _LENGTHS_DECODER = msgspec.json.Decoder(list[tuple[int, int]])
@@ -332,7 +333,7 @@ def clean_lines(raw: bytes, clean_all: CleanAll) -> Payload:
 def texts_of(line: bytes) -> Iterator[str]:
     """Yield all texts and names in a line, or the line itself if it is not JSON."""
     value = decoded(line)
-    yield from (line.decode("utf-8", "replace"),) if value is None else texts_in(value)
+    yield from (to_text(line),) if value is None else texts_in(value)
 
 
 class _Cleaned:
@@ -351,7 +352,7 @@ class _Cleaned:
             if value is not None:
                 texts.update(dict.fromkeys(texts_in(value)))
             elif line and not line.isspace():
-                texts[line.decode("utf-8", "replace")] = None
+                texts[to_text(line)] = None
         if sifted is None:
             self._changed = changes(texts, clean_all)
         else:
@@ -361,8 +362,8 @@ class _Cleaned:
     def line(self, line: bytes, value: Any) -> bytes:
         """Return a cleaned line, or the line itself if unchanged."""
         if value is None:
-            new = self._changed.get(line.decode("utf-8", "replace"))
-            return line if new is None else new.replace("\n", " ").encode("utf-8", "replace")
+            new = self._changed.get(to_text(line))
+            return line if new is None else to_bytes(new.replace("\n", " "))
         cleaned = self._value(value, "")
         return line if cleaned is value else msgspec.json.encode(cleaned)
 
@@ -417,11 +418,7 @@ def clean_whole(raw: bytes, clean_all: CleanAll) -> Payload | None:
             text = raw.decode("utf-8-sig")
         except UnicodeDecodeError:
             return None
-        return (
-            Payload(raw)
-            if (clean := clean_all([text])[0]) == text
-            else Payload(clean.encode("utf-8", "replace"))
-        )
+        return Payload(raw) if (clean := clean_all([text])[0]) == text else Payload(to_bytes(clean))
     cleaned = _Cleaned([value], [bare], clean_all).line(bare, value)
     return Payload(raw if cleaned is bare else cleaned)
 

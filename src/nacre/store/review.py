@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from nacre.base import json as json_values
-from nacre.base.ids import from_ms, to_ms
+from nacre.base.ids import from_ms
 from nacre.base.text import STOP_WORDS, words
 from nacre.store.memories import memory_hash
-from nacre.store.schema import Clause, Database, Indexed, Row
+from nacre.store.rows import records
+from nacre.store.schema import Clause, Indexed, Store, runs
 from nacre.values.memory import HeldCandidate, Memory, Why
 from nacre.values.review import JudgedPair, QueuedReview, Reason
 
@@ -19,11 +20,8 @@ SECONDS_TO_UNDO = 24 * 3600
 """Time for which the text of a candidate is kept after it was accepted or rejected."""
 
 
-class Candidates:
+class Candidates(Store):
     """Reads and writes ``candidates``, which exist only in the database."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def add(self, candidates: Iterable[HeldCandidate]) -> int:
         """Add candidates, except texts that are pending already or were rejected, and return the number added."""
@@ -35,7 +33,7 @@ class Candidates:
                 "why": candidate.why.value,
                 "detail": candidate.detail,
                 "score": candidate.score,
-                "found": to_ms(candidate.found),
+                "found": candidate.found,
                 "memory": json_values.encode(candidate.memory).decode(),
             }
             for candidate in candidates
@@ -44,28 +42,27 @@ class Candidates:
 
     def waiting(self) -> list[HeldCandidate]:
         """Return the pending candidates, likeliest first."""
-        return [_candidate(row) for row in self._db.all("list_candidates")]
+        return records(HeldCandidate, self._db.all("list_candidates"))
 
     def count(self) -> int:
         """Count the pending candidates."""
-        row = self._db.one("count_candidates")
-        return int(row[0]) if row else 0
+        return self._db.value("count_candidates") or 0
 
     def find(self, reference: str) -> list[HeldCandidate]:
         """Find up to three candidates whose id begins or ends with a reference."""
-        return [_candidate(row) for row in self._db.all("find_candidates", reference=reference)]
+        return records(HeldCandidate, self._db.all("find_candidates", reference=reference))
 
     def with_words(self) -> list[HeldCandidate]:
         """Return pending candidates, and settled ones that can still be restored."""
-        return [_candidate(row) for row in self._db.all("list_worded_candidates")]
+        return records(HeldCandidate, self._db.all("list_worded_candidates"))
 
+    @runs("settle_candidate")
     def settle(self, candidate_id: str, at: int) -> None:
         """Mark a candidate as accepted or rejected by the owner, so that it is not offered again
         (epoch milliseconds).
 
         Its text stays until :meth:`blank`.
         """
-        self._db.run("settle_candidate", id=candidate_id, at=at)
 
     def blank(self, now: int) -> None:
         """Delete the text of candidates settled more than :data:`SECONDS_TO_UNDO` ago."""
@@ -73,17 +70,15 @@ class Candidates:
 
     def settled(self, reference: str) -> list[HeldCandidate]:
         """Find settled candidates that still have their text, by the beginning or end of their ids."""
-        return [
-            _candidate(row) for row in self._db.all("find_settled_candidates", reference=reference)
-        ]
+        return records(HeldCandidate, self._db.all("find_settled_candidates", reference=reference))
 
     def settled_at(self, at: int) -> list[HeldCandidate]:
         """Return candidates settled at a time (epoch milliseconds) that still have their text."""
-        return [_candidate(row) for row in self._db.all("list_candidates_settled_at", at=at)]
+        return records(HeldCandidate, self._db.all("list_candidates_settled_at", at=at))
 
+    @runs("unsettle_candidate")
     def unsettle(self, candidate_id: str) -> None:
         """Mark a candidate as pending again."""
-        self._db.run("unsettle_candidate", id=candidate_id)
 
     def delete(self, candidate_ids: Iterable[str]) -> None:
         self._db.run_many("delete_candidate", [{"id": candidate} for candidate in candidate_ids])
@@ -95,13 +90,6 @@ class Candidates:
     def expire(self, before: int) -> int:
         """Delete candidates found before a time (epoch milliseconds) and return their number."""
         return self._db.run("delete_old_candidates", before=before)
-
-
-def _candidate(row: Row) -> HeldCandidate:
-    memory, why, detail, score, found_at = row
-    at = from_ms(found_at)
-    assert at is not None  # noqa: S101 - the column is never empty
-    return HeldCandidate(json_values.decode(memory.encode(), Memory), Why(why), detail, score, at)
 
 
 # -- Claims, the memories waiting for them, and judged pairs ------------------
@@ -125,15 +113,12 @@ class Due:
     reworded: bool = False
 
 
-class Claims:
+class Claims(Store):
     """Reads claims, and keeps the queue of memories to be judged and the judgements of pairs."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def entities(self, limit: int) -> list[str]:
         """Return the most frequent entities."""
-        return [entity for (entity,) in self._db.all("list_entities", limit=limit)]
+        return self._db.column("list_entities", limit=limit)
 
     def of_entity(self, entity: str, project: str | None, *, limit: int) -> list[tuple[int, str]]:
         """Return (row, attribute) of active memories about an entity, latest first."""
@@ -153,33 +138,32 @@ class Claims:
         )
         return [row for (row,) in rows]
 
-    def wait(self, memory_id: str, at: int, *, reworded: bool = False) -> None:
+    @runs("insert_claims_waiting")
+    def wait(self, memory: str, at: int, *, reworded: bool = False) -> None:
         """Queue a memory for a model from a time (epoch milliseconds) on.
 
         ``reworded``: its text changed since its claim was extracted.
         """
-        self._db.run("insert_claims_waiting", memory=memory_id, at=at, reworded=reworded)
 
     def due(self, at: int, limit: int) -> list[Due]:
         """Return memories due at a time (epoch milliseconds), longest waiting first."""
-        rows = self._db.all("list_claims_due", at=at, limit=limit)
-        return [Due(memory, tries, bool(reworded)) for memory, tries, reworded in rows]
+        return records(Due, self._db.all("list_claims_due", at=at, limit=limit))
 
     def done(self, memory_id: str) -> None:
         """Remove a memory from the queue."""
         self._db.run("delete_claims_waiting", id=memory_id)
 
-    def postpone(self, memory_id: str, due: int, note: str) -> None:
+    @runs("postpone_claims_waiting")
+    def postpone(self, memory: str, due: int, note: str) -> None:
         """Record a failed try and its reason, and set the time of the next (epoch milliseconds)."""
-        self._db.run("postpone_claims_waiting", memory=memory_id, due=due, note=note)
 
+    @runs("postpone_all_claims_waiting")
     def postpone_all(self, due: int, note: str) -> None:
         """Postpone the whole queue to a time (epoch milliseconds), with a reason."""
-        self._db.run("postpone_all_claims_waiting", due=due, note=note)
 
+    @runs("hurry_claims_waiting")
     def hurry(self) -> None:
         """Make the whole queue due now."""
-        self._db.run("hurry_claims_waiting")
 
     def waiting(self) -> Waiting:
         """Summarise the queue."""
@@ -189,34 +173,26 @@ class Claims:
     def judged(self) -> dict[tuple[str, str], JudgedPair]:
         """Return the judgements of pairs pending a person's decision, by (older, newer)."""
         return {
-            (older, newer): JudgedPair(relation, confidence, model, from_ms(at))
-            for older, newer, relation, confidence, model, at in self._db.all("list_conflicts")
+            (older, newer): records(JudgedPair, [tuple(rest)])[0]
+            for older, newer, *rest in self._db.all("list_conflicts")
         }
 
     def keep(self, older: str, newer: str, judged: JudgedPair, at: int) -> None:
         """Store the judgement of a pair pending a person's decision. It replaces one in either direction."""
         self.settled(older, newer)
-        self._db.run(
-            "insert_conflict",
-            older=older,
-            newer=newer,
-            relation=judged.relation,
-            confidence=judged.confidence,
-            model=judged.model,
-            at=at,
-        )
+        self._db.run("insert_conflict", older=older, newer=newer, **asdict(judged) | {"at": at})
 
+    @runs("delete_conflict")
     def settled(self, older: str, newer: str) -> None:
         """Delete the judgement of a pair."""
-        self._db.run("delete_conflict", older=older, newer=newer)
 
-    def uncontradict(self, memory_id: str) -> None:
+    @runs("uncontradict_memory")
+    def uncontradict(self, memory: str) -> None:
         """Withdraw one contradiction of a memory, as a person decided."""
-        self._db.run("uncontradict_memory", memory=memory_id)
 
-    def contradict(self, memory_id: str) -> None:
+    @runs("contradict_memory")
+    def contradict(self, memory: str) -> None:
         """Count a contradiction of a memory. After two, the memory ranks lower."""
-        self._db.run("contradict_memory", memory=memory_id)
 
 
 # -- Review queue -------------------------------------------------------------
@@ -232,11 +208,8 @@ class Doubt:
     reason: str | None
 
 
-class Reviews:
+class Reviews(Store):
     """Reads and writes the review queue."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def add(self, memory_id: str, reason: Reason, detail: str, at: int, *, once: bool) -> None:
         """Queue a memory for review, unless it is queued for the same reason.
@@ -254,7 +227,7 @@ class Reviews:
         Returns True if the entry is new. A settled detail is not queued again.
         """
         about = {"memory": memory_id, "reason": Reason.STALE.value, "detail": detail}
-        more = {"at": at, "shown_by": json.dumps(sorted(set(shown_by)))}
+        more = {"at": at, "shown_by": sorted(set(shown_by))}
         with self._db.transaction():
             if self._db.one("find_review_detail", **about):
                 return False
@@ -272,10 +245,7 @@ class Reviews:
 
     def pending(self) -> list[QueuedReview]:
         """Return the pending reviews, oldest first."""
-        return [
-            QueuedReview(memory, Reason(reason), detail, from_ms(created))
-            for memory, reason, detail, created in self._db.all("list_reviews")
-        ]
+        return records(QueuedReview, self._db.all("list_reviews"))
 
     def waiting(self) -> tuple[int, int, int]:
         """Count the pending candidates, doubtful memories and conflicts."""
@@ -293,15 +263,15 @@ class Reviews:
 
     def settled_at(self, at: int) -> list[str]:
         """Return the memories whose reviews were settled at a time (epoch milliseconds)."""
-        return [row[0] for row in self._db.all("list_settled_reviews", at=at)]
+        return self._db.column("list_settled_reviews", at=at)
 
-    def reopen(self, memory_id: str, at: int) -> None:
+    @runs("reopen_reviews")
+    def reopen(self, memory: str, at: int) -> None:
         """Reopen the reviews settled at a time (epoch milliseconds)."""
-        self._db.run("reopen_reviews", memory=memory_id, at=at)
 
-    def settle(self, memory_id: str, reason: Reason, at: int) -> None:
+    @runs("settle_review")
+    def settle(self, memory: str, reason: Reason, at: int) -> None:
         """Settle a memory's review for one reason. Other reasons stay pending."""
-        self._db.run("settle_review", memory=memory_id, reason=reason.value, at=at)
 
     def stale_kept(self) -> dict[str, datetime | None]:
         """Return the times at which a person last kept each memory that seemed out of date."""
@@ -309,7 +279,7 @@ class Reviews:
 
     def low_quality(self) -> list[tuple[str, float, int]]:
         """Return (memory, quality, recall count) of active memories below the quality threshold."""
-        return [(row[0], row[1], row[2]) for row in self._db.all("list_low_quality")]
+        return self._db.all("list_low_quality")
 
     def doubts(
         self, memory_ids: Sequence[str] | None = None, *, both_ways: bool = False
@@ -319,21 +289,20 @@ class Reviews:
         If two memories contradict each other, the pair counts once and the later memory is the
         newer one. With ``both_ways`` it counts twice.
         """
-        ids = None if memory_ids is None else json.dumps(list(memory_ids))
-        return [Doubt(*row) for row in self._db.all("list_doubts", ids=ids, both_ways=both_ways)]
+        return records(Doubt, self._db.all("list_doubts", ids=memory_ids, both_ways=both_ways))
 
     def proposed(self) -> list[str]:
         """Return active memories proposed by agents, oldest first."""
-        return [row[0] for row in self._db.all("list_proposed")]
+        return self._db.column("list_proposed")
 
     def unfounded(self, tools: Iterable[str]) -> list[str]:
         """Return active memories that the given tools read in documents, and that the documents no
         longer contain."""
-        return [row[0] for row in self._db.all("list_unfounded", tools=json.dumps(sorted(tools)))]
+        return self._db.column("list_unfounded", tools=sorted(tools))
 
     def contradicted(self) -> list[tuple[str, int]]:
         """Return (memory, count) of active memories contradicted more than once."""
-        return [(row[0], row[1]) for row in self._db.all("list_contradicted")]
+        return self._db.all("list_contradicted")
 
 
 # -- Comparing memories -------------------------------------------------------
@@ -348,11 +317,8 @@ Rare words come first; common ones are used only in small stores.
 MOST_WORDS = 16
 
 
-class Comparisons:
+class Comparisons(Store):
     """Reads candidates for comparison, and stores derived similarities."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def alike(self, memory: Memory, *, limit: int) -> list[int]:
         """Return rows of active memories of the same project that share rare words, a title or a key."""
@@ -390,22 +356,21 @@ class Comparisons:
                 rare.append(word)
         return rare
 
-    def wait(self, memory_id: str) -> None:
+    @runs("insert_unsettled")
+    def wait(self, memory: str) -> None:
         """Queue a new memory for comparison by meaning once it has a vector."""
-        self._db.run("insert_unsettled", memory=memory_id)
 
-    def settled(self, memory_id: str) -> None:
+    @runs("delete_unsettled")
+    def settled(self, memory: str) -> None:
         """Remove a memory from the comparison queue."""
-        self._db.run("delete_unsettled", memory=memory_id)
 
     def waiting(self, rows: Sequence[int]) -> list[str]:
         """Return the queued memories among some rows, oldest first."""
-        return [memory for (memory,) in self._db.all("list_unsettled", rows=json.dumps(list(rows)))]
+        return self._db.column("list_unsettled", rows=rows)
 
     def row_of(self, memory_id: str) -> int | None:
         """Return the row of a memory."""
-        row = self._db.one("find_memory_row", id=memory_id)
-        return int(row[0]) if row else None
+        return self._db.value("find_memory_row", id=memory_id)
 
     def link_alike(self, memory_id: str, near: Mapping[str, float]) -> None:
         """Replace a memory's similarity links (id → cosine)."""

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import is_dataclass
 from datetime import date, datetime
-from enum import Enum
 from functools import cache
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from nacre.base.ids import at_ms, from_ms, to_ms
+from nacre.base.ids import at_ms, from_ms
+from nacre.base.lazy import load
 from nacre.store.schema import Row
 from nacre.values.memory import Memory
-
-if TYPE_CHECKING:
-    pass
 
 # -- Row codecs ---------------------------------------------------------------
 # Each dataclass field has a column of its name. Days are ISO texts, times milliseconds, lists and
@@ -27,98 +24,93 @@ T = TypeVar("T")
 _Read = Callable[[Any], Any]
 
 
-class RowCodec(Generic[T]):
-    """Converts a frozen dataclass to table rows and back.
-
-    ``elsewhere`` lists the fields stored in other tables. ``renamed`` maps fields to columns whose
-    names differ from the rule. ``columns`` are the columns to select: the row number, then one per
-    field in reading order.
-    """
-
-    def __init__(
-        self, kind: type[T], *, elsewhere: Collection[str], renamed: Mapping[str, str]
-    ) -> None:
-        self._kind = kind
-        self.columns = ["row"]
-        self._single: list[_Column] = []
-        self._nested: list[_Nested] = []
-        for name, type_ in _types(kind).items():
-            bare, is_optional = _without_none(type_)
-            if name in elsewhere:
-                continue
-            if not is_dataclass(bare):
-                self._single.append(self._column(name, renamed.get(name, name), type_))
-                continue
-            inner = {field_name: f"{name}_{field_name}" for field_name in _types(bare)}
-            parts = [
-                self._column(
-                    field_name, renamed.get(column_name, column_name), _types(bare)[field_name]
-                )
-                for field_name, column_name in inner.items()
-            ]
-            self._nested.append(_Nested(name, bare, is_optional, parts))
-
-    def _column(self, field: str, name: str, kind: Any) -> _Column:
-        self.columns.append(name)
-        return _Column(field, name, len(self.columns) - 1, _reader(kind))
-
-    def encode(self, value: T) -> dict[str, object]:
-        """Return the columns of a value."""
-        row = {column.name: _to_column(getattr(value, column.field)) for column in self._single}
-        for part in self._nested:
-            nested = getattr(value, part.field)
-            row |= {
-                column.name: _to_column(getattr(nested, column.field, None))
-                for column in part.columns
-            }
-        return row
-
-    def decode(self, row: Row, **others: Any) -> T:
-        """Build a value from a row of ``columns`` and the fields stored in other tables."""
-        for column in self._single:
-            others[column.field] = column.value_in(row)
-        for part in self._nested:
-            others[part.field] = part.value_in(row)
-        return self._kind(**others)
+def records(kind: type[T], rows: Iterable[Row]) -> list[T]:
+    """Build values from rows with one column for each of their first fields, in order."""
+    build: Any = kind
+    reads = _readers(build)
+    if not any(reads):
+        return [build(*row) for row in rows]
+    return [
+        build(
+            *(
+                read(value) if read and value is not None else value
+                for read, value in zip(reads, row, strict=False)
+            )
+        )
+        for row in rows
+    ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """A field's column: name, position, and a converter (None if the stored value is used unchanged)."""
-
-    field: str
-    name: str
-    at: int
-    read: _Read | None
-
-    def value_in(self, row: Row) -> Any:
-        stored = row[self.at]
-        return stored if self.read is None or stored is None else self.read(stored)
-
-
-@dataclass(frozen=True, slots=True)
-class _Nested:
-    """A field with a nested value. An optional value is present if its first column is not null."""
-
-    field: str
-    kind: Any
-    is_optional: bool
-    columns: list[_Column]
-
-    def value_in(self, row: Row) -> Any:
-        if self.is_optional and row[self.columns[0].at] is None:
-            return None
-        return self.kind(*[column.value_in(row) for column in self.columns])
+def record(kind: type[T], row: Row | None) -> T | None:
+    """Build a value from a row, if there is one. See :func:`records`."""
+    return records(kind, [row])[0] if row else None
 
 
 @cache
-def memory_rows() -> RowCodec[Memory]:
-    """Return the codec of ``memories`` rows, for both engines.
+def _readers(kind: Any) -> list[_Read | None]:
+    return [_reader(field_type) for field_type in get_type_hints(kind).values()]
 
-    Tags, links, confirmations and claims have their own tables.
+
+_ELSEWHERE = ("tags", "links", "confirmed", "claim")
+"""Fields of memories that have their own tables."""
+
+_RENAMED = {"source_session": "session", "source_turns": "turns"}
+
+
+@cache
+def _memory_fields() -> dict[str, tuple[Any, bool, dict[str, tuple[str, _Read | None]]]]:
+    """Return the type of each field of a memory, whether it is optional, and its parts' columns and converters.
+
+    A field without parts is its own part.
     """
-    renamed = {"source_session": "session", "source_turns": "turns"}
-    return RowCodec(Memory, elsewhere=("tags", "links", "confirmed", "claim"), renamed=renamed)
+    layout = {}
+    for name, kind in get_type_hints(Memory).items():
+        bare, is_optional = _without_none(kind)
+        parts = {name: kind}
+        if is_dataclass(bare):
+            parts = {f"{name}_{part}": value for part, value in get_type_hints(bare).items()}
+        columns = {
+            column.removeprefix(f"{name}_"): (_RENAMED.get(column, column), _reader(value))
+            for column, value in parts.items()
+        }
+        if name not in _ELSEWHERE:
+            layout[name] = (bare, is_optional, columns)
+    return layout
+
+
+@cache
+def memory_columns() -> list[str]:
+    """Return the columns of ``memories`` to select: the row number, then those of each field."""
+    fields = _memory_fields().values()
+    return ["row", *(column for *_, parts in fields for column, _ in parts.values())]
+
+
+def memory_row(memory: Memory) -> dict[str, object]:
+    """Return the columns of a memory."""
+    row: dict[str, object] = {}
+    for name, (_, _, parts) in _memory_fields().items():
+        value = getattr(memory, name)
+        for part, (column, _) in parts.items():
+            row[column] = value if part == name else getattr(value, part, None)
+    return row
+
+
+def memory_of(row: Row, **others: Any) -> Memory:
+    """Build a memory from a row of :func:`memory_columns` and the fields stored in other tables.
+
+    An optional nested value is present if its first column is not null.
+    """
+    stored = iter(row[1:])
+    for name, (kind, is_optional, parts) in _memory_fields().items():
+        values = [
+            value if read is None or value is None else read(value)
+            for (_, read), value in zip(parts.values(), stored, strict=False)
+        ]
+        if name in parts:
+            others[name] = values[0]
+        else:
+            others[name] = None if is_optional and values[0] is None else kind(*values)
+    return Memory(**others)
 
 
 def noted_pair(text: str | None, default: tuple[Any, Any]) -> tuple[Any, Any]:
@@ -134,11 +126,6 @@ def noted_pair(text: str | None, default: tuple[Any, Any]) -> tuple[Any, Any]:
     )
 
 
-def _types(kind: Any) -> dict[str, Any]:
-    types = get_type_hints(kind)
-    return {field.name: types[field.name] for field in fields(kind)}
-
-
 def _without_none(kind: Any) -> tuple[Any, bool]:
     """Return a type without ``None``, and whether it included ``None``."""
     is_optional = type(None) in get_args(kind)
@@ -149,26 +136,16 @@ def _without_none(kind: Any) -> tuple[Any, bool]:
     )
 
 
-def _to_column(value: Any) -> object:
-    if isinstance(value, bool):
-        return int(value)
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, datetime):
-        return to_ms(value)
-    if isinstance(value, date):
-        return value.isoformat()
-    return json.dumps(value) if isinstance(value, (tuple, dict)) else value
-
-
 def _reader(kind: Any) -> _Read | None:
     """Return the converter for a column's values, or ``None`` if no conversion is needed."""
     kind, is_optional = _without_none(kind)
     origin = get_origin(kind) or kind
-    if origin in (str, int, float):
+    if origin in (str, int, float, bytes):
         return None
-    if origin is tuple:
-        return lambda text: () if text == "[]" else tuple(json.loads(text))
+    if origin in (tuple, frozenset):
+        return lambda text: origin(() if text == "[]" else json.loads(text))
+    if is_dataclass(origin):
+        return lambda text: load("nacre.base.json:decode")(text.encode(), origin)
     reads: dict[Any, _Read] = {
         dict: json.loads,
         datetime: from_ms if is_optional else at_ms,

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
 from nacre.base.ids import from_ms, to_ms
 from nacre.base.lazy import Module
-from nacre.base.text import aliases_in, called, mentioned
+from nacre.base.sql import Queries
+from nacre.base.text import aliases_in, called, mentioned, to_bytes
 from nacre.base.times import day_interval
 from nacre.errors import NacreError
 from nacre.values.memory import Memory, Scope
@@ -41,10 +42,10 @@ else:
     msgspec = Module("msgspec")
 
 _VISIBLE_SCOPES = {
-    Scope.PRIVATE: (Scope.PRIVATE, Scope.PERSONAL, Scope.PUBLIC),
     Scope.PERSONAL: (Scope.PERSONAL, Scope.PUBLIC),
     Scope.PUBLIC: (Scope.PUBLIC,),
 }
+"""Scopes visible to sessions that may not see private memories."""
 
 _IN_SESSIONS = """s.row IN (
     SELECT row FROM sessions WHERE tool || ':' || native_id IN (SELECT value FROM json_each(?))
@@ -73,42 +74,40 @@ class Clause:
         return not self.values and self.sql == "TRUE"
 
 
+_HAS_BEGUN = "coalesce(m.valid_since, date(m.created / 1000, 'unixepoch', 'localtime')) <= ?"
+_NOT_ENDED = (
+    "CASE WHEN m.superseded_by IS NULL THEN coalesce(m.valid_until >= ?, TRUE)"
+    " ELSE coalesce(m.valid_until > ?, FALSE) END"
+)
+"""Memories superseded on a day were not valid on it."""
+
+
 def memory_clause(criteria: Filter, today: date | None = None, *, for_list: bool = False) -> Clause:
     """Return the condition on memories ``m`` that are active, or were active on the day ``as_of``.
 
     With ``today``, outdated memories are excluded. Expired memories are included only ``for_list``.
     """
-    parts = [
-        *_past_parts(criteria.as_of),
-        *_project_parts("m.project", criteria),
-        *_time_parts("m.created", criteria),
-        *_among("m.kind", criteria.kinds),
-        *_among("m.expiry", criteria.expiry),
-        *_among("substr(m.session, 1, max(instr(m.session, ':') - 1, 0))", criteria.tools),
-    ]
-    if criteria.sessions:
-        parts.append((_MEMORY_IN_SESSIONS, (json.dumps(criteria.sessions),) * 2))
-    if criteria.scope != Scope.PRIVATE:
-        parts += _among("m.scope", _VISIBLE_SCOPES[criteria.scope])
-    if today is not None and criteria.as_of is None:
-        parts.append(("(m.valid_until IS NULL OR m.valid_until >= ?)", (today.isoformat(),)))
-    if today is not None and not for_list:
-        parts.append(("(m.expires_on IS NULL OR m.expires_on > ?)", (today.isoformat(),)))
-    if criteria.min_importance is not None:
-        parts.append(("m.importance >= ?", (criteria.min_importance,)))
-    if criteria.owner_only:
-        parts.append(("m.speaker = 'owner'", ()))
-    if criteria.trusted:
-        parts.append(("m.trust = 'trusted'", ()))
-    if criteria.settled:
-        parts.append(("m.inbox = 0 AND m.proposed = 0", ()))
-    if criteria.tags:
-        marks = ", ".join("?" * len(criteria.tags))
-        tags = tuple(tag.lower() for tag in criteria.tags)
-        parts.append(
-            (f"m.id IN (SELECT g.memory FROM tags g WHERE lower(g.tag) IN ({marks}))", tags)  # noqa: S608
-        )
-    return replace(_all(parts), source="past_memories" if criteria.as_of else "active_memories")
+    day = criteria.as_of
+    tags = tuple(tag.lower() for tag in criteria.tags)
+    has_tag = _among("lower(g.tag)", tags)[1]
+    return _where(
+        (day, _HAS_BEGUN, day),
+        (day, _NOT_ENDED, day, day),
+        *_parts_of_both("m.project", "m.created", criteria),
+        _among("m.kind", criteria.kinds),
+        _among("m.expiry", criteria.expiry),
+        _among("substr(m.session, 1, max(instr(m.session, ':') - 1, 0))", criteria.tools),
+        (criteria.sessions, _MEMORY_IN_SESSIONS, criteria.sessions, criteria.sessions),
+        _among("m.scope", _VISIBLE_SCOPES.get(criteria.scope, ())),
+        (today and not day, "(m.valid_until IS NULL OR m.valid_until >= ?)", today),
+        (today and not for_list, "(m.expires_on IS NULL OR m.expires_on > ?)", today),
+        (criteria.min_importance is not None, "m.importance >= ?", criteria.min_importance),
+        (criteria.owner_only, "m.speaker = 'owner'"),
+        (criteria.trusted, "m.trust = 'trusted'"),
+        (criteria.settled, "m.inbox = 0 AND m.proposed = 0"),
+        (tags, f"m.id IN (SELECT g.memory FROM tags g WHERE {has_tag})", *tags),  # noqa: S608
+        source="past_memories" if day else "active_memories",
+    )
 
 
 FORMER = Clause("m.superseded_by IS NOT NULL", source="past_memories")
@@ -130,97 +129,60 @@ def with_words(clause: Clause, words: Sequence[str]) -> Clause:
 
 
 def turn_clause(criteria: Filter) -> Clause:
-    """Return the condition on ``turns t JOIN sessions s``. Turns are private."""
-    parts = [
-        *_project_parts("s.project", criteria),
-        *_time_parts("t.time", criteria),
-        *_session_parts(criteria),
-        *_among("s.tool", criteria.tools),
-    ]
-    if criteria.sessions:
-        parts.append((_IN_SESSIONS, (json.dumps(criteria.sessions),) * 2))
-    if criteria.owner_only:
-        parts.append(("t.speaker = 'owner'", ()))
-    if criteria.trusted:
-        parts.append(("t.trust = 'trusted'", ()))
-    if criteria.as_of:
-        parts.append(("t.time < ?", (to_ms(day_interval(criteria.as_of)[1]),)))
-    if criteria.scope != Scope.PRIVATE:
-        parts.append(("FALSE", ()))
-    return _all(parts)
+    """Return the condition on ``turns t JOIN sessions s``. Turns are private.
+
+    The times of turns imply conditions on sessions, of which there are fewer.
+    """
+    day = criteria.as_of
+    return _where(
+        *_parts_of_both("s.project", "t.time", criteria),
+        (criteria.since, "(s.ended IS NULL OR s.ended >= ?)", criteria.since),
+        (criteria.until, "(s.started IS NULL OR s.started < ?)", criteria.until),
+        _among("s.tool", criteria.tools),
+        (criteria.sessions, _IN_SESSIONS, criteria.sessions, criteria.sessions),
+        (criteria.owner_only, "t.speaker = 'owner'"),
+        (criteria.trusted, "t.trust = 'trusted'"),
+        (day, "t.time < ?", day and day_interval(day)[1]),
+        (criteria.scope != Scope.PRIVATE, "FALSE"),
+    )
 
 
 def deed_clause(criteria: DeedFilter) -> Clause:
     """Return the condition on actions in ``turns t JOIN sessions s``."""
-    parts: list[tuple[str, tuple[object, ...]]] = []
-    if criteria.project:
-        parts.append(("s.project = ?", (criteria.project,)))
-    if criteria.tool:
-        parts.append(("s.tool = ?", (criteria.tool,)))
-    if criteria.since:
-        parts.append(("coalesce(t.time, s.ended) >= ?", (to_ms(criteria.since),)))
-    return _all(parts)
-
-
-def _past_parts(day: date | None) -> list[tuple[str, tuple[object, ...]]]:
-    """Return the condition for memories valid on a day. Those superseded on that day are excluded."""
-    if day is None:
-        return []
-    has_begun = "coalesce(m.valid_since, date(m.created / 1000, 'unixepoch', 'localtime')) <= ?"
-    not_ended = (
-        "CASE WHEN m.superseded_by IS NULL THEN coalesce(m.valid_until >= ?, TRUE)"
-        " ELSE coalesce(m.valid_until > ?, FALSE) END"
+    return _where(
+        (criteria.project, "s.project = ?", criteria.project),
+        (criteria.tool, "s.tool = ?", criteria.tool),
+        (criteria.since, "coalesce(t.time, s.ended) >= ?", criteria.since),
     )
-    return [(has_begun, (day.isoformat(),)), (not_ended, (day.isoformat(), day.isoformat()))]
 
 
-def _project_parts(column: str, criteria: Filter) -> list[tuple[str, tuple[object, ...]]]:
-    parts: list[tuple[str, tuple[object, ...]]] = []
-    if criteria.projects:
-        marks = ", ".join("?" * len(criteria.projects))
-        open_end = "" if criteria.strict else f" OR {column} IS NULL"
-        parts.append((f"({column} IN ({marks}){open_end})", tuple(criteria.projects)))
-    if criteria.exclude_projects:
-        marks = ", ".join("?" * len(criteria.exclude_projects))
-        parts.append(
-            (f"({column} IS NULL OR {column} NOT IN ({marks}))", tuple(criteria.exclude_projects))
-        )
-    return parts
+_Part = tuple[Any, ...]
+"""A value without which the condition does not apply, its SQL, and its bound values."""
 
 
-def _time_parts(column: str, criteria: Filter) -> list[tuple[str, tuple[object, ...]]]:
-    parts: list[tuple[str, tuple[object, ...]]] = []
-    if criteria.since:
-        parts.append((f"{column} >= ?", (to_ms(criteria.since),)))
-    if criteria.until:
-        parts.append((f"{column} < ?", (to_ms(criteria.until),)))
-    return parts
-
-
-def _session_parts(criteria: Filter) -> list[tuple[str, tuple[object, ...]]]:
-    """Return a condition on sessions implied by the times of turns, as there are few sessions and many turns."""
-    parts: list[tuple[str, tuple[object, ...]]] = []
-    if criteria.since:
-        parts.append(("(s.ended IS NULL OR s.ended >= ?)", (to_ms(criteria.since),)))
-    if criteria.until:
-        parts.append(("(s.started IS NULL OR s.started < ?)", (to_ms(criteria.until),)))
-    return parts
-
-
-def _among(column: str, options: Sequence[str]) -> list[tuple[str, tuple[object, ...]]]:
-    if not options:
-        return []
+def _parts_of_both(project: str, time: str, criteria: Filter) -> list[_Part]:
+    """Return the conditions on the columns of the project and time of memories or turns."""
+    projects, excluded = criteria.projects, criteria.exclude_projects
+    among = _among(project, projects)[1]
+    open_end = "" if criteria.strict else f" OR {project} IS NULL"
     return [
-        (f"{column} IN ({', '.join('?' * len(options))})", tuple(str(option) for option in options))
+        (projects, f"({among}{open_end})", *projects),
+        (excluded, f"({project} IS NULL OR NOT {_among(project, excluded)[1]})", *excluded),
+        (criteria.since, f"{time} >= ?", criteria.since),
+        (criteria.until, f"{time} < ?", criteria.until),
     ]
 
 
-def _all(parts: list[tuple[str, tuple[object, ...]]]) -> Clause:
-    if not parts:
-        return Clause("TRUE")
+def _among(column: str, options: Sequence[str]) -> _Part:
+    return (options, f"{column} IN ({', '.join('?' * len(options))})", *options)
+
+
+def _where(*parts: _Part, source: str = "active_memories") -> Clause:
+    used = [part[1:] for part in parts if part[0]]
     return Clause(
-        " AND ".join(sql for sql, _ in parts),
-        tuple(value for _, values in parts for value in values),
+        " AND ".join(sql for sql, *_ in used) or "TRUE",
+        tuple(value for _, *values in used for value in values),
+        source,
     )
 
 
@@ -275,7 +237,7 @@ class WordIndex(Protocol):
         """
 
 
-class Database(Protocol):
+class Database(Queries, Protocol):
     """One connection to one memory, used by one thread at a time. Statements outside a transaction
     commit immediately.
 
@@ -290,20 +252,8 @@ class Database(Protocol):
     def server(self) -> Server | None:
         """The other parts of a memory on a server, which many machines may share; ``None`` for a local file."""
 
-    def all(self, name: str, **parameters: Any) -> list[Row]:
-        """Return all rows of a named query."""
-
-    def one(self, name: str, **parameters: Any) -> Row | None:
-        """Return the first row of a named query, or ``None``."""
-
     def rows(self, sql: str, parameters: dict[str, Any] | Sequence[Any] = ()) -> list[Row]:
         """Return all rows of a statement composed in this package. Values are always bound."""
-
-    def run(self, name: str, **parameters: Any) -> int:
-        """Run a named statement and return the number of changed rows."""
-
-    def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
-        """Run a named statement once per row."""
 
     def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run a statement composed in this package once per row, in one transaction."""
@@ -417,7 +367,7 @@ def fits_index(text: str) -> bool:
 
     Longer texts are not names, and PostgreSQL cannot index them.
     """
-    return len(text.encode("utf-8", "replace")) <= _MAX_KEY_BYTES
+    return len(to_bytes(text)) <= _MAX_KEY_BYTES
 
 
 def in_transaction(method: Method) -> Method:
@@ -431,6 +381,30 @@ def in_transaction(method: Method) -> Method:
     return cast(Method, whole)
 
 
+def runs(statement: str) -> Callable[[Method], Method]:
+    """Let a method of a store run a statement that has parameters with the names of its own."""
+
+    def decorate(method: Method) -> Method:
+        code = method.__code__
+        names = code.co_varnames[1 : code.co_argcount]
+        defaults = method.__kwdefaults__ or {}
+
+        @wraps(method)
+        def run(self: Any, *args: Any, **kwargs: Any) -> None:
+            self._db.run(statement, **defaults | dict(zip(names, args, strict=False)) | kwargs)
+
+        return cast(Method, run)
+
+    return decorate
+
+
+class Store:
+    """Reads and writes tables of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = self._db = database
+
+
 # -- Names of memories, and links by name in bodies ---------------------------
 
 
@@ -438,15 +412,12 @@ ALIASES = "aliases"
 """Front-matter key for other names, as in Obsidian."""
 
 
-class Names:
+class Names(Store):
     """Reads and writes ``memory_names``, ``mentions``, and the links of origin ``body``."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def of(self, memory_id: str) -> set[str]:
         """Return the keys of a memory's names."""
-        return {name for (name,) in self._db.all("list_memory_names", memory=memory_id)}
+        return set(self._db.column("list_memory_names", memory=memory_id))
 
     def put(self, memory: Memory, former: Collection[str] = ()) -> None:
         """Store a memory's names and mentions, and resolve the affected links.
@@ -472,26 +443,19 @@ class Names:
         links = [name for name in mentioned(memory.content) if fits_index(name)]
         self._db.run_many("insert_mention", [{"source": memory.id, "name": name} for name in links])
         if not links:
-            self._db.run("delete_body_links", sources=json.dumps([memory.id]))
+            self._db.run("delete_body_links", sources=[memory.id])
         self.resolve({*former, *names}, *([memory.id] if links else []))
 
     def resolve(self, names: Collection[str], *sources: str) -> None:
         """Resolve again the links of memories that mention some names, and of some sources."""
-        using = (
-            source for (source,) in self._db.all("list_mentioning", names=json.dumps([*names]))
-        )
+        using = self._db.column("list_mentioning", names=[*names])
         if memories := [*dict.fromkeys((*sources, *using))]:
-            self._db.run("delete_body_links", sources=json.dumps(memories))
-            self._db.run("insert_body_links", sources=json.dumps(memories))
+            self._db.run("delete_body_links", sources=memories)
+            self._db.run("insert_body_links", sources=memories)
 
     def lost(self, memory_id: str, kept: Collection[str]) -> list[str]:
         """Return names, as written, that other memories use to link a memory and that are not in ``kept``."""
-        return [
-            written
-            for (written,) in self._db.all(
-                "list_lost_memory_names", memory=memory_id, kept=json.dumps([*kept])
-            )
-        ]
+        return self._db.column("list_lost_memory_names", memory=memory_id, kept=[*kept])
 
 
 # -- Turns as rows ------------------------------------------------------------
@@ -509,9 +473,7 @@ def turn_identity(tool: str, row: int, turn: Turn) -> bytes:
 
 def shared_identity(scope: str, turn_id: str) -> bytes:
     """Return the identity of a turn. ``scope`` is the tool if its ids are unique across sessions."""
-    return hashlib.blake2b(
-        f"{scope}\0{turn_id}".encode("utf-8", errors="replace"), digest_size=16
-    ).digest()
+    return hashlib.blake2b(to_bytes(f"{scope}\0{turn_id}"), digest_size=16).digest()
 
 
 def tools_column(turn: Turn) -> str | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import apsw
 
 from nacre.base.lazy import Module
+from nacre.base.sql import Queries, quoted
 from nacre.base.text import segment
 from nacre.errors import EmbedderUnavailableError, UnusableStoreError
 from nacre.store.schema import (
@@ -21,6 +22,7 @@ from nacre.store.schema import (
     Database,
     Indexed,
     Row,
+    Store,
     Words,
     encode,
     memory_clause,
@@ -98,11 +100,8 @@ class Corpus:
         return math.log(1 + (self.rows - count + 0.5) / (count + 0.5))
 
 
-class WordSearch(ABC):
+class WordSearch(Store, ABC):
     """Full-text search over rows of one kind."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def terms(self, words: Sequence[str]) -> tuple[Term, ...]:
         """Return the words with their stems, without duplicate stems."""
@@ -164,34 +163,29 @@ class WordSearch(ABC):
 class Search(WordSearch):
     """Full-text search over one of the two tables of a database file."""
 
-    def __init__(self, database: FileDatabase, *, table: str, match: str, parts: str) -> None:
+    def __init__(self, database: FileDatabase, kind: Indexed, *, match: str, parts: str) -> None:
         super().__init__(database)
         self._file = database
-        self._table = table
+        self._kind = kind
         self._match = match
         self._parts = parts
         database.register_term_counts(term_counts)
 
     def corpus(self, terms: Sequence[Term]) -> Corpus:
         stems = [term.stem for term in terms]
-        marks = ", ".join("?" * len(stems))
-        rows = self._db.rows(
-            f"SELECT term, doc FROM {self._table}_terms WHERE term IN ({marks})",  # noqa: S608
-            stems,
-        )
-        counted = {stem: int(count) for stem, count in rows}
-        total, words = self._file.fts_size(self._table)
+        counted = self._db.words.frequencies(self._kind, stems)
+        total, words = self._file.fts_size(self._kind)
         return Corpus(total, words / max(1, total), tuple(counted.get(stem, 0) for stem in stems))
 
     def vocabulary(self, initial: str, least: int, most: int) -> list[tuple[str, int]]:
-        sql = f"""SELECT term, doc FROM {self._table}_terms
+        sql = f"""SELECT term, doc FROM {self._kind}_terms
         WHERE term >= ? AND term < ? AND length(term) BETWEEN ? AND ?"""  # noqa: S608
         rows = self._db.rows(sql, (initial, chr(ord(initial) + 1), least, most))
         return [(term, int(count)) for term, count in rows]
 
     def rows_of_stem(self, stem: str, limit: int) -> list[int]:
         """Return rows that contain a stem, or a word that begins with it. FTS5 stems the query again."""
-        sql = f"SELECT rowid FROM {self._table}_fts WHERE {self._table}_fts MATCH ? LIMIT ?"  # noqa: S608
+        sql = f"SELECT rowid FROM {self._kind}_fts WHERE {self._kind}_fts MATCH ? LIMIT ?"  # noqa: S608
         return [row for (row,) in self._db.rows(sql, (f"{quoted(stem)} *", limit))]
 
     def match(self, terms: Sequence[Term], where: Clause, limit: int) -> list[Match]:
@@ -208,15 +202,12 @@ class Search(WordSearch):
         if not names:
             return []
         expression = " OR ".join(quoted(name) for name in names)
-        rows = self._db.rows(where.into(self._parts), (expression, *where.values, limit))
-        return [(row, session, seq) for row, session, seq in rows]
+        return self._db.rows(where.into(self._parts), (expression, *where.values, limit))
 
     def at(self, places: Sequence[tuple[int, int]], terms: Sequence[Term]) -> list[Match]:  # noqa: ARG002 - the server counts terms
-        encoded = json.dumps([session << 32 | seq for session, seq in places])
-        return [
-            Match(row, session, seq, {}, 0)
-            for row, session, seq in self._db.all("find_turns_at", places=encoded)
-        ]
+        encoded = [session << 32 | seq for session, seq in places]
+        rows = self._db.all("find_turns_at", places=encoded)
+        return [Match(row, session, seq, {}, 0) for row, session, seq in rows]
 
 
 def word_search(database: FileDatabase, table: str) -> Search:
@@ -225,12 +216,7 @@ def word_search(database: FileDatabase, table: str) -> Search:
         "memories": (_MATCH_MEMORIES, _MATCH_MEMORY_PARTS),
         "turns": (_MATCH_TURNS, _MATCH_TURN_PARTS),
     }[table]
-    return Search(database, table=table, match=match, parts=parts)
-
-
-def quoted(term: str) -> str:
-    """Quote a word or phrase for FTS5."""
-    return '"' + term.replace('"', '""') + '"'
+    return Search(database, Indexed(table), match=match, parts=parts)
 
 
 def term_counts(api: apsw.FTS5ExtensionApi, *weights: float) -> str:
@@ -284,11 +270,8 @@ _BEST = {
 }
 
 
-class FileWords:
+class FileWords(Store):
     """Implements :class:`~nacre.store.schema.WordIndex`."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def add(self, kind: Indexed, rows: Sequence[Words]) -> None:
         texts = encode([(row.row, *row.texts) for row in rows]).decode()
@@ -377,34 +360,6 @@ def quantised_cosines(query: NDArray[np.float32], blobs: Sequence[bytes]) -> NDA
     return cosines
 
 
-def near_pairs(
-    owners: NDArray[np.int64],
-    first_pieces: NDArray[np.int64],
-    pieces: NDArray[np.float32],
-    selected: Sequence[int],
-    least: float,
-) -> list[tuple[int, int, float]]:
-    """Return pairs of ``selected`` owners with a best cosine of at least ``least``, nearest first.
-
-    ``first_pieces`` holds the index of each owner's first piece. Rows are compared in blocks.
-    """
-    owner = np.repeat(owners, np.diff(np.append(first_pieces, len(pieces))))
-    chosen = np.isin(owner, np.array(selected, np.int64))
-    owner, selected_pieces = owner[chosen], pieces[chosen]
-    best: dict[tuple[int, int], float] = {}
-    for start in range(0, len(selected_pieces), _ROWS_AT_ONCE):
-        cosines = selected_pieces[start : start + _ROWS_AT_ONCE] @ selected_pieces[start:].T
-        for left, right in np.argwhere(cosines >= least).tolist():
-            first, second = int(owner[start + left]), int(owner[start + right])
-            if first < second:
-                best[first, second] = max(
-                    best.get((first, second), -1.0), float(cosines[left, right])
-                )
-    return sorted(
-        ((*pair, cosine) for pair, cosine in best.items()), key=lambda pair: (-pair[2], pair[:2])
-    )
-
-
 def to_bits(vectors: NDArray[np.int8]) -> NDArray[np.uint64]:
     """Pack the signs of vectors into 64-bit words."""
     packed = np.packbits(vectors > 0, axis=1)
@@ -490,20 +445,12 @@ class Admission:
 
     def among(self, rows: Collection[int]) -> set[int]:
         """Return the turns among ``rows`` that match the filter."""
-        encoded = json.dumps(list(rows))
-        return {
-            row
-            for (row,) in self._db.rows(
-                self._where.into(_CHECK_TURNS), (encoded, *self._where.values)
-            )
-        }
+        values = ([*rows], *self._where.values)
+        return {row for (row,) in self._db.rows(self._where.into(_CHECK_TURNS), values)}
 
 
-class Selection:
+class Selection(Store):
     """Selects memories and turns by filter."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def admitted_turns(self, criteria: Filter) -> Admission | None:
         """Return the turns that match a filter, or ``None`` if all match."""
@@ -513,20 +460,24 @@ class Selection:
     def newest_turns(self, criteria: Filter) -> Iterator[list[int]]:
         """Yield the turns that match a filter, a hundred sessions at a time, latest session first."""
         where = turn_clause(criteria)
-        sessions = [row for (row,) in self._db.all("list_session_rows")]
+        sessions = self._db.column("list_session_rows")
         for start in range(0, len(sessions), _SESSIONS_AT_ONCE):
-            portion = json.dumps(sessions[start : start + _SESSIONS_AT_ONCE])
-            yield [
-                row
-                for (row,) in self._db.rows(
-                    where.into(_TURNS_OF_SESSIONS), (portion, *where.values)
-                )
-            ]
+            values = (sessions[start : start + _SESSIONS_AT_ONCE], *where.values)
+            yield [row for (row,) in self._db.rows(where.into(_TURNS_OF_SESSIONS), values)]
+
+    def _memories(
+        self, statement: str, criteria: Filter, today: date | None, *limit: int
+    ) -> list[Any]:
+        """Return the first column of a statement about active memories that match a filter.
+
+        With ``today``, only those that still hold.
+        """
+        where = memory_clause(criteria, today)
+        return [row for (row,) in self._db.rows(where.into(statement), (*where.values, *limit))]
 
     def admitted_memories(self, criteria: Filter, *, today: date | None = None) -> set[int]:
         """Return the active memories that match a filter. With ``today``, only those that still hold."""
-        where = memory_clause(criteria, today)
-        return {row for (row,) in self._db.rows(where.into(_ADMITTED_MEMORIES), where.values)}
+        return set(self._memories(_ADMITTED_MEMORIES, criteria, today))
 
     def browse_memories(
         self, criteria: Filter, *, limit: int, today: date | None = None
@@ -535,9 +486,7 @@ class Selection:
 
         With ``today``, only those that still hold.
         """
-        where = memory_clause(criteria, today)
-        rows = self._db.rows(where.into(_BROWSE_MEMORIES), (*where.values, limit))
-        return [row for (row,) in rows]
+        return self._memories(_BROWSE_MEMORIES, criteria, today, limit)
 
     def list_memories(
         self,
@@ -558,54 +507,38 @@ class Selection:
 
     def latest_memories(self, criteria: Filter, *, limit: int, today: date) -> list[int]:
         """Return the active memories that hold, last changed first."""
-        where = memory_clause(criteria, today)
-        return [
-            row for (row,) in self._db.rows(where.into(_LATEST_MEMORIES), (*where.values, limit))
-        ]
+        return self._memories(_LATEST_MEMORIES, criteria, today, limit)
 
     def with_triggers(self, criteria: Filter, *, today: date) -> list[int]:
         """Return the active memories that hold and have triggers, most important first."""
-        where = memory_clause(criteria, today)
-        return [row for (row,) in self._db.rows(where.into(_TRIGGERED_MEMORIES), where.values)]
+        return self._memories(_TRIGGERED_MEMORIES, criteria, today)
 
     def projects_of_memories(self, criteria: Filter, *, today: date) -> list[str]:
         """Return the projects of the memories that match a filter, last changed first."""
-        where = memory_clause(criteria, today)
-        return [project for (project,) in self._db.rows(where.into(_PROJECTS), where.values)]
-
-    def names_known(self) -> tuple[set[str], set[str]]:
-        """Return the authors of turns, and the projects of sessions and memories."""
-        projects = {project for (project,) in self._db.all("list_projects_named")}
-        return {author for (author,) in self._db.all("list_authors")}, projects
+        return self._memories(_PROJECTS, criteria, today)
 
 
 # -- Tables of vectors --------------------------------------------------------
 
 
-class VectorTables:
+class VectorTables(Queries):
     """The tables of the vectors in use, or with ``other``, of the vectors of another model."""
 
     def __init__(self, database: Database, *, other: bool) -> None:
         self._database = database
         self._other = other
 
-    def all(self, name: str, **parameters: Any) -> list[Row]:
+    def all(self, name: str, /, **parameters: Any) -> list[Row]:
         return self._database.all(self._statement_name(name), **parameters)
 
-    def one(self, name: str, **parameters: Any) -> Row | None:
+    def one(self, name: str, /, **parameters: Any) -> Row | None:
         return self._database.one(self._statement_name(name), **parameters)
 
-    def run(self, name: str, **parameters: Any) -> int:
+    def run(self, name: str, /, **parameters: Any) -> int:
         return self._database.run(self._statement_name(name), **parameters)
 
     def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
         self._database.run_many(self._statement_name(name), rows)
-
-    def transaction(self) -> AbstractContextManager[None]:
-        return self._database.transaction()
-
-    def reading(self) -> AbstractContextManager[None]:
-        return self._database.reading()
 
     def _statement_name(self, name: str) -> str:
         return about_other(name) if self._other else name
@@ -701,17 +634,16 @@ class Vectors:
 
     def note_seen(self, seen: tuple[float, float]) -> None:
         """Store the model's probe results."""
-        with self._db.transaction():
+        with self._in_use.transaction():
             self._set_value("seen", json.dumps(seen))
 
     def dimensions(self) -> int:
         """Return the number of components of a vector, or 0 without vectors."""
-        row = self._db.one("one_size")
-        return int(row[0]) if row else 0
+        return int(self._db.value("one_size") or 0)
 
     def size(self) -> int:
         """Return the size of all vectors in bytes."""
-        return int((self._db.one("size_of_vectors") or (0,))[0])
+        return int(self._db.value("size_of_vectors") or 0)
 
     def begin(self, model: str, setting: str | None = None) -> None:
         """Accept vectors of a model, which ``setting`` names. Vectors of another model are deleted first.
@@ -722,7 +654,7 @@ class Vectors:
         if self.model() == model:
             return
         edition = self.drop()
-        with self._db.transaction():
+        with self._in_use.transaction():
             self._set_value("model", model)
             self._set_value("setting", setting or _DEFAULT_MODEL)
             self._set_value("edition", str(edition + 1))
@@ -740,7 +672,7 @@ class Vectors:
 
         Only for ``other``. Returns False if vectors of new texts are still missing.
         """
-        with self._db.transaction():
+        with self._in_use.transaction():
             if self.model() is None or any(self.missing()):
                 return False
             for name in _EXCHANGE_STATEMENTS:
@@ -750,10 +682,10 @@ class Vectors:
 
     def pass_over(self) -> None:
         """Skip all current turns in later runs if none needs a vector."""
-        with self._db.transaction():
+        with self._in_use.transaction():
             if not self.turns_to_embed(1):
-                newest = self._db.one("last_turn") or (0,)
-                self._set_value("through", str(max(int(newest[0]), self._count_of("through"))))
+                newest = self._db.value("last_turn") or 0
+                self._set_value("through", str(max(int(newest), self._count_of("through"))))
 
     def turns_to_embed(self, limit: int) -> list[tuple[int, str]]:
         """Return the next turns without vectors as (row, text)."""
@@ -761,8 +693,7 @@ class Vectors:
 
     def memories_to_embed(self, limit: int) -> list[tuple[int, str, str]]:
         """Return the newest memories without vectors as (row, subject, content), in row order."""
-        rows = self._db.all("list_memories_to_embed", limit=limit)
-        return sorted((row, subject, content) for row, subject, content in rows)
+        return sorted(self._db.all("list_memories_to_embed", limit=limit))
 
     def are_missing(self) -> bool:
         """Return True if a turn or memory has no vector. A negative result is cached until the next write."""
@@ -775,22 +706,20 @@ class Vectors:
 
     def turns_after(self, row: int, limit: int) -> list[tuple[int, str]]:
         """Return the turns after a row that get vectors as (row, text)."""
-        rows = self._db.all("list_turns_to_embed", after=row, limit=limit)
-        return [(turn, text) for turn, text in rows]
+        return self._db.all("list_turns_to_embed", after=row, limit=limit)
 
     def memory_texts(self) -> list[tuple[str, str]]:
         """Return all memories that get vectors as (subject, content)."""
-        return [(subject, content) for subject, content in self._db.all("list_memory_texts")]
+        return self._db.all("list_memory_texts")
 
     def missing(self) -> tuple[int, int]:
         """Count the turns and memories without vectors."""
-        turns = self._db.one("count_turns_to_embed", after=self._count_of("through")) or (0,)
-        memories = self._db.one("count_memories_to_embed") or (0,)
-        return int(turns[0]), int(memories[0])
+        turns = self._db.value("count_turns_to_embed", after=self._count_of("through")) or 0
+        return int(turns), self._db.value("count_memories_to_embed") or 0
 
     def known(self, hashes: Sequence[bytes]) -> dict[bytes, int]:
         """Map the hashes of passages that exist to their rows."""
-        rows = self._db.all("find_passages", hashes=json.dumps([digest.hex() for digest in hashes]))
+        rows = self._db.all("find_passages", hashes=[digest.hex() for digest in hashes])
         return {digest: passage for passage, digest in rows}
 
     def take_over(self, earlier: Vectors, hashes: Sequence[bytes]) -> None:
@@ -802,12 +731,12 @@ class Vectors:
             if earlier.model() != self.model():
                 return
             rows = earlier._db.all(
-                "find_vectors_by_hash", hashes=json.dumps([digest.hex() for digest in hashes])
+                "find_vectors_by_hash", hashes=[digest.hex() for digest in hashes]
             )
         except UnusableStoreError:
             return
         if rows:
-            with self._db.transaction():
+            with self._in_use.transaction():
                 self._add_passages(
                     [digest for digest, _ in rows], from_int8([vector for _, vector in rows])
                 )
@@ -827,7 +756,7 @@ class Vectors:
         are left out. Raises EmbedderUnavailableError if the size of the vectors differs from the stored
         ones.
         """
-        with self._db.transaction():
+        with self._in_use.transaction():
             self._check_size(vectors)
             numbers = self.known(
                 [digest for digests in digests_by_turn.values() for digest in digests]
@@ -855,7 +784,7 @@ class Vectors:
             for memory, vectors in made.items()
             for ordinal, vector in enumerate(to_int8(vectors))
         ]
-        with self._db.transaction():
+        with self._in_use.transaction():
             for vectors in made.values():
                 self._check_size(vectors)
             self._db.run_many("insert_memory_vector", rows)
@@ -882,7 +811,7 @@ class Vectors:
         self, query: NDArray[np.float32], turns: Sequence[int]
     ) -> dict[int, float]:
         """Return the cosine of each turn's best passage. Turns without vectors are left out."""
-        rows = self._db.all("find_vectors_of_turns", rows=json.dumps(list(turns)))
+        rows = self._db.all("find_vectors_of_turns", rows=turns)
         best: dict[int, float] = {}
         if rows:
             cosines = quantised_cosines(query, [vector for _, vector in rows])
@@ -916,21 +845,36 @@ class Vectors:
         ]
 
     def near_pairs(self, rows: Sequence[int], *, least: float) -> list[tuple[int, int, float]]:
-        """Return pairs of these memories with a best cosine of at least ``least``, nearest first."""
+        """Return pairs of these memories with a best cosine of at least ``least``, nearest first.
+
+        Pieces are compared in blocks.
+        """
         self._load_memories()
-        return near_pairs(self._memories, self._first_pieces, self._pieces, rows, least)
+        lengths = np.diff(np.append(self._first_pieces, len(self._pieces)))
+        owner = np.repeat(self._memories, lengths)
+        chosen = np.isin(owner, np.array(rows, np.int64))
+        owner, pieces = owner[chosen], self._pieces[chosen]
+        best: dict[tuple[int, int], float] = {}
+        for start in range(0, len(pieces), _ROWS_AT_ONCE):
+            cosines = pieces[start : start + _ROWS_AT_ONCE] @ pieces[start:].T
+            for left, right in np.argwhere(cosines >= least).tolist():
+                pair = int(owner[start + left]), int(owner[start + right])
+                if pair[0] < pair[1]:
+                    best[pair] = max(best.get(pair, -1.0), float(cosines[left, right]))
+        nearest = sorted(best.items(), key=lambda item: (-item[1], item[0]))
+        return [(*pair, cosine) for pair, cosine in nearest]
 
     def count(self) -> int:
         """Count the passages with a vector."""
-        return int((self._db.one("count_passages") or (0,))[0])
+        return self._db.value("count_passages") or 0
 
     def count_memories(self) -> int:
         """Count the memories with a vector."""
-        return int((self._db.one("count_memory_vectors") or (0,))[0])
+        return self._db.value("count_memory_vectors") or 0
 
     def of(self, model: str) -> VectorsOf:
         """Return these vectors for searches that are valid only for one model."""
-        return VectorsOf(self, model, self._db.reading)
+        return VectorsOf(self, model, self._in_use.reading)
 
     def _check_size(self, vectors: NDArray[np.float32]) -> None:
         present = self.dimensions()
@@ -943,7 +887,7 @@ class Vectors:
     def _add_passages(
         self, digests: Sequence[bytes], vectors: NDArray[np.float32]
     ) -> dict[bytes, int]:
-        first = int((self._db.one("next_passage") or (1,))[0])
+        first = int(self._db.value("next_passage") or 1)
         packed = to_int8(vectors)
         rows: list[dict[str, object]] = [
             {"row": first + at, "hash": digest, "vector": packed[at].tobytes()}
@@ -956,19 +900,13 @@ class Vectors:
     def _rank(
         self, query: NDArray[np.float32], rows: list[int], admitted: Admission | None
     ) -> list[Near]:
-        encoded = json.dumps(rows)
-        rows_found = self._db.all("find_vectors", rows=encoded)
+        rows_found = self._db.all("find_vectors", rows=rows)
         if not rows_found:
             return []
-        cosines = dict(
-            zip(
-                (row for row, _ in rows_found),
-                quantised_cosines(query, [vector for _, vector in rows_found]),
-                strict=True,
-            )
-        )
+        passages, vectors = zip(*rows_found, strict=True)
+        cosines = dict(zip(passages, quantised_cosines(query, vectors), strict=True))
         best: dict[int, float] = {}
-        pairs = self._db.all("find_turns_of_passages", rows=encoded)
+        pairs = self._db.all("find_turns_of_passages", rows=rows)
         among = admitted.among({turn for _, turn in pairs}) if admitted else None
         for passage, turn in pairs:
             if passage in cosines and (among is None or turn in among):
@@ -1014,8 +952,7 @@ class Vectors:
         return int(self._value(key) or 0)
 
     def _value(self, key: str) -> str | None:
-        row = self._db.one("get_embedding_value", key=key)
-        return row[0] if row else None
+        return self._db.value("get_embedding_value", key=key)
 
     def _set_value(self, key: str, value: str) -> None:
         self._db.run("set_embedding_value", key=key, value=value)

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime, timedelta
-from typing import Any
 
 import msgspec
 
-from nacre.base.ids import from_ms, to_ms
+from nacre.base.ids import from_ms
 from nacre.base.text import identifiers, noted, segment
 from nacre.base.times import day_interval
+from nacre.store.packs import Segment
+from nacre.store.rows import record, records
 from nacre.store.schema import (
     Database,
     Indexed,
     Row,
+    Store,
     Words,
     deed_clause,
     did_of,
     encode,
     fits_index,
     in_transaction,
+    runs,
     stored_turn,
     tools_column,
     turn_identity,
@@ -38,7 +41,6 @@ from nacre.values.session import (
     Heard,
     SeenFile,
     Session,
-    SessionKind,
     Speaker,
     StoredSession,
     StoredTurn,
@@ -54,11 +56,8 @@ _USES = (Action.READ, Action.EDIT)
 _NOISE = Flag.META | Flag.SUMMARY | Flag.INJECTED
 
 
-class DeedIndex:
+class DeedIndex(Store):
     """Reads and writes the index of file operations and failed calls."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def add(self, done: Sequence[Deeds]) -> None:
         """Index the actions of stored turns. Call in the transaction that stores the turns."""
@@ -81,11 +80,11 @@ class DeedIndex:
 
     def files_named(self, name: str) -> list[tuple[int, str]]:
         """Return (row, path) of files by the last part of their path, ignoring case."""
-        return [(row, path) for row, path in self._db.all("list_files_named", last=name.lower())]
+        return self._db.all("list_files_named", last=name.lower())
 
     def all_files(self) -> list[tuple[int, str]]:
         """Return (row, path) of every file that was ever touched."""
-        return [(row, path) for row, path in self._db.all("list_all_files")]
+        return self._db.all("list_all_files")
 
     def most_changed(self) -> tuple[str, int] | None:
         """Return the path of the file (by name) that most sessions changed, and the number of these sessions."""
@@ -97,19 +96,9 @@ class DeedIndex:
     ) -> list[FileUse]:
         """Return operations on files, newest first. Without ``reads``, only changes."""
         rows = self._db.all(
-            "list_file_uses",
-            files=json.dumps(list(files)),
-            project=criteria.project,
-            tool=criteria.tool,
-            since=to_ms(criteria.since),
-            until=to_ms(criteria.until),
-            reads=reads,
-            limit=limit,
+            "list_file_uses", files=files, **asdict(criteria), reads=reads, limit=limit
         )
-        return [
-            FileUse(file, turn, session, seq, from_ms(time), Action(action))
-            for file, turn, session, seq, time, action in rows
-        ]
+        return records(FileUse, rows)
 
     def failures(self, words: Sequence[str], criteria: DeedFilter, *, limit: int) -> list[int]:
         """Return turns with failed calls that contain the words, best BM25 first."""
@@ -167,16 +156,8 @@ _Identified = tuple[int, dict[bytes, Turn]]
 _Placed = tuple[int, int, bytes, Turn]
 
 
-class Sessions:
+class Sessions(Store):
     """Reads and writes sessions, turns and cursors."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
-
-    @property
-    def database(self) -> Database:
-        """The database that holds these sessions."""
-        return self._db
 
     def upsert(self, session: Session, *, project: str | None, file: str | None) -> int:
         """Insert or update the known fields of a session, and return its row."""
@@ -184,18 +165,8 @@ class Sessions:
         before = self._db.one("model_of_session", tool=session.tool, native_id=session.native_id)
         row = self._db.one(
             "upsert_session",
-            tool=session.tool,
-            native_id=session.native_id,
+            **asdict(replace(session, model=noted(before[0] if before else None, session.model))),
             project=project,
-            title=session.title,
-            cwd=session.cwd,
-            branch=session.branch,
-            kind=session.kind.value,
-            parent=session.parent,
-            started=to_ms(session.started),
-            tool_version=session.tool_version,
-            model=noted(before[0] if before else None, session.model),
-            label=session.label,
             file=file,
             tokens_input=spent and spent.input,
             tokens_cached=spent and spent.cached,
@@ -221,9 +192,7 @@ class Sessions:
     def _add_portion(self, portion: Sequence[_Identified]) -> list[int]:
         identities = json.dumps([identity.hex() for _, turns in portion for identity in turns])
         stored = {row[1]: row for row in self._db.all("find_known_turns", identities=identities)}
-        rows = self._db.all(
-            "next_seqs", sessions=json.dumps(sorted({session for session, _ in portion}))
-        )
+        rows = self._db.all("next_seqs", sessions=sorted({session for session, _ in portion}))
         next_seq: dict[int, int] = dict(rows)
         placed: list[_Placed] = []
         counts = []
@@ -244,7 +213,7 @@ class Sessions:
         return counts
 
     def _insert(self, placed: Sequence[_Placed]) -> None:
-        first = (self._db.one("next_turn_row") or (1,))[0]
+        first = self._db.value("next_turn_row") or 1
         rows = list(enumerate(placed, start=first))
         encoded = encode([(number, *turn_row(*place)) for number, place in rows])
         self._db.run("insert_turns", turns=encoded.decode())
@@ -267,9 +236,7 @@ class Sessions:
             and stored[identity][2] == session
             and _content(turn) != _stored_content(stored[identity])
         }
-        copied = (
-            bool(changed) and (self._db.one("count_session_files", session=session) or (0,))[0] > 1
-        )
+        copied = bool(changed) and (self._db.value("count_session_files", session=session) or 0) > 1
         for identity, row in changed.items():
             if not copied or _length(_content(turns[identity])) > _length(_stored_content(row)):
                 self._forget_turns([row[0]])
@@ -342,29 +309,23 @@ class Sessions:
 
     def folders(self) -> list[str]:
         """Return the working directories of all sessions."""
-        return [str(folder) for (folder,) in self._db.all("list_folders")]
+        return self._db.column("list_folders")
 
+    @runs("refresh_session")
     def refresh(self, rows: Sequence[int]) -> None:
         """Update the counts and dates of sessions from their turns."""
-        self._db.run("refresh_session", rows=json.dumps(list(rows)))
 
     def to_extract(self) -> list[Unlearned]:
         """Return sessions with turns not yet processed by extraction or a writer, oldest first."""
-        return [
-            Unlearned(row, begin, end, unwritten, from_ms(requested))
-            for row, begin, end, unwritten, requested in self._db.all("list_sessions_to_extract")
-        ]
+        return records(Unlearned, self._db.all("list_sessions_to_extract"))
 
     def not_shown(self) -> list[Unlearned]:
         """Return sessions fully processed by extraction but not by a writer, oldest first."""
-        return [
-            Unlearned(row, end, end, unwritten, from_ms(requested), is_older=True)
-            for row, end, unwritten, requested in self._db.all("list_sessions_not_shown")
-        ]
+        return records(Unlearned, self._db.all("list_sessions_not_shown"))
 
+    @runs("mark_extracted")
     def mark_extracted(self, row: int, seq: int) -> None:
         """Record that extraction processed the turns before ``seq``."""
-        self._db.run("mark_extracted", row=row, seq=seq)
 
     def mark_learned(
         self, unlearned: Unlearned, seq: int, unwritten: int | None, requested_at: datetime | None
@@ -380,19 +341,19 @@ class Sessions:
             row=unlearned.row,
             extracted=seq,
             unwritten=unwritten,
-            asked=to_ms(requested_at),
+            asked=requested_at,
             begin=unlearned.begin,
             unwritten_before=-1 if unlearned.unwritten is None else unlearned.unwritten,
-            asked_before=-1 if unlearned.asked is None else to_ms(unlearned.asked),
+            asked_before=-1 if unlearned.asked is None else unlearned.asked,
         )
 
+    @runs("ask_again")
     def ask_again(self) -> None:
         """Retry pending writer calls as soon as possible, regardless of recent failures."""
-        self._db.run("ask_again")
 
+    @runs("mark_all_extracted")
     def mark_all_extracted(self) -> None:
         """Make extraction start with future turns."""
-        self._db.run("mark_all_extracted")
 
     def find(self, reference: str) -> list[StoredSession]:
         """Find up to three sessions by ``<tool>:<id>``, by the tool's own id, or by a prefix of either."""
@@ -401,7 +362,7 @@ class Sessions:
         rows = rows or self._db.all("find_sessions_by_native_id", native_id=reference, tool=None)
         if native_id and not rows:
             rows = self._db.all("find_sessions_by_native_id", native_id=native_id, tool=tool)
-        exact = [row for row in rows if row[2] == reference]
+        exact = [row for row in rows if row[6] == reference]
         return [_session_from_row(row) for row in exact or rows]
 
     def get(self, row: int) -> StoredSession:
@@ -426,15 +387,7 @@ class Sessions:
         """
         rows = self._db.all(
             "list_sessions",
-            tool=criteria.tool,
-            project=criteria.project,
-            since=to_ms(criteria.since),
-            until=to_ms(criteria.until),
-            subagents=criteria.subagents,
-            branch=criteria.branch,
-            model=criteria.model,
-            kind=criteria.kind and criteria.kind.value,
-            words=criteria.words,
+            **asdict(criteria),
             opening=OPENING_TURNS,
             limit=limit,
             offset=offset,
@@ -454,15 +407,13 @@ class Sessions:
 
         Sessions without times are left out.
         """
-        rows_found = self._db.all("sum_active", rows=json.dumps(list(rows)), pause=_PAUSE_MS)
+        rows_found = self._db.all("sum_active", rows=rows, pause=_PAUSE_MS)
         return {row: timedelta(milliseconds=total) for row, total in rows_found}
 
     def last_turns(self, row: int, limit: int) -> list[StoredTurn]:
         """Return the last turns of a session, in order."""
         turns = self._db.all("list_last_turns", session=row, limit=limit)
-        return [
-            stored_turn((turn_row, row, seq, *rest)) for turn_row, seq, *rest in reversed(turns)
-        ]
+        return [stored_turn((turn[0], row, *turn[1:])) for turn in reversed(turns)]
 
     def counts(self) -> list[Row]:
         """Return (tool, sessions, turns, first time in ms, last time in ms), busiest tool first."""
@@ -471,7 +422,7 @@ class Sessions:
     def turns_of(self, row: int, *, first: int = 0, limit: int = -1) -> list[StoredTurn]:
         """Return a session's turns in order."""
         turns = self._db.all("list_turns", session=row, first=first, limit=limit)
-        return [stored_turn((turn_row, row, seq, *rest)) for turn_row, seq, *rest in turns]
+        return [stored_turn((turn[0], row, *turn[1:])) for turn in turns]
 
     def whole(self, row: int) -> list[Turn]:
         """Return a session's turns in order, with ids that identify them in other stores."""
@@ -486,42 +437,40 @@ class Sessions:
 
     def place_of(self, row: int, native_id: str) -> int | None:
         """Return the seq of a turn in a session."""
-        place = self._db.one("find_turn_in_session", session=row, native_id=native_id)
-        return int(place[0]) if place else None
+        return self._db.value("find_turn_in_session", session=row, native_id=native_id)
 
     def by_rows(self, rows: Sequence[int]) -> dict[int, StoredTurn]:
         """Return turns by row number."""
-        turns = self._db.all("find_turns", rows=json.dumps(list(rows)))
+        turns = self._db.all("find_turns", rows=rows)
         return {row[0]: stored_turn(row) for row in turns}
 
     def places(self, rows: Sequence[int]) -> dict[int, tuple[int, int]]:
         """Return the places of turns: row → (session row, seq)."""
-        places = self._db.all("find_places", rows=json.dumps(list(rows)))
+        places = self._db.all("find_places", rows=rows)
         return {row: (session, seq) for row, session, seq in places}
 
     def labels(self, tool: str) -> list[str]:
         """Return the labels (rooms, conversations) of a tool's sessions."""
-        return [label for (label,) in self._db.all("list_labels", tool=tool)]
+        return self._db.column("list_labels", tool=tool)
 
     def authors(self) -> set[str]:
         """Return the authors of turns."""
-        return {author for (author,) in self._db.all("list_authors")}
+        return set(self._db.column("list_authors"))
 
     def unknown_senders(self) -> list[tuple[str, int]]:
         """Return direct senders not known to be the owner, with their message counts, most frequent first."""
-        return [(author, count) for author, count in self._db.all("list_unknown_senders")]
+        return self._db.all("list_unknown_senders")
 
     def projects(self) -> set[str]:
         """Return the projects of sessions and memories."""
-        return {project for (project,) in self._db.all("list_projects_named")}
+        return set(self._db.column("list_projects_named"))
 
     def cursor(self, path: str) -> tuple[str, Cursor] | None:
         """Return the tool that a file was read as, and the position reached."""
         row = self._db.one("find_cursor", path=path)
         if row is None:
             return None
-        tool, inode, offset, size, mtime_ns, fingerprint, carry = row
-        return tool, Cursor(inode, offset, size, mtime_ns, fingerprint, json.loads(carry))
+        return row[0], records(Cursor, [row[1:]])[0]
 
     def save_cursor(
         self, path: str, tool: str, cursor: Cursor, tally: Tally, *, goes_on: bool = False
@@ -534,28 +483,15 @@ class Sessions:
             "save_cursor",
             path=path,
             tool=tool,
-            inode=cursor.inode,
-            offset=cursor.offset,
-            size=cursor.size,
-            mtime_ns=cursor.mtime_ns,
-            fingerprint=cursor.fingerprint,
-            carry=json.dumps(cursor.carry),
-            unknown=json.dumps(dict(tally.unknown)),
+            **asdict(cursor),
+            unknown=tally.unknown,
             corrupt=tally.corrupt + tally.oversized,
             goes_on=goes_on,
         )
 
     def move_cursor(self, path: str, cursor: Cursor) -> None:
         """Store the position in a transcript that was rewritten."""
-        self._db.run(
-            "move_cursor",
-            path=path,
-            inode=cursor.inode,
-            offset=cursor.offset,
-            size=cursor.size,
-            mtime_ns=cursor.mtime_ns,
-            fingerprint=cursor.fingerprint,
-        )
+        self._db.run("move_cursor", path=path, **asdict(cursor))
 
     def save_ingest(self, run: str, started: int, finished: int, **counts: int) -> None:
         """Record one ingest run (times in ms)."""
@@ -568,10 +504,7 @@ class Sessions:
 
     def seen_files(self) -> list[SeenFile]:
         """Return all transcripts that were read."""
-        return [
-            SeenFile(path, tool, size, mtime_ns, json.loads(unknown), corrupt)
-            for path, tool, size, mtime_ns, unknown, corrupt in self._db.all("list_cursors")
-        ]
+        return records(SeenFile, self._db.all("list_cursors"))
 
     def versions(self) -> dict[str, str]:
         """Map paths of transcripts to the last tool version that wrote to them."""
@@ -594,10 +527,7 @@ class Sessions:
 
     def heard(self, latest: int) -> list[Heard]:
         """Return the latest main sessions of each tool, with whether the owner spoke in them."""
-        return [
-            Heard(tool, version, bool(spoke))
-            for tool, version, spoke in self._db.all("list_heard", latest=latest)
-        ]
+        return records(Heard, self._db.all("list_heard", latest=latest))
 
 
 def index_texts(database: Database, texts: Sequence[tuple[int, str, Sequence[ToolCall]]]) -> None:
@@ -638,40 +568,10 @@ def _length(content: tuple[str, str]) -> int:
 
 
 def _session_from_row(row: Row) -> StoredSession:
-    (
-        number,
-        tool,
-        native_id,
-        project,
-        title,
-        cwd,
-        branch,
-        kind,
-        parent,
-        started,
-        ended,
-        version,
-        model,
-        label,
-        file,
-        turns,
-        *spent,
-    ) = row
-    tokens = Tokens(*(count or 0 for count in spent)) if any(spent) else None
-    session = Session(
-        tool=tool,
-        native_id=native_id,
-        title=title,
-        cwd=cwd,
-        branch=branch,
-        label=label,
-        kind=SessionKind(kind),
-        parent=parent,
-        started=from_ms(started),
-        tool_version=version,
-        model=model,
-        tokens=tokens,
-    )
+    number, project, ended, file, turns, *facts = row
+    (session,) = records(Session, [tuple(facts[:-3])])
+    if any(facts[-3:]):
+        session = replace(session, tokens=Tokens(*(count or 0 for count in facts[-3:])))
     return StoredSession(number, session, project, from_ms(ended), file, turns)
 
 
@@ -699,24 +599,21 @@ class Period:
         return day_interval(self.last)[1]
 
     @property
-    def _moments(self) -> dict[str, int | str | None]:
-        return {"since": to_ms(self.since), "until": to_ms(self.until), "project": self.project}
+    def _moments(self) -> dict[str, object]:
+        return {"since": self.since, "until": self.until, "project": self.project}
 
 
-class Activity:
+class Activity(Store):
     """Counts database content by day."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def sessions(self, period: Period) -> list[Row]:
         """Return (day, tool, sessions begun, turns), without sub-agent and scheduled sessions."""
-        days = {"first": period.first.isoformat(), "last": period.last.isoformat()}
+        days = {"first": period.first, "last": period.last}
         return self._db.all("count_sessions_by_day", **period._moments, **days)
 
     def memories(self, last: date, project: str | None) -> list[Row]:
         """Return (day, kind, 1 for recorded and -1 for ended, memories) from the first day on."""
-        return self._db.all("count_memories_by_day", last=last.isoformat(), project=project)
+        return self._db.all("count_memories_by_day", last=last, project=project)
 
     def sources(self, period: Period) -> list[Row]:
         """Return (speaker, tool or ``None``, memories) of recorded valid memories, largest first."""
@@ -724,7 +621,7 @@ class Activity:
 
     def ages(self, now: datetime, project: str | None) -> list[Row]:
         """Return (days since last stated, memories, memories possibly out of date) of valid memories."""
-        return self._db.all("count_memories_by_age", now=to_ms(now), project=project)
+        return self._db.all("count_memories_by_age", now=now, project=project)
 
     def use(self, project: str | None) -> tuple[int, int, int]:
         """Count valid memories recalled never, up to five times, and more often."""
@@ -740,16 +637,11 @@ class Activity:
 
         ``unanswered`` lists the outcomes without an answer.
         """
-        return self._db.all(
-            "count_questions_by_day",
-            unanswered=json.dumps(unanswered),
-            since=to_ms(period.since),
-            until=to_ms(period.until),
-        )
+        return self._db.all("count_questions_by_day", unanswered=unanswered, **period._moments)
 
     def calls(self, first: date, last: date) -> list[Row]:
         """Return (day, task, tokens, millionths of a US dollar)."""
-        return self._db.all("count_calls_by_day", first=first.isoformat(), last=last.isoformat())
+        return self._db.all("count_calls_by_day", first=first, last=last)
 
 
 # -- Changes since the last check ---------------------------------------------
@@ -790,7 +682,7 @@ class Changes:
     def memories(self) -> list[MemoryChange]:
         """Return the changes to memories since the last call."""
         with self._db.reading():
-            changes = [MemoryChange(*row) for row in self._db.all("list_memory_changes")]
+            changes = records(MemoryChange, self._db.all("list_memory_changes"))
             ids = [{"id": change.id} for change in changes]
             self._db.run_many("drop_known_memory", ids)
             self._db.run_many("note_memory", ids)
@@ -798,33 +690,28 @@ class Changes:
 
     def last_turn(self) -> int:
         """Return the number of the last turn read."""
-        return int((self._db.one("last_read_turn") or (0,))[0])
+        return self._db.value("last_read_turn") or 0
 
     def grown_sessions(self, after_turn: int, most: int) -> list[GrownSession]:
         """Return sessions with turns read after ``after_turn``, last grown first."""
-        return [
-            GrownSession(*row)
-            for row in self._db.all("list_grown_sessions", turn=after_turn, limit=most)
-        ]
+        rows = self._db.all("list_grown_sessions", turn=after_turn, limit=most)
+        return records(GrownSession, rows)
 
     def operations(self, since: datetime) -> list[tuple[str, str]]:
         """Return (id, action) of operations since a time, oldest first."""
-        return [
-            (row[0], row[1]) for row in self._db.all("list_operations_since", since=to_ms(since))
-        ]
+        return self._db.all("list_operations_since", since=since)
 
     def doubted(self) -> frozenset[str]:
         """Return memories possibly outdated by a newer one. Reads all links."""
-        return frozenset(row[0] for row in self._db.all("list_doubted"))
+        return frozenset(self._db.column("list_doubted"))
 
     def queued(self) -> frozenset[str]:
         """Return memories that are pending review or possibly out of date."""
-        return frozenset(row[0] for row in self._db.all("list_queued"))
+        return frozenset(self._db.column("list_queued"))
 
     def last_trace(self) -> str | None:
         """Return the last trace to end, in the order of ids."""
-        row = self._db.one("last_trace")
-        return str(row[0]) if row and row[0] else None
+        return self._db.value("last_trace")
 
     def free_pages(self) -> None:
         """Free the memory used by reading."""
@@ -868,35 +755,21 @@ class Due:
     changed: int
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A segment of a pack."""
-
-    start: int
-    until: int
-    digest: bytes
-    is_copy: bool
-
-
-class ArchiveIndex:
+class ArchiveIndex(Store):
     """Reads and writes ``archived`` and ``archive_segments``."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def all(self) -> list[Archived]:
         """Return the state of all transcripts, last changed first."""
-        return [_archived_from_row(row) for row in self._db.all("list_archived")]
+        return records(Archived, self._db.all("list_archived"))
 
     def find(self, path: str) -> Archived | None:
         """Return the archive state of a transcript."""
-        row = self._db.one("find_archived", path=path)
-        return _archived_from_row(row) if row else None
+        return record(Archived, self._db.one("find_archived", path=path))
 
     def alike(self, fingerprint: str, path: str) -> list[Archived]:
         """Return other transcripts that begin with the same bytes."""
         rows = self._db.all("find_archived_alike", fingerprint=fingerprint, path=path)
-        return [_archived_from_row(row) for row in rows]
+        return records(Archived, rows)
 
     def has_below(self, folder: str) -> bool:
         """Return True if any transcript below a folder is archived."""
@@ -904,47 +777,28 @@ class ArchiveIndex:
 
     def due(self) -> list[Due]:
         """Return transcripts read further than they are archived, oldest first."""
-        return [Due(*row) for row in self._db.all("list_archive_due")]
+        return records(Due, self._db.all("list_archive_due"))
 
     @in_transaction
-    def save(self, archived: Archived, parts: Sequence[Part]) -> None:
+    def save(self, archived: Archived, segments: Sequence[Segment]) -> None:
         """Record the contents of a pack."""
-        self._db.run(
-            "save_archived",
-            path=archived.path,
-            tool=archived.tool,
-            kind=archived.kind,
-            pack=archived.pack,
-            until=archived.until,
-            size=archived.size,
-            raw=archived.raw,
-            inode=archived.inode,
-            fingerprint=archived.fingerprint,
-            changed=archived.changed,
-            withheld=int(archived.withheld),
-        )
+        self._db.run("save_archived", **asdict(archived))
         self._db.run("delete_archive_segments", path=archived.path)
         self._db.run_many(
             "insert_archive_segment",
             [
-                {
-                    "path": archived.path,
-                    "number": number,
-                    "start": part.start,
-                    "until": part.until,
-                    "digest": part.digest,
-                    "is_copy": int(part.is_copy),
-                }
-                for number, part in enumerate(parts)
+                asdict(segment)
+                | {"path": archived.path, "number": number, "is_copy": segment.is_copy}
+                for number, segment in enumerate(segments)
             ],
         )
 
     def rename(self, before: str, path: str) -> None:
         self._db.run("rename_archived", before=before, path=path)
 
+    @runs("withhold_archived")
     def withhold(self, path: str, tool: str) -> None:
         """Restrict the archive of a transcript to its indexed text from now on."""
-        self._db.run("withhold_archived", path=path, tool=tool)
 
     def delete(self, path: str) -> None:
         self._db.run("delete_archived", path=path)
@@ -952,30 +806,21 @@ class ArchiveIndex:
     def clear(self) -> None:
         self._db.run("clear_archived")
 
-    def parts(self, path: str) -> list[Part]:
-        """Return the segments of a transcript's pack, in order."""
-        segments = self._db.all("list_archive_segments", path=path)
-        return [
-            Part(start, until, digest, bool(is_copy)) for start, until, digest, is_copy in segments
-        ]
+    def parts(self, path: str) -> list[tuple[int, int]]:
+        """Return the start and end of each segment of a transcript's pack, in order."""
+        return self._db.all("list_archive_segments", path=path)
 
     def holder(self, digest: bytes, *, beside: str) -> str | None:
         """Return the path of a pack that contains a segment, other than the pack of transcript ``beside``."""
-        row = self._db.one("find_archive_segment", digest=digest, path=beside)
-        return str(row[0]) if row else None
+        return self._db.value("find_archive_segment", digest=digest, path=beside)
 
     def copies(self, path: str) -> list[str]:
         """Return transcripts whose packs refer to bytes in the pack of this transcript."""
-        return [str(other) for (other,) in self._db.all("list_archive_copies", path=path)]
+        return self._db.column("list_archive_copies", path=path)
 
     def sessions_of(self, tool: str, path: str) -> list[int]:
         """Return the rows of sessions read from a transcript."""
-        return [row for (row,) in self._db.all("list_session_rows_of_file", tool=tool, file=path)]
-
-
-def _archived_from_row(row: Sequence[Any]) -> Archived:
-    *values, withheld = row
-    return replace(Archived(*values), withheld=bool(withheld))
+        return self._db.column("list_session_rows_of_file", tool=tool, file=path)
 
 
 # -- Contents of projects -----------------------------------------------------
@@ -985,45 +830,36 @@ Counted = dict[str, tuple[int, datetime | None]]
 """By project: the number of items and the time of the last."""
 
 
-class ProjectContents:
+class ProjectContents(Store):
     """Reads the contents of projects, and assigns sessions to projects."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def sessions(self) -> Counted:
         """Count the sessions of each project, without sub-agent and scheduled ones."""
-        return {
-            slug: (count, from_ms(last))
-            for slug, count, last in self._db.all("count_sessions_by_project")
-        }
+        return self._counted("count_sessions_by_project")
 
     def memories(self) -> Counted:
         """Count the valid memories of each project."""
-        return {
-            slug: (count, from_ms(last))
-            for slug, count, last in self._db.all("count_memories_by_project")
-        }
+        return self._counted("count_memories_by_project")
+
+    def _counted(self, name: str) -> Counted:
+        return {slug: (count, from_ms(last)) for slug, count, last in self._db.all(name)}
 
     def memory_ids(self, project: str, limit: int) -> list[str]:
         """Return up to ``limit`` memories of a project in any state."""
-        return [
-            memory
-            for (memory,) in self._db.all("list_memories_of_project", project=project, limit=limit)
-        ]
+        return self._db.column("list_memories_of_project", project=project, limit=limit)
 
     def names_met(self) -> list[tuple[str, str]]:
         """Return pairs of the former and current names of session projects."""
-        return [(former, now) for former, now in self._db.all("list_names_met")]
+        return self._db.all("list_names_met")
 
+    @runs("move_sessions")
     def move_sessions(self, former: str, project: str, into: str) -> None:
         """Move sessions of a project that was named ``former`` at the time to another project."""
-        self._db.run("move_sessions", met=former, project=project, into=into)
 
     def folders(self, project: str) -> list[str | None]:
         """Return the folders of sessions first assigned to a project."""
-        return [folder for (folder,) in self._db.all("list_folders_of_sessions", project=project)]
+        return self._db.column("list_folders_of_sessions", project=project)
 
+    @runs("move_sessions_of_folder")
     def move_sessions_of_folder(self, folder: str | None, project: str, into: str) -> None:
         """Move the sessions in a folder that were assigned to a project to another project."""
-        self._db.run("move_sessions_of_folder", folder=folder, project=project, into=into)

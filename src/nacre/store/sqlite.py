@@ -24,7 +24,8 @@ import apsw
 from nacre.base import files
 from nacre.base.lazy import load
 from nacre.base.locks import Observe
-from nacre.base.sql import statements
+from nacre.base.sql import Queries, bind, statements
+from nacre.base.text import to_bytes
 from nacre.errors import (
     NacreError,
     SchemaTooNewError,
@@ -127,10 +128,10 @@ def query(name: str) -> str:
 
 
 def with_columns(statement: str) -> str:
-    """Replace ``*`` for memories with the columns that :func:`nacre.store.rows.memory_rows` reads, in order."""
+    """Replace ``*`` for memories with the columns of :func:`nacre.store.rows.memory_columns`."""
     if not _ALL_MEMORY_COLUMNS.search(statement):
         return statement
-    return _ALL_MEMORY_COLUMNS.sub(f"SELECT {', '.join(rows.memory_rows().columns)} ", statement)
+    return _ALL_MEMORY_COLUMNS.sub(f"SELECT {', '.join(rows.memory_columns())} ", statement)
 
 
 @cache
@@ -234,7 +235,7 @@ _MIN_FREE_BYTES = 65_536
 """SQLite needs a page or two even to open. Below this, an I/O error means that the disk is full."""
 
 
-class FileDatabase:
+class FileDatabase(Queries):
     """A connection to ``nacre.db``, or to another database with its ``migrations``, at the current schema.
 
     ``observe`` receives the time that each transaction held the write lock, named ``write``.
@@ -307,20 +308,19 @@ class FileDatabase:
         except OSError:
             return False
 
-    def all(self, name: str, **parameters: Any) -> list[Row]:
+    def all(self, name: str, /, **parameters: Any) -> list[Row]:
         return self.rows(query(name), parameters)
 
-    def one(self, name: str, **parameters: Any) -> Row | None:
+    def one(self, name: str, /, **parameters: Any) -> Row | None:
         with _translate_errors(self.path):
-            row: Row | None = self._connection.execute(query(name), parameters).fetchone()
+            row: Row | None = self._connection.execute(query(name), bind(parameters)).fetchone()
         return row
 
-    def run(self, name: str, **parameters: Any) -> int:
+    def run(self, name: str, /, **parameters: Any) -> int:
         self._begin_alone()
-        self._refuse_unwritable()
         with _translate_errors(self.path):
             before: int = self._connection.total_changes()
-            self._connection.execute(query(name), parameters)
+            self._connection.execute(query(name), bind(parameters))
             return int(self._connection.total_changes()) - before
 
     def insert(self, table: str, row: Mapping[str, Any], returning: str) -> Any:
@@ -328,7 +328,7 @@ class FileDatabase:
         marks = ", ".join(f":{column}" for column in row)
         statement = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks}) RETURNING {returning}"  # noqa: S608 - internal names
         with _translate_errors(self.path):
-            return next(self._connection.execute(statement, row))[0]
+            return next(self._connection.execute(statement, bind(row)))[0]
 
     def columns(self, table: str) -> list[str]:
         return [name for (name,) in self.rows("SELECT name FROM pragma_table_info(?)", [table])]
@@ -339,13 +339,12 @@ class FileDatabase:
     def many(self, sql: str, rows: Sequence[Mapping[str, Any] | Sequence[Any]]) -> None:
         """Run a statement composed in this package once per row."""
         self._begin_alone()
-        self._refuse_unwritable()
         with _translate_errors(self.path):
-            self._connection.executemany(sql, rows)
+            self._connection.executemany(sql, map(bind, rows))
 
     def rows(self, sql: str, parameters: dict[str, Any] | Sequence[Any] = ()) -> list[Row]:
         with _translate_errors(self.path):
-            return self._connection.execute(sql, parameters).fetchall()
+            return self._connection.execute(sql, bind(parameters)).fetchall()
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
@@ -439,7 +438,8 @@ class FileDatabase:
             self._connection.interrupt()
 
     def _begin_alone(self) -> None:
-        """Start the clock for a statement outside a transaction."""
+        """Refuse to write, or start the clock for a statement outside a transaction."""
+        self._refuse_unwritable()
         if not self._connection.in_transaction:
             self._since = time.monotonic()
 
@@ -642,7 +642,7 @@ def stemmer(connection: apsw.Connection) -> Callable[[str], list[str]]:
 
     def stems(text: str) -> list[str]:
         words: list[str] = tokenize(
-            text.encode("utf-8", "replace"),
+            to_bytes(text),
             apsw.FTS5_TOKENIZE_DOCUMENT,
             None,
             include_offsets=False,

@@ -614,7 +614,7 @@ class Tombstone:
 
     kind: TombstoneKind
     value: str
-    run: str
+    run: str = ""
     owner: str = ""
 
 

@@ -22,6 +22,7 @@ from pathlib import PurePosixPath
 from typing import Any, get_args, get_origin, get_type_hints
 
 from nacre.base.ids import to_millisecond
+from nacre.base.text import to_bytes
 from nacre.base.times import day_of, in_utc, is_known
 from nacre.base.yaml import NotPlainError, Span, read
 from nacre.errors import InvalidMemoryError
@@ -157,7 +158,7 @@ def _item(value: Any) -> str:
 
 def _quote(text: str) -> str:
     """Quote a text so that JSON and YAML read it the same way."""
-    escaped = json.dumps(text.encode("utf-8", errors="replace").decode("utf-8"), ensure_ascii=False)
+    escaped = json.dumps(to_bytes(text).decode("utf-8"), ensure_ascii=False)
     return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match.group()):04x}", escaped)
 
 
@@ -270,10 +271,7 @@ def parse(text: str, path: str, *, new_id: Callable[[], str], modified: datetime
             hint="keep the right version and remove the marks",
         )
     front, body = split(text)
-    if (
-        len(body) > MAX_BODY_BYTES // 4
-        and len(body.encode("utf-8", errors="replace")) > MAX_BODY_BYTES + _HEADING_BYTES
-    ):
+    if len(body) > MAX_BODY_BYTES // 4 and len(to_bytes(body)) > MAX_BODY_BYTES + _HEADING_BYTES:
         raise InvalidMemoryError("a memory is at most 1 MB", hint="split the file")
     return assemble(load(front) if front else {}, body, path, new_id=new_id, modified=modified)
 

@@ -14,18 +14,21 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import quote
 
 from nacre.base import files
 from nacre.base import json as json_text
 from nacre.base.ids import bytes_hash, to_millisecond
-from nacre.base.text import count, harmless, one_line, shorten
+from nacre.base.text import count, harmless, numbered, one_line, shorten, to_bytes
 from nacre.base.times import shown_day
 from nacre.errors import EditConflictError, InvalidMemoryError, UnusableVaultError
 from nacre.values import codec
 from nacre.values.memory import MAX_BODY_BYTES, Kind, Memory
 from nacre.values.session import Trust
+
+if TYPE_CHECKING:
+    from nacre.vault.watch import VaultWatch
 
 LEDGER = "ledger.jsonl"
 GIT_FOLDER = ".git"
@@ -97,12 +100,7 @@ def path_for(memory: Memory, is_taken: Callable[[str], bool]) -> str:
     numbered if taken."""
     folder = folder_of(memory)
     slug = slugify(memory.subject) or memory.kind.value
-    name = slug
-    number = 1
-    while is_taken(f"{folder}/{name}.md"):
-        number += 1
-        name = f"{slug}-{number}"
-    return f"{folder}/{name}.md"
+    return f"{folder}/{numbered(slug, lambda name: is_taken(f'{folder}/{name}.md'))}.md"
 
 
 def folder_of(memory: Memory) -> str:
@@ -208,21 +206,13 @@ class FileStat:
     refusal: str = ""
 
 
-class Watch(Protocol):
-    """A watcher of changes in the vault."""
-
-    def times(self) -> Mapping[str, tuple[int, int]]:
-        """Return the same as :meth:`Vault.times`."""
-        ...
-
-
 class Vault:
     """The folder of memories."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self._ahead: dict[str, bytes] = {}
-        self.watch: Watch | None = None
+        self.watch: VaultWatch | None = None
         """Knows the times of files without reading each, if the vault is watched."""
 
     def prepare(self) -> None:
@@ -334,7 +324,7 @@ class Vault:
 
         def write_one(item: tuple[str, str]) -> None:
             path, text = item
-            data = text.encode("utf-8", errors="replace")
+            data = to_bytes(text)
             with (
                 contextlib.suppress(OSError, InvalidMemoryError),
                 self._folder(path, create=True) as folder,
@@ -351,7 +341,7 @@ class Vault:
         ``base`` is the hash of the version that was edited, ``None`` for a new file. Raises
         EditConflictError if the file on disk is another version, unless it already has the new content.
         """
-        self.write_bytes(path, text.encode("utf-8", errors="replace"), base=base)
+        self.write_bytes(path, to_bytes(text), base=base)
 
     def write_bytes(self, path: str, data: bytes, *, base: bytes | None) -> None:
         """Write bytes in the same way as :meth:`write`."""
@@ -411,7 +401,7 @@ class Vault:
         ):
             present = _tail(file, known)
             existing = set(present.split(b"\n")[:-1])
-            encoded = dict.fromkeys(line.encode("utf-8", errors="replace") for line in lines)
+            encoded = dict.fromkeys(to_bytes(line) for line in lines)
             missing = [line for line in encoded if line not in existing]
             if missing:
                 _drop_torn(file, present, missing)
@@ -709,12 +699,8 @@ _MARKUP = re.compile(r"([\\\[\]`<>*_])")
 _LINK = re.compile(r"[^\w./-]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A memory, and the path of its file relative to the listing."""
-
-    memory: Memory
-    path: str
+Entries = Mapping[str, Memory]
+"""Memories by the paths of their files relative to a listing."""
 
 
 def is_derived(data: bytes) -> bool:
@@ -722,7 +708,7 @@ def is_derived(data: bytes) -> bool:
     return data.startswith(MARKER.encode())
 
 
-def global_page(entries: Sequence[Entry], projects: Mapping[str, int]) -> str:
+def global_page(entries: Entries, projects: Mapping[str, int]) -> str:
     """Return the page of memories without a project, and of projects with their numbers of memories."""
     sorted_projects = sorted(projects.items())
     lines = [
@@ -737,48 +723,37 @@ def global_page(entries: Sequence[Entry], projects: Mapping[str, int]) -> str:
     return _page("What nacre remembers", summary, entries, [section] if lines else [])
 
 
-def project_page(project: str, entries: Sequence[Entry]) -> str:
+def project_page(project: str, entries: Entries) -> str:
     """Return the page of a project."""
     summary = f"{count(len(entries), 'memory', 'memories')}."
     return _page(f"What nacre remembers of {_plain(project)}", summary, entries, [])
 
 
-def _page(title: str, summary: str, entries: Sequence[Entry], more: Sequence[str]) -> str:
+def _page(title: str, summary: str, entries: Entries, more: Sequence[str]) -> str:
     """Build a page with sections by kind, open todos first, newest memories first."""
     sections = [
-        _section(kind, [entry for entry in entries if entry.memory.kind is kind])
+        _section(kind, [(path, memory) for path, memory in entries.items() if memory.kind is kind])
         for kind in _TITLES
     ]
     return "\n\n".join([MARKER, f"# {title}", summary, *filter(None, sections), *more]) + "\n"
 
 
-def _section(kind: Kind, entries: Sequence[Entry]) -> str:
+def _section(kind: Kind, entries: Sequence[tuple[str, Memory]]) -> str:
     if not entries:
         return ""
-    ranked = sorted(
-        entries, key=lambda entry: (entry.memory.updated, entry.memory.id), reverse=True
-    )
-    lines = [_line(entry) for entry in ranked[:MOST_A_KIND]]
-    omitted = len(ranked) - len(lines)
-    more = (
-        [f"- and {omitted:,} older ones in [{kind.value}/]({_link(_folder(ranked[-1]))})"]
-        if omitted
-        else []
-    )
+    ranked = sorted(entries, key=lambda entry: (entry[1].updated, entry[1].id), reverse=True)
+    lines = [_line(*entry) for entry in ranked[:MOST_A_KIND]]
+    omitted, folder = len(ranked) - len(lines), ranked[-1][0].rpartition("/")[0]
+    more = [f"- and {omitted:,} older ones in [{kind.value}/]({_link(folder)}/)"] if omitted else []
     return "\n".join([f"## {_TITLES[kind]} ({len(entries):,})", "", *lines, *more])
 
 
-def _folder(entry: Entry) -> str:
-    return entry.path.rpartition("/")[0] + "/"
-
-
-def _line(entry: Entry) -> str:
-    memory = entry.memory
+def _line(path: str, memory: Memory) -> str:
     facts = [f"{shown_day(memory.updated)}", f"importance {memory.importance}"]
     facts += ["from outside"] if memory.trust is Trust.UNTRUSTED else []
     facts += ["an agent's proposal"] if memory.proposed else []
     subject = _plain(shorten(memory.subject, _SUBJECT_CHARACTERS))
-    return f"- [{subject}]({_link(entry.path)}) · {' · '.join(facts)}"
+    return f"- [{subject}]({_link(path)}) · {' · '.join(facts)}"
 
 
 def _plain(text: str) -> str:
@@ -818,7 +793,7 @@ class LedgerEntry:
 
 def encode(values: object) -> bytes:
     """Encode values from another source as a line. :func:`read` checks whether it is an entry."""
-    return json.dumps(values, ensure_ascii=False).encode("utf-8", "replace")
+    return to_bytes(json.dumps(values, ensure_ascii=False))
 
 
 def read(data: bytes) -> Iterator[LedgerEntry]:

@@ -25,6 +25,7 @@ from pathlib import Path
 
 from nacre.base import files
 from nacre.base.ids import at_ms
+from nacre.base.text import to_bytes, to_text
 from nacre.errors import GitUnavailableError, RepositoryBusyError, UnusableRepositoryError
 
 _SAFE_SECTIONS = frozenset(
@@ -211,7 +212,7 @@ class GitProgram:
         file_mark = _stamp(Path(path))
         version = _VERSIONS.get((path, file_mark))
         if version is None:
-            output = self._call([path, "--version"], None, 10).stdout.decode("utf-8", "replace")
+            output = to_text(self._call([path, "--version"], None, 10).stdout)
             match = re.search(r"(\d+)\.(\d+)(?:\.(\d+))?", output)
             version = tuple(int(part) for part in match.groups(default="0")) if match else (0,)
             _VERSIONS[path, file_mark] = version
@@ -248,9 +249,7 @@ class GitProgram:
         """Run a git command and return its output. Raises GitFailedError, RepositoryBusyError, GitUnavailableError."""
         done = self.attempt(*arguments, stdin=stdin, timeout=timeout)
         if done.returncode:
-            raise _failure(
-                arguments[0], done.returncode, done.stderr.decode("utf-8", "replace").strip()
-            )
+            raise _failure(arguments[0], done.returncode, to_text(done.stderr).strip())
         return done.stdout
 
     def attempt(
@@ -287,9 +286,7 @@ class GitProgram:
             return self._seen[1]
         done = self._call([*self._repository_arguments(), *_LIST_SETTINGS], None, TIMEOUT_SECONDS)
         if done.returncode:
-            raise _failure(
-                "config", done.returncode, done.stderr.decode("utf-8", "replace").strip()
-            )
+            raise _failure("config", done.returncode, to_text(done.stderr).strip())
         entries = read_entries(os.fsdecode(done.stdout))
         if name := unusable(entries):
             raise UnusableRepositoryError(
@@ -458,14 +455,6 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
-class Author:
-    """The author of commits."""
-
-    name: str
-    email: str
-
-
-@dataclass(frozen=True, slots=True)
 class NewCommit:
     """A commit to create: its message, its time, and path → bytes (``None`` deletes a file).
 
@@ -587,10 +576,10 @@ class Repository:
             return os.fsdecode(match[1])
         return os.fsdecode(self.git.attempt("symbolic-ref", "--quiet", "HEAD").stdout).strip()
 
-    def identity(self) -> Author | None:
-        """Return the author configured for git."""
-        values = [self.git.setting(name) for name in ("user.name", "user.email")]
-        return Author(*values) if all(values) else None
+    def author(self) -> str:
+        """Return the author of commits as ``name <address>``: from git's configuration, or nacre."""
+        values = [_plain(self.git.setting(name)) for name in ("user.name", "user.email")]
+        return "{} <{}>".format(*values) if all(values) else "nacre <nacre@localhost>"
 
     def tree(self, commit: str | None) -> Entries:
         """Return the files of a commit, or nothing for ``None``."""
@@ -728,11 +717,9 @@ class Repository:
             .strip()
         )
 
-    def add_commits(
-        self, commits: Sequence[NewCommit], parent: str | None, author: Author
-    ) -> list[str]:
+    def add_commits(self, commits: Sequence[NewCommit], parent: str | None) -> list[str]:
         """Create a chain of commits on ``parent`` without moving a branch, and return their ids."""
-        stream = b"".join(_import_commands(commits, parent, author, self.tree(parent)))
+        stream = b"".join(_import_commands(commits, parent, self.author(), self.tree(parent)))
         output = self.git.run(
             "fast-import",
             "--quiet",
@@ -807,7 +794,7 @@ class Repository:
         Raises GitUnavailableError.
         """
         done = self.git.attempt("fsck", "--no-dangling", "--no-progress", timeout=300)
-        messages = (done.stdout + done.stderr).decode("utf-8", "replace").splitlines()
+        messages = to_text(done.stdout + done.stderr).splitlines()
         return (
             [line for line in messages if line.strip()] or ["fsck failed"]
             if done.returncode
@@ -835,7 +822,7 @@ class Repository:
         failed = next((done for done in (objects_call, read_call) if done.returncode), None)
         if failed is None:
             return ""
-        messages = failed.stderr.decode("utf-8", "replace").splitlines()
+        messages = to_text(failed.stderr).splitlines()
         return messages[0] if messages else "git cannot read it"
 
     def tidy(self) -> None:
@@ -863,13 +850,13 @@ def _split_records(out: bytes) -> Iterator[tuple[str, list[str]]]:
 
 
 def _import_commands(
-    commits: Iterable[NewCommit], parent: str | None, author: Author, present: Entries
+    commits: Iterable[NewCommit], parent: str | None, author: str, present: Entries
 ) -> Iterator[bytes]:
-    author_line = f"{_plain(author.name)} <{_plain(author.email)}>".encode()
+    author_line = author.encode()
     yield f"reset {NEXT}\n".encode() + (f"from {parent}\n\n".encode() if parent else b"\n")
     for number, commit in enumerate(commits, 1):
         stamp = b"%d +0000" % int(commit.at.timestamp())
-        message = commit.message.encode("utf-8", "replace")
+        message = to_bytes(commit.message)
         yield b"commit %s\nmark :%d\nauthor %s %s\ncommitter %s %s\ndata %d\n%s\n" % (
             NEXT.encode(),
             number,

@@ -20,6 +20,8 @@ from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
 from nacre.base import json
+from nacre.base.ids import uuid7
+from nacre.base.text import numbered, to_text
 from nacre.base.times import in_utc
 from nacre.errors import InvalidMemoryError
 from nacre.vault.documents import MANAGED, MergeOutcome, Note, dump, has_marks, load, split
@@ -550,7 +552,7 @@ Tree = Mapping[str, bytes]
 """Files of a vault: path → bytes."""
 
 _ID = re.compile(r"^id:[ \t]*[\"']?([^\s\"'#]+)", re.MULTILINE)
-_PAGE = re.compile(r"projects/[^/]+/project\.md")
+_PAGE = re.compile(r"projects/([^/]+)/project\.md")
 
 
 @dataclass(frozen=True, slots=True)
@@ -573,20 +575,12 @@ def derived_id(memory_id: str, seed: bytes) -> str:
     )
     is_uuid = re.fullmatch(r"[0-9a-f]{32}", memory_id.replace("-", ""))
     time = int(memory_id.replace("-", "")[:12], 16) if is_uuid else 0
-    value = (
-        time << 80
-        | 0x7 << 76
-        | (digest >> 64 & 0xFFF) << 64
-        | 0b10 << 62
-        | digest & 0x3FFF_FFFF_FFFF_FFFF
-    )
-    text = f"{value:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    return uuid7(time, digest)
 
 
 def id_in(data: bytes) -> str | None:
     """Return the id in a document's front matter."""
-    front, _ = split(data.decode("utf-8", errors="replace"))
+    front, _ = split(to_text(data))
     match = _ID.search(front or "")
     return match.group(1) if match else None
 
@@ -714,14 +708,11 @@ def _with_new_id(name: str, path: str, data: bytes) -> tuple[str, bytes]:
 # folder.
 
 
-_PAGE_NAMESAKES = re.compile(r"projects/([^/]+)/project\.md")
-
-
 def apart(base: Tree, ours: Tree, theirs: Tree) -> tuple[Tree, Tree]:
     """Return both sides with distinct folders for such projects. The project with the greater id moves."""
     sides = [dict(ours), dict(theirs)]
     for path in sorted(ours.keys() & theirs.keys() - base.keys()):
-        match = _PAGE_NAMESAKES.fullmatch(path)
+        match = _PAGE.fullmatch(path)
         ids = [id_in(side[path]) for side in (ours, theirs)]
         if match and all(ids) and ids[0] != ids[1] and _are_others(ours[path], theirs[path]):
             mover = 0 if str(ids[0]) > str(ids[1]) else 1
@@ -739,7 +730,7 @@ def _are_others(left: bytes, right: bytes) -> bool:
 
 def _remotes(data: bytes) -> set[str]:
     try:
-        remotes = read_document(data.decode("utf-8", "replace")).values.get("remotes")
+        remotes = read_document(to_text(data)).values.get("remotes")
     except InvalidMemoryError:
         return set()
     return (
@@ -752,18 +743,17 @@ def _remotes(data: bytes) -> set[str]:
 def _folder_of_page(page_id: str, side: Tree) -> str | None:
     """Return the other side's folder for a project, if any."""
     pages = (
-        (match.group(1), data)
-        for path, data in side.items()
-        if (match := _PAGE_NAMESAKES.fullmatch(path))
+        (match.group(1), data) for path, data in side.items() if (match := _PAGE.fullmatch(path))
     )
     return next((slug for slug, data in pages if id_in(data) == page_id), None)
 
 
 def _free_slug(slug: str, sides: list[dict[str, bytes]]) -> str:
-    number = 2
-    while any(path.startswith(f"projects/{slug}-{number}/") for side in sides for path in side):
-        number += 1
-    return f"{slug}-{number}"
+    paths = {path for side in sides for path in side}
+    return numbered(
+        slug,
+        lambda name: name == slug or any(path.startswith(f"projects/{name}/") for path in paths),
+    )
 
 
 def _move_project(side: Mapping[str, bytes], base: Tree, slug: str, to: str) -> dict[str, bytes]:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from nacre.base.text import to_text
 from nacre.errors import (
     GitUnavailableError,
     InvalidInputError,
@@ -210,7 +211,7 @@ class Remote:
                 f"the remote did not answer within {self.timeout:.0f} seconds",
                 hint="nothing is lost; sync again later, or with a longer --timeout",
             ) from error
-        return done.decode("utf-8", "replace")
+        return to_text(done)
 
 
 def check_url(text: str, folder: Path) -> str:

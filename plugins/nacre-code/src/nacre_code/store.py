@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from nacre.base.ids import from_ms, to_ms
-from nacre.store.schema import Database, in_transaction
+from nacre.base.ids import from_ms
+from nacre.store.schema import Store, in_transaction
 
 FILE = "file"
 """Kind of the symbol that represents a file."""
@@ -64,11 +64,8 @@ class NewFile:
     symbols: Sequence[NewSymbol]
 
 
-class CodeGraph:
+class CodeGraph(Store):
     """Reads and writes the code of projects."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def find(self, project: str) -> CodeProject | None:
         columns = self._db.one("find_code_project", project=project)
@@ -87,7 +84,7 @@ class CodeGraph:
     @in_transaction
     def begin(self, project: str, root: str, at: datetime) -> CodeProject:
         """Record that a project's code is read from a folder."""
-        self._db.run("save_code_project", project=project, root=root, at=to_ms(at))
+        self._db.run("save_code_project", project=project, root=root, at=at)
         stored = self.find(project)
         assert stored is not None  # noqa: S101 - just stored
         return stored
@@ -104,16 +101,13 @@ class CodeGraph:
 
     def facts(self, project: int) -> list[tuple[int, str, bytes]]:
         """Return (row, path, facts) of a project's files."""
-        return [
-            (row, path, facts)
-            for row, path, facts in self._db.all("list_code_facts", project=project)
-        ]
+        return self._db.all("list_code_facts", project=project)
 
     @in_transaction
     def drop(self, project: int, rows: Sequence[int]) -> None:
         """Delete files with all their data. The edges are then incomplete."""
         self._db.run("mark_code_linked", project=project, linked=0)
-        self._db.run("delete_code_files", rows=json.dumps(list(rows)))
+        self._db.run("delete_code_files", rows=rows)
 
     @in_transaction
     def put(self, project: int, files: Iterable[NewFile]) -> None:
@@ -130,7 +124,7 @@ class CodeGraph:
                 hash=file.hash,
                 facts=file.facts,
             )
-            row = (self._db.one("find_code_file_row", project=project, path=file.path) or (0,))[0]
+            row = self._db.value("find_code_file_row", project=project, path=file.path) or 0
             own = NewSymbol("", "", FILE, 1, 1)
             self._db.run_many(
                 "insert_code_symbol",
@@ -201,8 +195,7 @@ class CodeGraph:
 
     def of_rows(self, rows: Iterable[int]) -> dict[int, Symbol]:
         return {
-            symbol.row: symbol
-            for symbol in _symbols(self._db.all("list_code_nodes", rows=json.dumps(list(rows))))
+            symbol.row: symbol for symbol in _symbols(self._db.all("list_code_nodes", rows=[*rows]))
         }
 
     def siblings(self, symbol: Symbol) -> list[Symbol]:
@@ -215,8 +208,8 @@ class CodeGraph:
         """Return (target, kind, source, line) of edges that end at some symbols."""
         edges_found = self._db.all(
             "list_code_edges_to",
-            rows=json.dumps(list(rows)),
-            rels=json.dumps(list(rels)),
+            rows=[*rows],
+            rels=rels,
             limit=limit,
         )
         return [(target, rel, source, line) for target, rel, source, line in edges_found]
@@ -231,9 +224,7 @@ class CodeGraph:
     ) -> list[tuple[int, int, datetime | None, datetime, int]]:
         """Return sessions that changed files since a time, in one project or any: (file, session,
         its start, last change, changes)."""
-        rows = self._db.all(
-            "list_file_edits", files=json.dumps(list(files)), since=to_ms(since), project=project
-        )
+        rows = self._db.all("list_file_edits", files=[*files], since=since, project=project)
         return [
             (file, session, from_ms(began), _time(at), count)
             for file, session, began, at, count in rows
@@ -268,18 +259,12 @@ class Mention:
     manner: str
 
 
-class CodeMentions:
+class CodeMentions(Store):
     """Reads and writes mentions."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def unread(self, limit: int) -> list[tuple[str, str, str]]:
         """Return (id, subject, content) of memories whose mentions were not extracted yet."""
-        return [
-            (memory, subject, content)
-            for memory, subject, content in self._db.all("list_unread_mentions", limit=limit)
-        ]
+        return self._db.all("list_unread_mentions", limit=limit)
 
     @in_transaction
     def put(self, mentions_by_memory: Iterable[tuple[str, Sequence[Mention]]]) -> None:
@@ -302,23 +287,16 @@ class CodeMentions:
 
     def ending(self, keys: Iterable[str], project: str, limit: int) -> list[tuple[Mention, str]]:
         """Return mentions with the given keys, and their memories, in the project or in none."""
-        rows = self._db.all(
-            "list_mentions_of_keys", keys=json.dumps(list(keys)), project=project, limit=limit
-        )
+        rows = self._db.all("list_mentions_of_keys", keys=[*keys], project=project, limit=limit)
         return [(Mention(key, written, manner), memory) for key, written, manner, memory in rows]
 
     def within(self, memories: Sequence[str]) -> dict[str, list[Mention]]:
         """Return the mentions in some memories."""
         mentions: dict[str, list[Mention]] = defaultdict(list)
-        for memory, written, manner in self._db.all(
-            "list_mentions_in", memories=json.dumps(list(memories))
-        ):
+        for memory, written, manner in self._db.all("list_mentions_in", memories=[*memories]):
             mentions[memory].append(Mention(written.lower(), written, manner))
         return mentions
 
     def with_paths(self, project: str | None, limit: int) -> list[str]:
         """Return memories that mention files and may become outdated, latest first."""
-        return [
-            memory
-            for (memory,) in self._db.all("list_memories_with_paths", project=project, limit=limit)
-        ]
+        return self._db.column("list_memories_with_paths", project=project, limit=limit)

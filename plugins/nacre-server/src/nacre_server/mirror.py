@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from nacre.base.sql import quoted
 from nacre.store.schema import Database, Indexed, Row
 
 TABLES = (
@@ -149,7 +150,7 @@ class Mirror:
 
     def number_above(self) -> None:
         """Set the target's row counters above the copied row numbers."""
-        last = (self._source.one("next_turn_row") or (1,))[0] - 1
+        last = (self._source.value("next_turn_row") or 1) - 1
         self._target.run("keep_turn_rows_above", row=last)
         for table, column in self._target.all("list_numbered") if self._target.server else ():
             (highest,) = self._source.rows(f"SELECT max({column}) FROM {table}")[0]  # noqa: S608 - internal names
@@ -232,11 +233,6 @@ class Mirror:
                 for value in row
             )
         return row
-
-
-def quoted(column: str) -> str:
-    """Quote a column name, which may be an SQL keyword."""
-    return f'"{column}"'
 
 
 def _table(file: Database, name: str) -> _Table:

@@ -183,7 +183,7 @@ def claim_tenant(server: Home, moved: Moved) -> None:
         claim = server.database.one("find_move")
         if claim and claim[0] == moved.id:
             return
-        if claim or (server.database.one("holds_anything") or (0,))[0]:
+        if claim or (server.database.value("holds_anything") or 0):
             raise ConflictError(
                 f"the tenant {moved.tenant} on that server already has a memory",
                 hint="choose another: --tenant NAME; nothing was moved",
@@ -242,7 +242,7 @@ def questions_for(home: Home, most: int) -> list[str]:
         memory.subject
         for memory in home.memories.in_any_state(_spread(sorted(home.memories.all_ids()), most))
     ]
-    texts = _spread([text for (text,) in home.database.all("list_short_turns")], most)
+    texts = _spread(home.database.column("list_short_turns"), most)
     mixed = [
         text for pair in zip_longest(memories, texts) for text in pair if text and text.strip()
     ]
@@ -533,8 +533,8 @@ def _index(home: Home, notify: OnProgress, *, is_new: bool) -> int:
     """Build missing full text and return the number of rows. A server analyses its rows before and after."""
     if is_new and home.database.server:
         home.database.one("look_at_rows")
-    memories = [memory for (memory,) in home.database.all("list_memories_unindexed")]
-    turns = [row for (row,) in home.database.all("list_turns_unindexed")]
+    memories = home.database.column("list_memories_unindexed")
+    turns = home.database.column("list_turns_unindexed")
     total = len(memories) + len(turns)
     for at in range(0, len(memories), _INDEX_PORTION):
         with home.database.transaction():

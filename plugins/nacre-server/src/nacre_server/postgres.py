@@ -18,7 +18,7 @@ from psycopg.pq import TransactionStatus
 
 from nacre.base.lazy import Module
 from nacre.base.locks import PATIENCE_SECONDS, FileLock
-from nacre.base.sql import statements
+from nacre.base.sql import Parameters, Queries, bind, bound, statements
 from nacre.errors import InvalidInputError, NacreError, NotAllowedError, UnusableStoreError
 from nacre.store.schema import Indexed, Row
 from nacre.store.sqlite import stemmer
@@ -194,7 +194,7 @@ _TENANT = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
 _MIN_LOCK_SECONDS = 0.03
 
 
-class PostgresDatabase:
+class PostgresDatabase(Queries):
     """A connection to one tenant's rows, at the current schema. ``tenant`` has 1 to 64 letters, digits or ``._-``.
 
     ``account`` is the caller, by default named like the tenant. The database is read-only if the
@@ -325,13 +325,13 @@ class PostgresDatabase:
         self._is_final = True
         self._connection.close()
 
-    def all(self, name: str, **parameters: Any) -> list[Row]:
+    def all(self, name: str, /, **parameters: Any) -> list[Row]:
         return self._fetch(query(name), parameters)
 
-    def one(self, name: str, **parameters: Any) -> Row | None:
+    def one(self, name: str, /, **parameters: Any) -> Row | None:
         return next(iter(self._fetch(query(name), parameters)), None)
 
-    def run(self, name: str, **parameters: Any) -> int:
+    def run(self, name: str, /, **parameters: Any) -> int:
         self._is_final |= name.startswith("create_")
         sql, values = query(name), _clean(parameters)
         return max(
@@ -480,7 +480,7 @@ class PostgresDatabase:
         The server frees it when the connection ends. The holder then gets UnusableStoreError until it
         releases the lock.
         """
-        if not (self.one("try_lock", lock=lock) or (0,))[0]:
+        if not self.value("try_lock", lock=lock):
             return False
         self._held.add(lock)
         return True
@@ -586,16 +586,13 @@ class PostgresDatabase:
         return not (self._is_open or self._is_final or self._held)
 
 
-def _clean(parameters: Mapping[str, Any] | Sequence[Any]) -> Any:
-    """Convert values for the server, whose texts cannot contain NUL. Booleans become numbers."""
-    if isinstance(parameters, Mapping):
-        return {name: _bindable(value) for name, value in parameters.items()}
-    return [_bindable(value) for value in parameters]
+def _clean(parameters: Parameters) -> Any:
+    """Convert values for the server, whose texts cannot contain NUL."""
+    return bind(parameters, _bindable)
 
 
 def _bindable(value: Any) -> Any:
-    if isinstance(value, bool):
-        return int(value)
+    value = bound(value)
     return value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
 
 

@@ -717,10 +717,7 @@ def _check_state(home: Home, state: State) -> State:
 
 
 def _next(home: Home, after: int) -> list[StoredTurn]:
-    rows = [
-        int(row)
-        for (row,) in home.database.all("list_turns_after", after=after, limit=_TURNS_PER_PUSH)
-    ]
+    rows = home.database.column("list_turns_after", after=after, limit=_TURNS_PER_PUSH)
     return [turn for _, turn in sorted(home.sessions.by_rows(rows).items())]
 
 
@@ -957,7 +954,7 @@ _PERSON = "person"
 def tell_changes(home: Home, request: RemoteChangesRequest) -> ServerChanges:
     """Return changes of documents and the ledger. Raises NotAllowedError."""
     space = _require_own(home)
-    newest = int((home.database.one("last_document_version") or (0,))[0])
+    newest = int(home.database.value("last_document_version") or 0)
     rows = home.database.all("list_changes_since", since=request.since, limit=_CHANGES_PER_RESPONSE)
     changes = list(_limit_size(rows))
     is_cut = len(changes) < len(rows) or len(rows) == _CHANGES_PER_RESPONSE
@@ -982,7 +979,7 @@ def tell_versions(home: Home, request: RemoteVersionsRequest) -> list[ServerDocu
     documents = []
     for path, version in home.database.all("list_documents_at", at=request.at):
         if name_of(path) in names:
-            data = (home.database.one("read_version", version=version) or (None,))[0]
+            data = home.database.value("read_version", version=version)
             document = _server_document(path, data)
             if document and document.text is not None:
                 documents.append(document)

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-import msgspec
-
+from nacre.base.text import to_bytes
 from nacre.store.schema import Clause, Indexed, Row, Words, fits_index
 from nacre.store.search import Corpus, Match, Term, WordSearch
 
@@ -35,12 +34,10 @@ WEIGHTS = {
 _MAX_STEM_CHARACTERS = 200
 """Length of the stem stored with its number for prefix searches. Index entries are limited to 2,700 bytes."""
 
-_encode = msgspec.json.Encoder().encode
-
 
 def key_of(tenant: str, kind: Indexed, stem: str) -> int:
     """Return the number of a stem: signed, 64 bits, unique to a tenant and kind."""
-    digest = blake2b(f"{tenant}\0{kind}\0{stem}".encode("utf-8", "replace"), digest_size=8).digest()
+    digest = blake2b(to_bytes(f"{tenant}\0{kind}\0{stem}"), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
 
 
@@ -67,28 +64,23 @@ class ServerWords:
             written.append(
                 (row.row, [key for key, _ in counted], [count for _, count in counted], length, own)
             )
-        self._db.run("insert_words", kind=kind.value, rows=_as_json(written))
+        self._db.run("insert_words", kind=kind, rows=written)
         term_rows = [
             (key_of(self._tenant, kind, stem), stem[:_MAX_STEM_CHARACTERS], count)
             for stem, count in terms.items()
         ]
-        self._db.run("count_in_terms", kind=kind.value, terms=_as_json(term_rows))
-        self._db.run("count_in_totals", kind=kind.value, rows=len(rows), words=total)
+        self._db.run("count_in_terms", kind=kind, terms=term_rows)
+        self._db.run("count_in_totals", kind=kind, rows=len(rows), words=total)
 
     def drop(self, kind: Indexed, rows: Sequence[int]) -> None:
-        removed, words = self._db.one(
-            "delete_words", kind=kind.value, rows=_as_json(list(rows))
-        ) or (
-            0,
-            0,
-        )
+        removed, words = self._db.one("delete_words", kind=kind, rows=rows) or (0, 0)
         if removed:
-            self._db.run("prune_terms", kind=kind.value)
-            self._db.run("count_in_totals", kind=kind.value, rows=-removed, words=-words)
+            self._db.run("prune_terms", kind=kind)
+            self._db.run("count_in_totals", kind=kind, rows=-removed, words=-words)
 
     def frequencies(self, kind: Indexed, stems: Sequence[str]) -> dict[str, int]:
         keys = {key_of(self._tenant, kind, stem): stem for stem in stems}
-        counts = self._db.all("count_terms_of", kind=kind.value, keys=_as_json(list(keys)))
+        counts = self._db.all("count_terms_of", kind=kind, keys=[*keys])
         return {keys[key]: rows for key, rows in counts if rows > 0}
 
     def best(self, kind: Indexed, words: Sequence[str], where: Clause, limit: int) -> list[int]:
@@ -109,13 +101,8 @@ class ServerWords:
     def _rows_of_names(self, names: set[str]) -> dict[str, int]:
         if not names:
             return {}
-        names_json = _as_json(sorted(names))
-        self._db.run("insert_word_names", names=names_json)
-        return dict(self._db.all("list_word_names", names=names_json))
-
-
-def _as_json(values: Sequence[object]) -> str:
-    return _encode(values).decode()
+        self._db.run("insert_word_names", names=sorted(names))
+        return dict(self._db.all("list_word_names", names=sorted(names)))
 
 
 # -- Full-text search with the ranking of a database file ---------------------
@@ -184,30 +171,26 @@ class ServerSearch(WordSearch):
     def corpus(self, terms: Sequence[Term]) -> Corpus:
         stems = [term.stem for term in terms]
         counted = self._db.words.frequencies(self._kind, stems)
-        rows, words = self._db.one("word_totals", kind=self._kind.value) or (0, 0)
+        rows, words = self._db.one("word_totals", kind=self._kind) or (0, 0)
         return Corpus(rows, words / max(1, rows), tuple(counted.get(stem, 0) for stem in stems))
 
     def vocabulary(self, initial: str, least: int, most: int) -> list[tuple[str, int]]:
         after = chr(ord(initial) + 1)
-        rows = self._db.all(
+        return self._db.all(
             "list_vocabulary",
-            kind=self._kind.value,
+            kind=self._kind,
             initial=initial,
             after=after,
             least=least,
             most=most,
         )
-        return [(term, count) for term, count in rows]
 
     def rows_of_stem(self, stem: str, limit: int) -> list[int]:
         """Return rows that contain a stem, or a word that begins with it. The query is stemmed again."""
         stem_of_query = next(iter(self._db.stems(stem)), stem)
-        return [
-            row
-            for (row,) in self._db.all(
-                "find_rows_of_stem", kind=self._kind.value, stem=stem_of_query, limit=limit
-            )
-        ]
+        return self._db.column(
+            "find_rows_of_stem", kind=self._kind, stem=stem_of_query, limit=limit
+        )
 
     def match(self, terms: Sequence[Term], where: Clause, limit: int) -> list[Match]:
         corpus = self.corpus(terms)
@@ -218,7 +201,7 @@ class ServerSearch(WordSearch):
             return []
         sought, arrays = _condition(words)
         scored, most = _scoring_statement(len(keys), sought), limit if self._is_open(where) else -1
-        values = (*idf, max(1.0, corpus.average_length), *keys, self._kind.value, *arrays, most)
+        values = (*idf, max(1.0, corpus.average_length), *keys, self._kind, *arrays, most)
         statement = where.into(self._match).replace("{scored}", scored)
         return [
             _to_match(row, terms)
@@ -232,16 +215,13 @@ class ServerSearch(WordSearch):
             row
             for name in names
             if len(name) >= 3
-            for (row,) in self._db.all("find_word_names", part=name, limit=_MAX_NAMES)
+            for row in self._db.column("find_word_names", part=name, limit=_MAX_NAMES)
         }
         if not names_found:
             return []
         most = _MAX_UNFILTERED_ROWS if self._is_open(where) else -1
-        values = (self._kind.value, _array(sorted(names_found)), most, *where.values, limit)
-        return [
-            (row, session, seq)
-            for row, session, seq in self._db.rows(where.into(self._parts), values)
-        ]
+        values = (self._kind, _array(sorted(names_found)), most, *where.values, limit)
+        return self._db.rows(where.into(self._parts), values)
 
     def at(self, places: Sequence[tuple[int, int]], terms: Sequence[Term]) -> list[Match]:
         keys = [key_of(self._tenant, self._kind, term.stem) for term in terms]

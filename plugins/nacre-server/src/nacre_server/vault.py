@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import PurePosixPath
 
-from nacre.base.ids import Clock, bytes_hash, to_ms
+from nacre.base.ids import Clock, bytes_hash
+from nacre.base.text import to_bytes
 from nacre.errors import EditConflictError, InvalidMemoryError
 from nacre.store.schema import Database, Row, in_transaction
 from nacre.vault.files import (
@@ -121,7 +122,7 @@ class ServerVault:
         """Do nothing, because rows need no disk sync."""
 
     def write(self, path: str, text: str, *, base: bytes | None) -> None:
-        self.write_bytes(path, text.encode("utf-8", errors="replace"), base=base)
+        self.write_bytes(path, to_bytes(text), base=base)
 
     def write_bytes(self, path: str, data: bytes, *, base: bytes | None) -> None:
         if path == LEDGER:
@@ -176,11 +177,11 @@ class ServerVault:
         """Append new lines to the ledger. Return its size and the known hash."""
         if path != LEDGER:
             raise InvalidMemoryError(f"lines are appended to {LEDGER} alone, not to {path!r}")
-        encoded = [line.encode("utf-8", errors="replace") for line in lines]
+        encoded = [to_bytes(line) for line in lines]
         self._db.run_many(
             "insert_ledger_line", [{"hash": _digest(line), "line": line} for line in encoded]
         )
-        return self._db.all("size_of_ledger")[0][0], known[1]
+        return self._db.value("size_of_ledger") or 0, known[1]
 
     def sync_folders(self, paths: Iterable[str]) -> None:
         """Do nothing, because committed rows are durable."""
@@ -190,12 +191,11 @@ class ServerVault:
 
     def _read(self, path: str) -> bytes | None:
         parts_of(path)
-        row = self._db.one("read_document", path=path)
-        return bytes(row[0]) if row else None
+        return self._db.value("read_document", path=path)
 
     def _add_version(self, path: str, data: bytes | None) -> Row:
-        written = to_ms(self._clock()) or 0
-        return self._db.all("insert_document_version", path=path, data=data, written=written)[0]
+        now = self._clock()
+        return self._db.all("insert_document_version", path=path, data=data, written=now)[0]
 
     def _keep_one(self, path: str) -> None:
         """Delete former versions of a listing, which is derived from memories."""
@@ -221,7 +221,7 @@ class ServerVault:
             return seen
         seen = seen.and_then(self._db.all("list_changes", since=seen.until))
         # A forgotten document has no version for its deletion.
-        if len(seen.documents) != self._db.all("count_documents")[0][0]:
+        if len(seen.documents) != self._db.value("count_documents"):
             seen = _Snapshot().and_then(
                 (path, version, version, size)
                 for path, version, size, _ in self._db.all("list_documents")

@@ -53,8 +53,8 @@ INSERT INTO archive_segments (archived, number, start, until, digest, is_copy)
 SELECT row, :number, :start, :until, :digest, :is_copy FROM archived WHERE path = :path;
 
 -- list_archive_segments --
--- The segments of a pack, in order.
-SELECT start, until, digest, is_copy FROM archive_segments
+-- The ranges of the segments of a pack, in order.
+SELECT start, until FROM archive_segments
 WHERE archived = (SELECT row FROM archived WHERE path = :path) ORDER BY number;
 
 -- find_archive_segment --

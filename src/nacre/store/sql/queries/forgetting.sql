@@ -13,7 +13,7 @@ DELETE FROM tombstones WHERE kind = :kind AND value = :value AND run = :run;
 
 -- list_standing_retirements --
 -- Oldest first, because the first match decides.
-SELECT id, pattern, match, canonical_key, reason, contexts, at FROM standing_retirements ORDER BY id;
+SELECT id, pattern, match, at, canonical_key, reason, contexts FROM standing_retirements ORDER BY id;
 
 -- insert_standing_retirement --
 -- Replaces a rule with the same id.

@@ -15,7 +15,7 @@ ON CONFLICT (channel, id) DO NOTHING;
 
 -- find_inbound --
 -- A message by its platform's id.
-SELECT seq, key, sender, message, state, line FROM inbound WHERE channel = :channel AND id = :id;
+SELECT seq, key, sender, state, line, nullif(message, '') FROM inbound WHERE channel = :channel AND id = :id;
 
 -- set_inbound_message --
 -- Replace its text.
@@ -127,11 +127,11 @@ WHERE id = :id;
 
 -- note_chat_indexed --
 -- The number of searchable messages.
-UPDATE chat_sessions SET indexed = max(indexed, :messages) WHERE id = :id;
+UPDATE chat_sessions SET indexed = max(indexed, :messages) WHERE id = :session;
 
 -- note_chat_flushed --
 -- Memories were extracted in this cycle.
-UPDATE chat_sessions SET flushed = compactions WHERE id = :id;
+UPDATE chat_sessions SET flushed = compactions WHERE id = :session;
 
 -- note_chat_compacted --
 -- Its beginning was summarised.
@@ -160,7 +160,7 @@ ON CONFLICT (id) DO NOTHING;
 
 -- next_outbound --
 -- The first unsent part of a conversation.
-SELECT seq, message, attempts, not_before, created FROM outbound
+SELECT seq, key, message, created, attempts, nullif(not_before, 0) FROM outbound
 WHERE key = :key AND state IN ('waiting', 'sending') ORDER BY seq LIMIT 1;
 
 -- list_outbound_keys --
@@ -226,7 +226,7 @@ UPDATE pairings SET name = '' WHERE name = :called;
 
 -- delete_chat_session --
 -- It was forgotten.
-DELETE FROM chat_sessions WHERE id = :id;
+DELETE FROM chat_sessions WHERE id = :session;
 
 -- prune_pairings --
 -- Unused codes.
@@ -263,7 +263,7 @@ SELECT count(*) FROM pairings WHERE channel = :channel AND approved IS NULL AND 
 
 -- ask_pairing --
 -- A sender requests access. An expired code is replaced.
-INSERT INTO pairings (channel, sender, name, code, asked) VALUES (:channel, :sender, :called, :code, :asked)
+INSERT INTO pairings (channel, sender, name, code, asked) VALUES (:channel, :sender, :name, :code, :asked)
 ON CONFLICT (channel, sender) DO UPDATE SET code = excluded.code, asked = excluded.asked, name = excluded.name
 WHERE approved IS NULL;
 

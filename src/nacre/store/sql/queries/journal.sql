@@ -15,7 +15,7 @@ SELECT id, at, action, subject, why, actor, committed FROM operations WHERE clos
 
 -- explain_operation --
 -- The reason, known after the writes.
-UPDATE operations SET why = :why WHERE id = :id;
+UPDATE operations SET why = :why WHERE id = :operation_id;
 
 -- find_operation --
 -- By id.
@@ -27,7 +27,7 @@ SELECT 1 FROM intents WHERE operation = :operation AND action = 'append' LIMIT 1
 
 -- close_operation --
 -- It has no further writes.
-UPDATE operations SET closed = 1, subject = coalesce(subject, :subject) WHERE id = :id;
+UPDATE operations SET closed = 1, subject = coalesce(subject, :subject) WHERE id = :operation_id;
 
 -- delete_withheld --
 -- A file with a secret was corrected or changed again.
@@ -48,8 +48,8 @@ SELECT size, hash FROM ledger_end;
 
 -- upsert_ledger_end --
 -- After an append.
-INSERT INTO ledger_end (one, size, hash) VALUES (1, :size, :hash)
-ON CONFLICT (one) DO UPDATE SET size = :size, hash = :hash;
+INSERT INTO ledger_end (one, size, hash) VALUES (1, :size, :digest)
+ON CONFLICT (one) DO UPDATE SET size = :size, hash = :digest;
 
 -- list_pending_operations --
 -- Operations without a commit, in order of writing.

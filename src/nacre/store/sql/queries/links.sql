@@ -22,8 +22,8 @@ SELECT l.source, l.rel, l.target, l.origin, l.reason, l.strength, l.valid_since,
 FROM links l
 LEFT JOIN active_memories s ON s.id = l.source
 LEFT JOIN active_memories t ON t.id = l.target
-WHERE CASE WHEN :id IS NULL THEN s.id IS NOT NULL AND t.id IS NOT NULL ELSE l.source = :id OR l.target = :id END
-    AND (:rels = '[]' OR l.rel IN (SELECT value FROM json_each(:rels)))
+WHERE CASE WHEN :memory IS NULL THEN s.id IS NOT NULL AND t.id IS NOT NULL ELSE l.source = :memory OR l.target = :memory END
+    AND (:relations = '[]' OR l.rel IN (SELECT value FROM json_each(:relations)))
     AND CASE WHEN :origins = '[]' THEN l.origin <> 'auto' ELSE l.origin IN (SELECT value FROM json_each(:origins)) END
     AND (:day IS NULL OR (coalesce(l.valid_since <= :day, TRUE) AND coalesce(l.valid_until > :day, TRUE)))
     AND (:project IS NULL OR s.project = :project OR t.project = :project)

@@ -1,6 +1,6 @@
 -- set_importance --
 -- The only field that use changes. The row, and with it text and vectors, stays.
-UPDATE memories SET importance = :importance WHERE id = :id;
+UPDATE memories SET importance = :importance WHERE id = :memory_id;
 
 -- delete_memory --
 -- Before its new version is inserted, or when its file was deleted.

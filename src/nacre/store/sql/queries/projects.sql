@@ -4,7 +4,7 @@ SELECT DISTINCT coalesce(met_as, project), project FROM sessions WHERE project I
 
 -- move_sessions --
 -- Move sessions of a project with a former name to another project.
-UPDATE sessions SET project = :into, met_as = nullif(:met, :into) WHERE project = :project AND coalesce(met_as, project) = :met;
+UPDATE sessions SET project = :into, met_as = nullif(:former, :into) WHERE project = :project AND coalesce(met_as, project) = :former;
 
 -- list_folders_of_sessions --
 -- The folders of a project's sessions.

@@ -161,34 +161,34 @@ ORDER BY started NULLS FIRST, row;
 
 -- list_sessions_not_shown --
 -- Sessions fully processed by extraction but not by a writer.
-SELECT row, extracted, unwritten, asked FROM sessions
+SELECT row, extracted, extracted, unwritten, asked, TRUE FROM sessions
 WHERE kind = 'main' AND (unwritten IS NOT NULL OR asked IS NULL) AND extracted > 0
     AND extracted >= (SELECT coalesce(max(seq) + 1, 0) FROM turns t WHERE t.session = sessions.row)
 ORDER BY started NULLS FIRST, row;
 
 -- find_session --
 -- By tool and its id.
-SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, label, file,
-    turns, tokens_input, tokens_cached, tokens_output
+SELECT row, project, ended, file, turns, tool, native_id, title, cwd, branch, NULL, label, kind, parent, started,
+    tool_version, model, tokens_input, tokens_cached, tokens_output
 FROM sessions WHERE tool = :tool AND native_id = :native_id;
 
 -- find_session_by_row --
 -- By row.
-SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, label, file,
-    turns, tokens_input, tokens_cached, tokens_output
+SELECT row, project, ended, file, turns, tool, native_id, title, cwd, branch, NULL, label, kind, parent, started,
+    tool_version, model, tokens_input, tokens_cached, tokens_output
 FROM sessions WHERE row = :row;
 
 -- find_sessions_by_native_id --
 -- By the tool's id or its beginning, for one tool or any.
-SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, label, file,
-    turns, tokens_input, tokens_cached, tokens_output
+SELECT row, project, ended, file, turns, tool, native_id, title, cwd, branch, NULL, label, kind, parent, started,
+    tool_version, model, tokens_input, tokens_cached, tokens_output
 FROM sessions WHERE substr(native_id, 1, length(:native_id)) = :native_id AND (:tool IS NULL OR tool = :tool)
 ORDER BY native_id = :native_id DESC, row LIMIT 3;
 
 -- list_sessions --
 -- Newest first. The last column is the total.
-SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, label, file,
-    turns, tokens_input, tokens_cached, tokens_output, count(*) OVER ()
+SELECT row, project, ended, file, turns, tool, native_id, title, cwd, branch, NULL, label, kind, parent, started,
+    tool_version, model, tokens_input, tokens_cached, tokens_output, count(*) OVER ()
 FROM sessions
 WHERE (:tool IS NULL OR tool = :tool) AND (:project IS NULL OR project = :project)
     AND (:since IS NULL OR ended >= :since) AND (:until IS NULL OR started < :until)
@@ -206,8 +206,8 @@ SELECT DISTINCT label FROM sessions WHERE tool = :tool AND label IS NOT NULL ORD
 
 -- list_children --
 -- The sessions started by a session, in order.
-SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, label, file,
-    turns, tokens_input, tokens_cached, tokens_output
+SELECT row, project, ended, file, turns, tool, native_id, title, cwd, branch, NULL, label, kind, parent, started,
+    tool_version, model, tokens_input, tokens_cached, tokens_output
 FROM sessions WHERE tool = :tool AND parent = :native_id AND row <> :row ORDER BY started NULLS FIRST, row;
 
 -- sum_active --

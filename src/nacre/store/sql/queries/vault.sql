@@ -5,11 +5,11 @@ VALUES (:action, :path, :document, :base, :memory, :operation, :former, :applied
 
 -- list_intents --
 -- Pending writes, in order.
-SELECT seq, action, path, document, base, memory, operation, former FROM intents WHERE applied = 0 ORDER BY seq;
+SELECT action, path, document, base, memory, operation, former, seq FROM intents WHERE applied = 0 ORDER BY seq;
 
 -- list_journal --
 -- The writes of an operation, in order.
-SELECT seq, action, path, document, base, memory, operation, former FROM intents
+SELECT action, path, document, base, memory, operation, former, seq FROM intents
 WHERE operation = :operation ORDER BY seq;
 
 -- apply_intent --
