@@ -148,7 +148,6 @@ class World:
             "PYTHONPATH": SOURCE,
             "PATH": os.environ["PATH"],
             "NACRE_EMBEDDING_MODEL": "none",
-            "PYTHONPYCACHEPREFIX": os.environ["PYTHONPYCACHEPREFIX"],
             **self.environ,
         }
         return self.processes.start(

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import anthropic
 import httpx2
-import openai
 import pytest
 
 from tests.fakes.conversation import Line, conversation
 from tests.fakes.provider import FakeProvider, Reply
+
+if TYPE_CHECKING:
+    import anthropic
+    import openai
 
 SCHEMA = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
 ASKED: Any = [{"role": "user", "content": "Which word?"}]
 
 
 def claude(provider: FakeProvider) -> anthropic.Anthropic:
+    import anthropic
+
     return anthropic.Anthropic(api_key="k", base_url=provider.url, max_retries=0)
 
 
 def gpt(provider: FakeProvider) -> openai.OpenAI:
+    import openai
+
     return openai.OpenAI(api_key="k", base_url=f"{provider.url}/v1", max_retries=0)
 
 
@@ -90,6 +96,9 @@ def test_ollamas_own_chat_is_answered_whole_and_in_lines() -> None:
 
 @pytest.mark.parametrize("status", [401, 402, 404, 429, 500, 529])
 def test_a_status_comes_in_the_shape_of_each_format(status: int) -> None:
+    import anthropic
+    import openai
+
     reply = Reply(status=status, message="not now", headers={"retry-after": "7"})
     with (
         FakeProvider([reply], repeats=True) as provider,

@@ -35,9 +35,7 @@ with nacre.open_memory() as memory:
 def newer(tmp_path: Path) -> Path:
     """A nacre that can be given a migration more."""
     made = tmp_path / "newer" / "nacre"
-    shutil.copytree(
-        PRESENT / "nacre", made, copy_function=os.symlink, ignore=shutil.ignore_patterns("*.pyc")
-    )
+    shutil.copytree(PRESENT / "nacre", made, copy_function=os.symlink)
     return made.parent
 
 
@@ -56,7 +54,6 @@ def _program(source: Path, home: Path, url: str = "") -> subprocess.Popen[str]:
         "NACRE_DB": url,
         "NACRE_HOME": str(home),
         "NACRE_EMBEDDING_MODEL": "none",
-        "PYTHONDONTWRITEBYTECODE": "1",
     }
     return subprocess.Popen(
         [sys.executable, "-c", _STORE],
