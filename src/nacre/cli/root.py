@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from nacre import __version__
 from nacre.base import environment, plugins
+from nacre.base.frozen import frozen
 from nacre.cli import output
 from nacre.cli import speed as speed_machine
 from nacre.cli.command import Group, Paper, Run, dim, load_command, show_help
@@ -39,7 +39,7 @@ class Program(Group):
 # The commands of ``nacre``. Their modules are loaded when they run.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """A command's location and summary, so that ``nacre --help`` loads no command."""
 

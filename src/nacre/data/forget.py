@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash, content_hash
 from nacre.base.request import Request
 from nacre.errors import (
@@ -522,7 +523,7 @@ _SINGLE = {TombstoneKind.KEY: "key", TombstoneKind.BEFORE: "before"}
 _MAX_EXCERPTS = 200
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Deletion:
     """A plan with the tombstones that carry it out, among them the key of the hashes: they never leave the process."""
 
@@ -645,7 +646,7 @@ def allow_again(home: Home, request: AllowAgainRequest) -> Forgotten:
     return runs[of[-1]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Aim:
     """The target of a request: tombstones without a run, and excerpts that show the matches."""
 

@@ -21,6 +21,7 @@ from typing import Any
 
 from nacre.base import json
 from nacre.base.files import BROKEN
+from nacre.base.frozen import frozen
 from nacre.base.ids import content_hash, from_ms, to_millisecond
 from nacre.base.lazy import load
 from nacre.base.text import normalise, one_line, title_of
@@ -57,7 +58,7 @@ _SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv", ".obsidian
 _DATABASE = b"SQLite format 3\x00"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Leaf:
     """A file: its size, modification time, a reader for its first bytes (``None`` for all), and its real name."""
 
@@ -243,7 +244,7 @@ def _written(name: str, text: str, modified: datetime) -> Leaf:
 # -- Sources and their items -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """A memory of another system, converted to nacre's form.
 
@@ -255,7 +256,7 @@ class Found:
     cwd: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Skipped:
     """Something that is not imported, and a short reason.
 
@@ -267,7 +268,7 @@ class Skipped:
     count: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Page:
     """A project's page or the user's profile: its path in the vault, and its text."""
 
@@ -275,14 +276,14 @@ class Page:
     document: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operation:
     """A ledger entry of another vault."""
 
     values: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Talk:
     """A session with all its turns, and its project."""
 
@@ -292,7 +293,7 @@ class Talk:
     turns: tuple[Turn, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Transcript:
     """A transcript, which ingest reads."""
 
@@ -302,7 +303,7 @@ class Transcript:
 Item = Found | Skipped | Page | Operation | Talk | Transcript
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImportSource:
     """The functions that recognise and read a system's files.
 
@@ -364,7 +365,7 @@ _RULE = re.compile(r"^\s*(?:-{3,}|\*{3,}|_{3,})\s*$")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Note:
     """A statement and the headings above it, the outermost first."""
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from nacre.base import files
+from nacre.base.frozen import frozen
 from nacre.base.ids import Clock, Ids, to_millisecond, utc_now, uuid7_source
 from nacre.base.lazy import Lazy, load
 from nacre.base.locks import FileLock, Observe, Turn
@@ -509,7 +510,7 @@ _SELF_LOGGED = ("spaces-", "keys-", "share")
 """Operations that write detailed entries to the audit logs of the spaces concerned."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Standing:
     """The caller and their role.
 

@@ -10,10 +10,11 @@ the system releases when its process dies. Changes of its files are committed af
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from nacre.base import files
+from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash
 from nacre.base.locks import FileLock, is_held
 from nacre.base.text import one_line, shorten
@@ -280,7 +281,7 @@ def _apply_group(home: Home, intents: Sequence[Intent], stuck: set[str]) -> int:
     return len(applied_intents) + (len(lines) if end else 0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Applied:
     """A processed intent, with the resulting file.
 

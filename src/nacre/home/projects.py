@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from datetime import UTC, date, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from nacre.base import files
+from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash
 from nacre.base.lazy import load
 from nacre.errors import (
@@ -376,7 +377,7 @@ class FurtherSpaces:
 _NANOSECONDS_PER_MS = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Snapshot:
     """The state of the vault up to a version: all documents, memories by path, and project pages by folder."""
 

@@ -15,6 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from nacre.base.frozen import frozen
 from nacre.base.lazy import Module
 from nacre.hosts import files as json_text
 from nacre.hosts.files import Places, UnparsableFileError
@@ -28,7 +29,7 @@ _YAML = re.compile(r"^    (command|args|env): (.+)$", re.MULTILINE)
 """Continue's file is written by nacre, with JSON values."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Server:
     """An MCP server in a host's settings.
 
@@ -486,7 +487,7 @@ def _without(old: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
 # Hosts get absolute paths, because editors have another PATH.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Programs:
     """Commands that start nacre. ``quick_hook`` starts the shell hook, where there is one, that asks the daemon.
 
@@ -565,7 +566,7 @@ Tools with events of these names end their input, which the quick hook waits for
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Way:
     """The form of a wiring. ``plain``: settings instead of a plugin.
 
@@ -586,7 +587,7 @@ class Way:
         return self.places.project
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Target:
     """A file and nacre's pieces in it; ``what`` describes them in a word or two."""
 
@@ -595,7 +596,7 @@ class Target:
     what: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryPlace:
     """A file or folder of a host's own memory, and the import source that reads it."""
 
@@ -603,7 +604,7 @@ class MemoryPlace:
     path: Path
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Host:
     """An agent tool.
 
@@ -668,7 +669,7 @@ def _entry(
 # Listed in proven.toml.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Proven:
     """The version of a host that CI tests, and the newest version tested ``on`` a day."""
 

@@ -11,12 +11,13 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from nacre import __version__
+from nacre.base.frozen import frozen
 from nacre.base.link import DaemonAwayError, DaemonRefusedError, ask, start_daemon
 from nacre.hosts import registry, ways
 from nacre.hosts.connect import SAMPLE, is_own, plan, quiet, run_hook
@@ -104,7 +105,7 @@ def _run_until_in_time(settings: Settings, wish: WiringWish, event: str, line: s
     return hook_run
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _HookRun:
     """A run of a hook: its problem, the log's record of the answer, and its duration."""
 

@@ -28,6 +28,7 @@ from nacre import __version__
 from nacre.base import files
 from nacre.base import json as json_values
 from nacre.base.environment import server_address
+from nacre.base.frozen import frozen
 from nacre.base.request import Request
 from nacre.errors import InvalidInputError
 from nacre.hosts import files as files_module
@@ -157,7 +158,7 @@ _FOLDERS = (
 """Variables that locate hosts' files."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoundHost:
     """A host on this machine, its program, and its state: wired for the user or not."""
 
@@ -397,7 +398,7 @@ def run_command(settings: Settings, command: HostCommand) -> str | None:
 # -- Current contents of hosts' files --------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Written:
     """nacre's parts of a host's files: hook command lines by event, and MCP servers."""
 
@@ -844,7 +845,7 @@ class _RefusalError(Exception):
     """Codex refused; the message gives the reason."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trust:
     """The number of nacre's hooks that Codex sees, and of those that it does not trust."""
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import regex
 
+from nacre.base.frozen import frozen
 from nacre.errors import InvalidQueryError, InvalidSettingsError, NotFoundError
 from nacre.home.home import Home
 from nacre.home.parsing import roots_of
@@ -35,7 +36,7 @@ _MATCH_SECONDS = 0.25
 _SKIPPED_NAMES = (".lock", "sessions.json", ".meta.json")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoundFile:
     """A file that may be a transcript. ``is_named``: a person named this file. ``is_expected``: its tool keeps sessions
     there.

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 import numpy as np
 
+from nacre.base.frozen import frozen
 from nacre.errors import (
     EmbedderUnavailableError,
     ModelRefusedError,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wanted:
     """The arguments of an embedding call. ``dimensions`` is 0 if the model decides."""
 
@@ -47,7 +48,7 @@ class Wanted:
     is_question: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Given:
     """Vectors in the order of the texts, and the tokens used, if the provider reports them."""
 
@@ -213,7 +214,7 @@ _DIMENSIONS = re.compile(r"(.+)@(\d+)")
 _CHOOSE_ANOTHER_HINT = "choose another model: nacre writer embedding provider:model"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Traits:
     """Properties of an embedding model (``embeddings.toml``)."""
 

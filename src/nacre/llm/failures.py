@@ -8,7 +8,7 @@ import re
 import ssl
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from threading import Event, Lock, Thread
 from typing import Any, Generic, Protocol, TypeVar
@@ -18,6 +18,7 @@ import msgspec
 
 from nacre.base import json as json_values
 from nacre.base.environment import install_hint
+from nacre.base.frozen import frozen
 from nacre.base.text import shorten
 from nacre.errors import (
     ModelDeclinedError,
@@ -60,7 +61,7 @@ _OFFLINE = r"\bconnect(ion|ing)?\b|\bnetwork\b|disconnected"
 ANOTHER = "choose another model: nacre writer setup, or nacre writer set for the writer"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallTarget:
     """The model and credential of a call, as its errors name them."""
 
@@ -85,7 +86,7 @@ class CallTarget:
         return is_loopback(urlsplit(self.provider.base_url).hostname or "")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Row:
     """Statuses (empty: any) and words of a refusal, and the message for it."""
 

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import IO, Any, TypeVar
@@ -20,6 +20,7 @@ import msgspec
 
 from nacre.base import json as json_values
 from nacre.base.environment import OWN_CALL_VARIABLE, of_the_owner, user_home
+from nacre.base.frozen import frozen
 from nacre.base.text import shorten
 from nacre.llm import failures
 from nacre.llm.api import strict, told
@@ -40,7 +41,7 @@ _KILL_TIMEOUT_SECONDS = 5.0
 _ENTRYPOINT = "CLAUDE_CODE_ENTRYPOINT"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Output:
     """A command's output, and the end of its error output if it failed."""
 
@@ -48,7 +49,7 @@ class Output:
     failed: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Invocation:
     """The arguments, additional environment variables and working folder of a command.
 

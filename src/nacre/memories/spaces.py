@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import blake2b
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import Clock, from_ms, to_ms
 from nacre.base.lazy import load
 from nacre.base.request import Request
@@ -121,7 +122,7 @@ class Raising(StrEnum):
     MEMBERS = "members"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Space:
     """A space of an account, with its role there.
 
@@ -136,7 +137,7 @@ class Space:
     is_read: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Member:
     """A member of a space: account, role and the start of membership."""
 
@@ -145,7 +146,7 @@ class Member:
     since: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Key:
     """A key without its secret. ``id`` is the part after ``nacre_``."""
 
@@ -159,7 +160,7 @@ class Key:
     last_used: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NewKey:
     """A new key. ``secret`` is shown only once, because the server stores its hash."""
 
@@ -167,7 +168,7 @@ class NewKey:
     secret: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Note:
     """A line of a space's audit log: operation, subject (ids and names) and outcome, ``done`` or an error code."""
 
@@ -178,7 +179,7 @@ class Note:
     outcome: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shared:
     """A memory shared into another space. ``is_new`` is false if an existing copy was updated."""
 

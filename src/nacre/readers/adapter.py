@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, Protocol, TypeVar
 
 import msgspec
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms
 from nacre.base.sql import statements
 from nacre.base.times import parsed
@@ -39,7 +40,7 @@ _MILLISECONDS_FROM = 100_000_000_000
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SplitLine:
     """The JSON objects on one line. ``torn`` is set if part of the line was not JSON."""
 
@@ -123,7 +124,7 @@ def parse_time(value: object) -> datetime | None:
 HEAD_BYTES = 65_536
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Places:
     """Places to search for transcripts: the user's home folder, environment variables, and
     ``sys.platform``.
@@ -143,7 +144,7 @@ class Places:
         return Path(self.environ.get(variable) or self.home.joinpath(*default)).expanduser()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Root:
     """A folder in which a tool keeps transcripts, and glob patterns relative to it."""
 
@@ -257,7 +258,7 @@ def records(source: Source, line: bytes, decoder: msgspec.json.Decoder[T]) -> It
             yield record
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Adapter:
     """Functions and facts to find, recognise and read one tool's transcripts.
 
@@ -505,7 +506,7 @@ _TOKEN = re.compile(r'"((?:[^"\\]++|\\.)*+)("?)|[{}\[\]:]', re.DOTALL)
 _MAX_SIDE_FILE_BYTES = 16 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shape:
     """The outer form of a JSON document: whether it is an array, and the keys of its (first)
     object.

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from nacre.base.frozen import frozen
 from nacre.base.text import one_line
 from nacre.readers.adapter import Source, parse_time
 from nacre.readers.conversation import answered as conversation_answered
@@ -33,7 +34,7 @@ _HIDDEN_QUESTION = "…?"
 """Placeholder for a question that draws on outside text."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """The owner's answer to a question. ``is_typed`` is set if it is none of the options."""
 
@@ -327,7 +328,7 @@ class OpenMessage:
             self.trust = trust
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class First:
     """The first prompt or summary, held until the id of the session that answers is known."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import turn_hash
 from nacre.base.text import answered_by
 from nacre.readers.adapter import (
@@ -343,7 +343,7 @@ def replies_in(text: str) -> list[Answer]:
     return decode(ANSWERS, body.encode("utf-8", errors="replace")) or []
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Output:
     """The output of a tool and its outcome."""
 
@@ -398,7 +398,7 @@ _MAX_UNPAIRED = 16
 _REPLAY_GAP = timedelta(seconds=1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _PendingPrompt:
     """A user message of the model's history, until it is known whether the file has events."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import chain, pairwise, repeat
@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from nacre.base.frozen import frozen
 from nacre.readers.adapter import (
     ANY,
     Adapter,
@@ -722,7 +723,7 @@ _VARINT, _FIXED_8, _LENGTH, _FIXED_4 = 0, 1, 2, 5
 _MAX_VARINT_BYTES = 10
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Field:
     """One field: its number, and its bytes if it has a length."""
 
@@ -793,7 +794,7 @@ _UNNAMED_STORE = frozenset({"New Agent", "Untitled", "New Chat"})
 _QUIET = frozenset({"reasoning", "redacted-reasoning", "image", "file", "thinking"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Listing:
     """The message ids and the folder in the newest root."""
 

@@ -24,6 +24,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from nacre.base import json
+from nacre.base.frozen import frozen
 from nacre.base.ids import turn_hash
 from nacre.base.text import is_visible, noted, shorten, visible
 from nacre.readers import adapter
@@ -213,7 +214,7 @@ def shared(text: str, other: str) -> float:
     return 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Judgement:
     """The trust of an agent's statement, and the flags it gets."""
 
@@ -754,7 +755,7 @@ class Call:
     own: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Before:
     """A place where a reading can continue: a record's offset, the carry before it, and the amounts
     received.

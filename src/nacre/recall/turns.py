@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from heapq import nlargest
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms
 from nacre.base.text import words as words_of
 from nacre.recall.lanes import (
@@ -35,7 +36,7 @@ Place = tuple[int, int]
 """A session row and the position of a turn in the session."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScoredTurn:
     """A turn's place, its fused score (0 to about 1.5) and the score's components, its signals, and the confidence
     derived from them (0 to 1)."""
@@ -48,7 +49,7 @@ class ScoredTurn:
     confidence: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _LexicalHits:
     """Results of the lexical lane: the best turns with terms, those with part of an identifier (``named``), and the
     matches of surrounding turns."""

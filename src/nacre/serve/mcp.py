@@ -23,6 +23,7 @@ from nacre import settings
 from nacre.base import json as json_values
 from nacre.base import times
 from nacre.base.environment import install_hint
+from nacre.base.frozen import frozen
 from nacre.base.ids import utc_now
 from nacre.base.link import DaemonAwayError, DaemonRefusedError, ask_whole
 from nacre.base.plugins import TOOLS, load_usable_plugins
@@ -162,7 +163,7 @@ INSTRUCTIONS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Offer:
     """A tool. ``place`` is its function in ``nacre.serve``, loaded on the first call.
 
@@ -490,7 +491,7 @@ def _silent(_: str) -> None:
     """Ignore a message."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Desk:
     """The context of a tool call: the client's folder, and the host's session if it is known.
 

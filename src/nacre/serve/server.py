@@ -17,7 +17,7 @@ import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from http import HTTPStatus
@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import nacre
 from nacre.base import files, plugins
 from nacre.base.environment import agent_of_process, install_hint, is_orphan
+from nacre.base.frozen import frozen
 from nacre.base.ids import utc_now
 from nacre.base.lazy import load
 from nacre.base.link import (
@@ -717,7 +718,7 @@ class End(StrEnum):
     GONE = "the home was moved or deleted"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DaemonOptions:
     """Options of a daemon.
 

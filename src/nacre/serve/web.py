@@ -37,6 +37,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from nacre import errors
 from nacre.base import plugins
+from nacre.base.frozen import frozen
 from nacre.base.serving import (
     NO_KEY,
     NO_TOKEN,
@@ -159,7 +160,7 @@ _MAX_CLIENTS = 1_000
 _MAX_REQUESTS_PER_SPACE = 4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limit:
     """A limit on requests per minute, shared by all limits with the same name."""
 
@@ -296,7 +297,7 @@ class Traffic:
             self.asked_at = time.monotonic()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Served:
     """The home that is served.
 

@@ -7,13 +7,14 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fnmatch import fnmatch
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import Clock, to_ms, utc_now
 from nacre.base.request import Request
 from nacre.base.times import shown_minute
@@ -134,7 +135,7 @@ class WriterRequest(Request, frozen=True, kw_only=True):
 # -- Sign-in: where credentials are, and storing or removing keys ----------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Way:
     """A way to sign in to a provider, and every place that may hold its credential.
 
@@ -163,7 +164,7 @@ class Way:
         return "found" if best.is_usable else "expired" if best.credential else "unreadable"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Program:
     """An agent's command that can be a model; ``path`` is empty if it is not installed."""
 
@@ -172,7 +173,7 @@ class Program:
     path: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SigningIn:
     """The configured model, all ways to sign in, agents' commands, and the storage of keys."""
 
@@ -370,7 +371,7 @@ STATES: Mapping[str, str] = {
 """Descriptions of a writer's states."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WriterStatus:
     """The writer (or ``none``), its state and its use today.
 
@@ -615,7 +616,7 @@ _PROMPT = Prompt(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Offer:
     """A configured model, for some tasks.
 
@@ -631,7 +632,7 @@ class Offer:
     problem: NacreError | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trial:
     """A test call: the answer, its duration in seconds, and its tokens.
 
@@ -741,7 +742,7 @@ ANSWERED, UNUSABLE, UNREACHABLE, REFUSED, SKIPPED = (
 _TEST_SECONDS = 30.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wish:
     """The settings to change; ``None`` leaves one unchanged.
 
@@ -765,7 +766,7 @@ class Wish:
         return "" if self.model in (None, NONE) else str(self.model).partition(":")[0]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tried:
     """The outcome of a test call, with the reason and remedy.
 
@@ -778,7 +779,7 @@ class Tried:
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Done:
     """The changes of a setup, and the resulting settings. ``kept`` is the place of the key, empty without one."""
 
@@ -1069,7 +1070,7 @@ def _hidden(redactor: Redactor, name: str, value: Any) -> Any:
     return mask(value) if _MARKER.fullmatch(clean) else clean
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SettingView:
     """A setting's value, with keys as ``sk-…abcd``, its origin, and the possible values.
 

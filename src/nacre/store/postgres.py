@@ -6,7 +6,6 @@ import contextlib
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from psycopg import sql
 from psycopg.pq import TransactionStatus
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import Clock, to_ms
 from nacre.base.locks import PATIENCE_SECONDS, FileLock
 from nacre.base.sql import statements
@@ -57,7 +57,7 @@ _DISTRIBUTED_SETTINGS = (
 """Rows are inserted into the tables themselves, because Citus cannot insert into views."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Distributed:
     """The number of nodes with tenants' rows, and the number of tables distributed by this call."""
 
@@ -594,7 +594,7 @@ class ServerWalk:
 _VERSIONS_AT_ONCE = 500
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Head:
     """The current version of a document: an increasing number, its size in bytes, and its time in ms since 1970."""
 
@@ -604,7 +604,7 @@ class Head:
     written: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     """A new version of a document. ``present`` is the current version, or ``None`` if the document was deleted."""
 

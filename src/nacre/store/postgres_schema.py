@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from psycopg import errors, sql
 
+from nacre.base.frozen import frozen
 from nacre.base.sql import statements
 from nacre.errors import NotAllowedError
 from nacre.store.postgres import PostgresDatabase
@@ -254,7 +254,7 @@ def turn_search(database: PostgresDatabase) -> WordSearch:
     return ServerSearch(database, Indexed.TURNS)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Word:
     """A word of a question: its stems, and the maximum number of rows that contain all of them."""
 

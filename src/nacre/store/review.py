@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from nacre.base import json as json_values
+from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms, to_ms
 from nacre.base.text import STOP_WORDS, words
 from nacre.store.memories import memory_hash
@@ -107,7 +107,7 @@ def _candidate(row: Row) -> HeldCandidate:
 # -- Claims, the memories waiting for them, and judged pairs ------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Waiting:
     """The number of memories waiting for a model, the time of the oldest, and the last failure."""
 
@@ -116,7 +116,7 @@ class Waiting:
     note: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Due:
     """A memory due for another try: the number of tries, and whether its text changed since its claim."""
 
@@ -222,7 +222,7 @@ class Claims:
 # -- Review queue -------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Doubt:
     """A memory that is probably outdated, the newer memory that contradicts it, and the subject of
     the contradiction."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from datetime import date, datetime
 from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import at_ms, from_ms, to_ms
 from nacre.store.schema import Row
 from nacre.values.memory import Memory
@@ -82,7 +83,7 @@ class RowCodec(Generic[T]):
         return self._kind(**others)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Column:
     """A field's column: name, position, and a converter (None if the stored value is used unchanged)."""
 
@@ -96,7 +97,7 @@ class _Column:
         return stored if self.read is None or stored is None else self.read(stored)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Nested:
     """A field with a nested value. An optional value is present if its first column is not null."""
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import Any
 
 import msgspec
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms, to_ms
 from nacre.base.text import identifiers, noted, segment
 from nacre.base.times import day_interval
@@ -680,7 +681,7 @@ def _session_from_row(row: Row) -> StoredSession:
 # are inclusive.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Period:
     """A range of days, including first and last, for one project or all."""
 
@@ -755,7 +756,7 @@ class Activity:
 # -- Changes since the last check ---------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryChange:
     """A change to a memory.
 
@@ -768,7 +769,7 @@ class MemoryChange:
     operation: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GrownSession:
     """A session with new turns: its id, tool and current number of turns."""
 
@@ -834,7 +835,7 @@ class Changes:
 # -- State of the archive -----------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Archived:
     """The archive state of a transcript.
 
@@ -857,7 +858,7 @@ class Archived:
     withheld: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Due:
     """A transcript read since it was last archived, up to ``size``; ``changed`` is its time then (ns)."""
 
@@ -868,7 +869,7 @@ class Due:
     changed: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """A segment of a pack."""
 

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from nacre.base import files
+from nacre.base.frozen import frozen
 from nacre.base.ids import Clock
 from nacre.base.locks import FileLock
 from nacre.base.text import CHARACTERS_PER_TOKEN, count_tokens, harmless, one_line, shorten
@@ -75,7 +76,7 @@ _NAME_CHARACTERS = 80
 _NO_MARKS = str.maketrans("():", "[] ")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChatMessage:
     """A message of a transcript. Its role is ``failure`` if answering failed, with the reason as text."""
 
@@ -89,7 +90,7 @@ class ChatMessage:
     """Names of fetched files, each with its path below the gateway's folder."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recent:
     """The end of a conversation: the last messages, oldest first, and a summary of earlier ones."""
 
@@ -97,7 +98,7 @@ class Recent:
     summary: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Transcripts:
     """Transcripts of a home."""
 
@@ -495,7 +496,7 @@ _EARLIER_CHARACTERS = 4_000
 _HEARD = "[Chat messages since your last reply - for context]"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Turn:
     """A turn to answer.
 
@@ -639,7 +640,7 @@ _MAX_ANSWER_CHARACTERS = 64_000
 _SORRY = "I cannot answer just now. Please try again later."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Work:
     """An answer to make."""
 
@@ -814,7 +815,7 @@ def command_in(text: str) -> str:
     return word if word in (*RESETS, STARTS) else ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sessions:
     """The sessions of a home's gateway."""
 
@@ -876,7 +877,7 @@ _NEW = "A new conversation. I still remember what I learned."
 _GREETING = "I am listening. /new begins a new conversation."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Taken:
     """Messages being answered, and their session."""
 
