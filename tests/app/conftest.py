@@ -153,6 +153,7 @@ class World:
         return self.processes.start(
             [sys.executable, "-c", f"import nacre\nwith nacre.open_memory() as memory:\n{code}"],
             env=environ,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )

@@ -83,12 +83,16 @@ def test_openais_library_reads_vectors_in_both_encodings() -> None:
 def test_ollamas_own_chat_is_answered_whole_and_in_lines() -> None:
     with FakeProvider([{"word": "hull"}], repeats=True) as provider:
         whole = httpx2.post(
-            f"{provider.url}/api/chat", json={"model": "m", "messages": ASKED, "stream": False}
+            f"{provider.url}/api/chat",
+            json={"model": "m", "messages": ASKED, "stream": False},
+            verify=False,
         )
         lines = httpx2.post(
-            f"{provider.url}/api/chat", json={"model": "m", "messages": ASKED, "stream": True}
+            f"{provider.url}/api/chat",
+            json={"model": "m", "messages": ASKED, "stream": True},
+            verify=False,
         )
-        listed = httpx2.get(f"{provider.url}/api/tags").json()
+        listed = httpx2.get(f"{provider.url}/api/tags", verify=False).json()
     spoken = "".join(json.loads(line)["message"]["content"] for line in lines.text.splitlines())
     assert spoken == whole.json()["message"]["content"]
     assert listed["models"] == [{"name": "m"}]
@@ -116,7 +120,7 @@ def test_a_status_comes_in_the_shape_of_each_format(status: int) -> None:
 
 def test_it_closes_while_a_call_hangs() -> None:
     with FakeProvider([Reply(fault="hang")]) as provider, pytest.raises(httpx2.TimeoutException):
-        httpx2.post(f"{provider.url}/api/chat", json={"model": "m"}, timeout=0.05)
+        httpx2.post(f"{provider.url}/api/chat", json={"model": "m"}, timeout=0.05, verify=False)
 
 
 SEARCH = {"name": "mcp__notes__search", "description": "Search notes.", "input_schema": SCHEMA}
@@ -170,8 +174,12 @@ def test_geminis_contents_are_answered_whole_and_in_events() -> None:
     tools = [{"functionDeclarations": [{"name": "notes_search", "parameters": SCHEMA}]}]
     with FakeProvider(conversation(LINES)) as provider:
         base = f"{provider.url}/v1beta/models/m"
-        call = httpx2.post(f"{base}:generateContent", json={**asked, "tools": tools}).json()
-        events = httpx2.post(f"{base}:streamGenerateContent?alt=sse", json=asked).text.split("\n\n")
+        call = httpx2.post(
+            f"{base}:generateContent", json={**asked, "tools": tools}, verify=False
+        ).json()
+        events = httpx2.post(
+            f"{base}:streamGenerateContent?alt=sse", json=asked, verify=False
+        ).text.split("\n\n")
     pieces = [json.loads(event.removeprefix("data: ")) for event in events if event]
     assert call["candidates"][0]["content"]["parts"] == [
         {"functionCall": {"name": "notes_search", "args": {"word": "hull"}}}
