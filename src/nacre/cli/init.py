@@ -729,7 +729,6 @@ def _render_writer_init(paper: Paper, writer: WriterRequest | None) -> None:
 
 
 def _display(run: Run) -> Shown:
-    """Return the display form of paths."""
     return home_wiring.Shown(run.settings.user_home, run.settings.home.resolve(), _clean(run))
 
 

@@ -207,7 +207,6 @@ def _with_session_details(recipient: Recipient, session: str) -> SessionState:
 
 
 def _store_reminder(recipient: Recipient) -> Added:
-    """Return a reminder to store memories."""
     state = hooks.counted(
         recipient.home, recipient.state, recipient.request.session, recipient.project
     )
@@ -722,7 +721,6 @@ def _relevant(draft: Draft, previous: str) -> None:
 
 
 def _prompt(draft: Draft) -> None:
-    """Add new hits for a prompt."""
     if draft.wants(Part.RELEVANT):
         state = draft.state
         prompt_query = asked_by(draft.request.prompt, state.asked, state.heard)

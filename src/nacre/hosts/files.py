@@ -470,7 +470,6 @@ def _unquote(text: str, match: re.Match[str]) -> Any:
 
 
 def _number(text: str, bare: re.Match[str]) -> Any:
-    """Parse a JSON5 number."""
     if re.fullmatch(r"[+-]?(0[xX][0-9a-fA-F]+)", bare[0]):
         return int(bare[0], 16)
     if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", bare[0]):

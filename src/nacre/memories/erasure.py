@@ -344,7 +344,6 @@ def erase_naming(home: Home, memories: Sequence[Memory]) -> None:
 
 
 def _former_versions(home: Home, documents: postgres.Documents, ids: set[str]) -> Iterator[Memory]:
-    """Yield former versions of memories."""
     for _, path, data in documents.former():
         with suppress(InvalidMemoryError):
             memory = parse(_text(data), path, new_id=home.ids, modified=home.now())

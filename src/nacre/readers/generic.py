@@ -192,7 +192,6 @@ def _calls(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _first(record: Mapping[str, Any], keys: Sequence[str]) -> str | None:
-    """Return the first non-empty field as text."""
     for key in keys:
         value = record.get(key)
         if (

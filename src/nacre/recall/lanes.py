@@ -631,7 +631,6 @@ class MemoryRecall:
         return matches, weights, coverage
 
     def _synonyms(self, question: Question, terms: Sequence[Term]) -> list[_Synonyms]:
-        """Return indexed synonyms of a prompt's words."""
         if not question.synonyms:
             return []
         by_stem = {term.stem: at for at, term in enumerate(terms)}

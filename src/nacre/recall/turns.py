@@ -327,7 +327,6 @@ class TurnRecall:
         return bonuses
 
     def _of_projects(self, projects: Sequence[str], pool: Iterable[Place]) -> Iterable[Place]:
-        """Return the places in sessions of these projects."""
         if not projects:
             return ()
         sessions = {session for session, _ in pool}

@@ -976,7 +976,6 @@ def keep(home: Home, candidate: HeldCandidate, request: ReviewKeepRequest) -> St
 
 
 def _merge(home: Home, candidate: HeldCandidate, into: str, content: str | None) -> StoreOutcome:
-    """Merge a candidate into an existing memory."""
     with home.change("merge", why=kept_because(candidate)) as change:
         catch_up(home)
         target = target_of(home, into, candidate.memory)

@@ -791,7 +791,6 @@ def _groups(
 
 
 def _wordings(home: Home, since: timedelta, project: str | None) -> Iterator[_Wording]:
-    """Yield the unanswered wordings, the latest first."""
     fold_notes(home)
     cases: dict[str, list[AskedQuestion]] = {}
     for case in home.traces.unanswered(home.now() - since):

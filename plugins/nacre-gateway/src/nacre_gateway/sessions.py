@@ -294,9 +294,8 @@ def answer_line(line_id: str, channel: str, answer: Answer, at: datetime) -> Lin
 
 def failure_line(line_id: str, reason: str, at: datetime) -> Line:
     """Return the line of a failed answer."""
-    return _line(
-        line_id, {"type": "failure", "id": line_id, "timestamp": _time(at), "reason": reason}
-    )
+    record = {"type": "failure", "id": line_id, "timestamp": _time(at), "reason": reason}
+    return _line(line_id, record)
 
 
 def compaction_line(
@@ -715,7 +714,6 @@ class Answering:
         return session.tokens >= min(room, MAX_BYTES // CHARACTERS_PER_TOKEN)
 
     def _window(self, model: str) -> int:
-        """Return the responder's window, cached."""
         if model not in self._windows:
             with self._lend() as home:
                 responder = self._respond(home, model)
