@@ -72,13 +72,6 @@ def signals() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session")
-def bytecode(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where programs that tests start keep their bytecode, as installed ones do; all workers share it."""
-    shared = os.environ.get("NACRE_TEST_BYTECODE")
-    return Path(shared) if shared else tmp_path_factory.getbasetemp().parent / "bytecode"
-
-
 @pytest.fixture
 def processes() -> Iterator[Processes]:
     """``processes.start(command)`` is a program that goes on beside the test, and ends with it."""
@@ -91,7 +84,6 @@ def processes() -> Iterator[Processes]:
 def user_home(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
-    bytecode: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Path]:
     """An empty home of a user, nacre's home within; the embedding model is off unless the test is marked.
@@ -111,7 +103,6 @@ def user_home(
     monkeypatch.setenv("TZ", "UTC")
     for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(bytecode))
     monkeypatch.setenv("NACRE_GIT_BACKGROUND", "false")
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
     if not request.node.get_closest_marker("embedding"):

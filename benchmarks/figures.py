@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from nacre.base.frozen import frozen
 from nacre_extras.speed import percentile
 
 _SHARES = 0.5, 0.95, 0.99, 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spread:
     """Percentiles of durations in milliseconds."""
 

@@ -19,6 +19,7 @@ import tokenize
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -133,6 +134,7 @@ class Size:
     prose_words: int
 
 
+@cache
 def size_of(text: str) -> Size:
     """Measure a Python source text.
 

@@ -8,6 +8,7 @@ on the list fails the run, if it does so whenever it runs by itself.
 from __future__ import annotations
 
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -54,6 +55,28 @@ def is_slow(case: str) -> bool:
     if function in slow_cases() or function.partition("::")[0] in slow_cases():
         return True
     return any(case.startswith(name) for name in slow_cases() if "[" in name)
+
+
+_MARKER_OF_FILE = re.compile(r"(?m)^pytestmark = pytest\.mark\.(\w+)$")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Ignore files and folders without a selected case: each worker would load them and their libraries."""
+    if collection_path.is_dir():
+        files = list(collection_path.rglob("test_*.py"))
+    else:
+        files = [collection_path] if collection_path.suffix == ".py" else []
+    selected = config.option.markexpr
+    return (bool(files) and not any(_may_select(selected, file) for file in files)) or None
+
+
+@cache
+def _may_select(selected: str, file: Path) -> bool:
+    """Return whether a file may hold cases that an expression of markers selects."""
+    if selected.endswith(" and slow"):
+        return any(file.as_posix().endswith(case.partition("::")[0]) for case in slow_cases())
+    marker = _MARKER_OF_FILE.search(file.read_text(encoding="utf-8"))
+    return not marker or f"not {marker[1]}" not in selected
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -118,7 +141,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if not os.environ.get("CI") or reporter is None or exitstatus != pytest.ExitCode.OK:
         return
     cases = _too_slow(reporter)
-    with TemporaryDirectory() as folder:  # bytecode in it is for all runs: only the first compiles
+    with TemporaryDirectory() as folder:
         for _ in range(_RETRIES):
             cases = _again_too_slow(cases, Path(folder))
     for case in cases:
@@ -143,11 +166,7 @@ def _again_too_slow(cases: list[str], folder: Path) -> list[str]:
     times = folder / "times"
     times.unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *functions]
-    environ = {
-        **os.environ,
-        "NACRE_TEST_TIMES": str(times),
-        "NACRE_TEST_BYTECODE": str(folder / "bytecode"),
-    }
+    environ = {**os.environ, "NACRE_TEST_TIMES": str(times)}
     before = _seconds_of_a_loop()
     subprocess.run(command, env=environ, check=False, capture_output=True)
     slowness = max(1.0, (before + _seconds_of_a_loop()) / 2 / _REFERENCE_SECONDS)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import signal
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -13,6 +14,14 @@ _OF_A_TERMINAL = (
     if hasattr(signal, "SIGHUP")
     else (signal.SIGINT,)
 )
+
+
+def wait(is_so: Callable[[], object], seconds: float = 60.0) -> None:
+    """Wait until a condition holds. It is checked often, with pauses, because asking costs CPU time."""
+    until = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < until, "the condition did not come true"
+        time.sleep(0.03)
 
 
 class Processes:

@@ -10,7 +10,6 @@ import re
 import statistics
 import tempfile
 import tomllib
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,6 +18,7 @@ import msgspec
 from benchmarks.dataset import DATA
 from benchmarks.figures import percent
 from nacre.base import files
+from nacre.base.frozen import frozen
 from nacre.context.build import build
 from nacre.errors import InvalidInputError
 from nacre.home.home import EmbedderLoader, Home, open_home
@@ -54,7 +54,7 @@ class Prompts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unrelated: list[Unrelated]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PromptResult:
     """One prompt and its context. ``with_start`` also counts the context from the start of the session."""
 
@@ -66,7 +66,7 @@ class PromptResult:
     gate: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ContextFigures:
     """Percentages of prompts, median tokens and milliseconds.
 

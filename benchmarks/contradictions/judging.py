@@ -7,11 +7,11 @@ relation .8, confidence .2 (seed facts 1.10). A case passes from .7.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 import msgspec
 
+from nacre.base.frozen import frozen
 from nacre.base.text import normalise, title_of, words
 from nacre.errors import UnusableAnswerError
 from nacre.llm.calibration import calibration_of
@@ -117,7 +117,7 @@ class PairData(msgspec.Struct, frozen=True):
     cases: tuple[PairCase, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CaseResult:
     """The score of one case, with the expected and the actual claim."""
 
@@ -127,7 +127,7 @@ class CaseResult:
     came: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClaimResult:
     """A run over all claims: the mean score, the number that passed, and each case."""
 
@@ -137,7 +137,7 @@ class ClaimResult:
     cases: tuple[CaseResult, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Judges:
     """The figures of one judge: the numbers of right relations and of right outcomes.
 
@@ -152,7 +152,7 @@ class Judges:
     passed: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Judged:
     """One judge's verdict on a pair: relation, confidence (``None`` for rules), explanation and outcome.
 
@@ -168,7 +168,7 @@ class Judged:
     problem: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PairResult:
     """One pair: its purpose, the right relation and outcome, and each judge's verdict."""
 
@@ -179,7 +179,7 @@ class PairResult:
     judged: tuple[Judged, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JudgeResult:
     """A run over all pairs: figures of the rules and of the model (if any), and each pair's verdicts."""
 

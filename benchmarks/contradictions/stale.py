@@ -13,6 +13,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from nacre.base.frozen import frozen
 from nacre.errors import NotFoundError
 from nacre.home.consent import configured_embedder
 from nacre.home.home import Home, open_home
@@ -34,7 +35,7 @@ _LIMIT = 5
 _FIRST_DAY = date(2025, 1, 1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Statement:
     """One statement of the data."""
 
@@ -45,7 +46,7 @@ class Statement:
     project: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     """A planted change: the old and the new fact, related statements, and questions."""
 
@@ -58,7 +59,7 @@ class Change:
     filler: tuple[Statement, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LookAlike:
     """Two statements that look like a change. ``expects`` lists which must stay: both, new-or-both or either."""
 
@@ -70,7 +71,7 @@ class LookAlike:
     expects: str = "both"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Twins:
     """Two statements with the same meaning (``True``), another (``False``), or a common subject (``"related"``)."""
 
@@ -80,7 +81,7 @@ class Twins:
     same: bool | str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StaleData:
     """A data file of the benchmark."""
 
@@ -89,7 +90,7 @@ class StaleData:
     pairs: tuple[Twins, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Failure:
     """A failure: its type, its case, and the two statements."""
 
@@ -100,7 +101,7 @@ class Failure:
     later: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PhrasingResult:
     """Figures of the changes in one phrasing.
 
@@ -122,7 +123,7 @@ class PhrasingResult:
     marked: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rate:
     """A count out of a total."""
 
@@ -135,7 +136,7 @@ class Rate:
         return round(100 * self.count / self.of, 1) if self.of else 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StaleResult:
     """The result of a run.
 

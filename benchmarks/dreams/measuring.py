@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
 from pathlib import Path
 
 from benchmarks.dreams.writers import ORDER, ScriptedWriter
 from benchmarks.figures import percent
+from nacre.base.frozen import frozen
 from nacre.base.ids import uuid7_source
 from nacre.data.undo import undo
 from nacre.home.home import Home, open_home
@@ -32,7 +32,7 @@ _BETWEEN = timedelta(days=8)
 _FIRST = datetime(2025, 1, 1, 12, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kept:
     """A memory of the data, stored on a ``day`` of the year."""
 
@@ -46,7 +46,7 @@ class Kept:
     expiry: Expiry = Expiry.PERMANENT
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Question:
     """A later question, the memories that answer it, and those that are outdated by then."""
 
@@ -55,7 +55,7 @@ class Question:
     stale_ids: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Labels:
     """Groups with the same meaning, and pairs that must stay apart, each with a reason."""
 
@@ -66,7 +66,7 @@ class Labels:
     questions: tuple[Question, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Year:
     """A team's memories of a year with their labels."""
 
@@ -75,14 +75,14 @@ class Year:
     labels: Labels
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DreamData:
     """A data file of the benchmark."""
 
     years: tuple[Year, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecallFigures:
     """Percentages of questions: answer first, answer among five hits, outdated memory among five hits.
 
@@ -96,7 +96,7 @@ class RecallFigures:
     characters: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DreamResult:
     """The effect of one writer's dreams on a year.
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from nacre.base.frozen import frozen
 from nacre.cli.command import Paper, bold, dim
 from nacre.errors import InvalidInputError
 
@@ -17,7 +18,7 @@ _COUNTS = ("memories", "duplicates", "skip_hits", "long")
 Record = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     """A figure before and now."""
 
@@ -26,7 +27,7 @@ class Change:
     now: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionChange:
     """A session whose score changed, with the labels gained and lost."""
 
@@ -37,7 +38,7 @@ class SessionChange:
     lost: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Changes:
     """Changes over all sessions in both measurements, and in each session."""
 
@@ -49,7 +50,7 @@ class Changes:
         return asdict(self)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Figures:
     """An earlier measurement."""
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.extraction.evidence import Quoting
 from benchmarks.extraction.labels import Label, Labelled
 from benchmarks.extraction.scoring import Kept
+from nacre.base.frozen import frozen
 from nacre.base.text import normalise, title_of
 from nacre.home.home import Home
 from nacre.learn.checks import LEAST_IMPORTANCE
@@ -27,7 +27,7 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+\s*(?:·.*)?")
 _KNOWN_CHARACTERS = 150
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Shown:
     """A turn as shown in a prompt."""
 

@@ -10,16 +10,17 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from nacre.base.frozen import frozen
 from nacre.errors import InvalidInputError, NotFoundError
 
 _MARK = '"must_extract"'
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Label:
     """A fact that should be learned.
 
@@ -35,7 +36,7 @@ class Label:
     weight: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Expectation:
     """An expectation of an agenr fixture. ``most`` is the optional upper bound of the importance."""
 
@@ -47,7 +48,7 @@ class Expectation:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Skip:
     """A pattern of memories that must not be stored, and the reason."""
 
@@ -55,7 +56,7 @@ class Skip:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Labelled:
     """A labelled session. It has either ``labels`` or ``expectations``.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from benchmarks.extraction.scoring import (
 )
 from benchmarks.retrieval.homes import as_jsonl
 from benchmarks.retrieval.suites import load_suite
+from nacre.base.frozen import frozen
 from nacre.errors import InvalidInputError, NotFoundError
 from nacre.home.home import Home, load_configured_model, open_home
 from nacre.learn.ingest import IngestOptions, ingest
@@ -43,7 +44,7 @@ _DEVMEMBENCH = "devmembench"
 _NO_FILE = "the transcript does not exist"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExtractionResult:
     """The result of a measurement.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.extraction.labels import Label
@@ -12,6 +11,7 @@ from benchmarks.extraction.measuring import ExtractionResult
 from benchmarks.extraction.rubric import ExpectationMatch, FixtureScore
 from benchmarks.extraction.scoring import CreditedLabel, Kept, SessionScore, Skipped, Totals
 from benchmarks.extraction.terms import plain
+from nacre.base.frozen import frozen
 from nacre.base.text import one_line
 from nacre.cli.command import Cell, Paper, bold, dim
 
@@ -46,7 +46,7 @@ NOTE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Table:
     """A titled table; its first row is the header. ``drop`` names the columns to omit on narrow terminals."""
 
@@ -61,7 +61,7 @@ class Table:
         return [[dim(name) for name in names], *(list[Cell](row) for row in rows)], dropped
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """A statement with explanatory lines."""
 
@@ -69,7 +69,7 @@ class Finding:
     details: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chapter:
     """The findings of one session by topic."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from benchmarks.extraction.labels import Expectation, Labelled
 from benchmarks.extraction.scoring import Kept, Skipped, ratio
+from nacre.base.frozen import frozen
 
 HIT = 0.70
 """Minimum likeness of a met expectation."""
@@ -15,7 +15,7 @@ _KIND, _SUBJECT, _CONTENT, _IMPORTANCE = 0.2, 0.3, 0.3, 0.2
 _OUT_OF_RANGE, _ABOVE_CEILING = 0.8, 0.9
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExpectationMatch:
     """The likeness (0 to 1) of an expectation to its best memory."""
 
@@ -29,7 +29,7 @@ class ExpectationMatch:
         return self.likeness >= HIT - 1e-9
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FixtureScore:
     """The score of a fixture: shares from 0 to 1, and ``passed``."""
 
@@ -46,7 +46,7 @@ class FixtureScore:
     passed: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FixtureTotals:
     """Means over all fixtures, and the number that pass."""
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from benchmarks.extraction.credit import assign_credit
 from benchmarks.extraction.labels import Label, Labelled
 from benchmarks.extraction.terms import holds, plain
+from nacre.base.frozen import frozen
 
 LONG = 700
 """Maximum sensible characters of a memory."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kept:
     """A learned memory with the ids of its sessions, files and turns."""
 
@@ -26,7 +26,7 @@ class Kept:
     turns: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CreditedLabel:
     """A label and the memory credited with it. The kind may differ."""
 
@@ -34,7 +34,7 @@ class CreditedLabel:
     memory: Kept
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Skipped:
     """A memory that should not exist, and the reason."""
 
@@ -42,7 +42,7 @@ class Skipped:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionScore:
     """The score of one session. Shares are from 0 to 1, or ``None`` if the total is 0.
 
@@ -81,7 +81,7 @@ class SessionScore:
         return len(self.kept) - len(self.junk)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Totals:
     """Totals of several sessions: shares over all labels and memories, the mean score, and sums."""
 
@@ -99,7 +99,7 @@ class Totals:
     score: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KindTotals:
     """The number of labels whose first kind is this one, and of those found with the right and with any kind."""
 

@@ -6,11 +6,11 @@ import os
 import resource
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.figures import Spread, spread
 from benchmarks.load.code_material import write_repository
+from nacre.base.frozen import frozen
 from nacre.home.home import Home, open_home
 from nacre.memories.edit import catch_up
 from nacre.settings import load_settings
@@ -35,7 +35,7 @@ PROJECT = "made"
 _ASKED = 100
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CodeResult:
     """Seconds for all files and after changing one, CPU time including child processes, latency of questions in
     milliseconds, peak memory and database size in MB."""

@@ -16,6 +16,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import utc_now, uuid7_source
 from nacre.errors import ChannelRefusedError, ChannelUnavailableError
 from nacre.home.home import open_home
@@ -37,7 +38,7 @@ _MOST_ANSWER_SECONDS = 0.02
 _SETTINGS = "[gateway]\ndebounce_seconds = 0\nanswers_a_minute = 100000\n"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GatewayResult:
     """The result. ``turns`` counts answers: waiting messages are answered together. Memory is in MB, when half of the
     messages were answered, at the end, and at the peak."""

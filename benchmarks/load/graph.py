@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from benchmarks.load.code_material import write_repository
+from nacre.base.frozen import frozen
 from nacre.home.home import Home, open_home
 from nacre.memories.edit import catch_up, scan
 from nacre.memories.graph import (
@@ -42,7 +42,7 @@ _BULK = 1000
 _NOTE = "---\nid: {id}\nkind: fact\nsubject: {name}\ncreated: 2026-11-01\nlinks: [{links}]\n---\n{name} holds {words}.\n"  # noqa: E501
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Timing:
     """The median duration and CPU time of a warm operation in milliseconds."""
 
@@ -51,7 +51,7 @@ class Timing:
     cpu_milliseconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GraphResult:
     """The size of the home, the seconds to read its memories, and the operations as run by the daemon."""
 

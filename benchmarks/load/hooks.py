@@ -12,13 +12,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
 
 import nacre
 from nacre.base.environment import environment
+from nacre.base.frozen import frozen
 from nacre.base.link import CHORES_LOCK, DaemonAwayError, ask, socket_path
 from nacre.base.locks import FileLock
 from nacre.errors import UnusableStoreError
@@ -32,7 +32,7 @@ _WARMING = 5
 State = Callable[[Path, Mapping[str, str]], AbstractContextManager[object]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HookFigures:
     """Runs of one event in one state: milliseconds from start to end of the process as its parent sees it, the median
     of CPU time, the runs with output (``told``), and the runs with an exit code other than 0."""

@@ -20,6 +20,7 @@ from benchmarks.load.lock_material import (
     write_notes,
     write_sessions,
 )
+from nacre.base.frozen import frozen
 from nacre.care import database
 from nacre.care.proofs import prove
 from nacre.data import backup, imports, undo
@@ -44,7 +45,7 @@ _JOBS = 18
 _COMMON_WORD = "numbered"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JobHolds:
     """A job's duration in seconds, and how long it held each lock."""
 

@@ -7,10 +7,10 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from nacre.base.frozen import frozen
 from nacre.home.home import Home, open_home
 from nacre.learn.ingest import IngestOptions, ingest
 from nacre.recall.recall import recall
@@ -38,7 +38,7 @@ _ON_SERVER = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spread:
     """Percentiles of duration and CPU time of warm recall in milliseconds."""
 
@@ -50,7 +50,7 @@ class Spread:
     cpu_p99: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Size:
     """The figures of a home with ``turns`` turns.
 
@@ -71,7 +71,7 @@ class Size:
     vector_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SizeResult:
     """The figures by size."""
 
@@ -80,7 +80,7 @@ class SizeResult:
     note: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Searched:
     lexical: Spread
     all_lanes: Spread

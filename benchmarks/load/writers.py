@@ -9,13 +9,13 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from benchmarks.figures import Spread, spread
 from benchmarks.load.writing_client import KEYS, REPEATED, ClientLog, Task, open_observed
 from nacre.api import MemoryHome
+from nacre.base.frozen import frozen
 from nacre.care.health import doctor
 from nacre.errors import NacreError
 from nacre.home.home import Home
@@ -24,7 +24,7 @@ from nacre.values.reports import OnProgress, Progress
 _HOT = "The harbour log names every ship that came in."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WritersResult:
     """The result of a run.
 

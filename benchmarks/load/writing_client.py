@@ -18,6 +18,7 @@ import apsw
 
 from benchmarks.load.statements import PLACES, THINGS, statement
 from nacre.api import MemoryHome
+from nacre.base.frozen import frozen
 from nacre.errors import NacreError
 from nacre.home.home import Home, open_home
 from nacre.settings import load_settings
@@ -34,7 +35,7 @@ KEYS = 8
 """Number of canonical keys that constantly get new values. Each must end with one memory."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Task:
     """A process's task: ``clients`` threads for ``seconds``. ``recalls`` and ``updates`` are shares of operations."""
 

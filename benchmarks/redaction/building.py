@@ -12,11 +12,11 @@ import string
 import tomllib
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.dataset import DATA
+from nacre.base.frozen import frozen
 from nacre.errors import InvalidInputError
 
 SEED = 20_261_120
@@ -57,7 +57,7 @@ _SLOT = re.compile(
 _MARKED = re.compile("«(.*?)»", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sample:
     """A text, its secrets (none if harmless), and the family for counting."""
 

@@ -9,11 +9,11 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.dataset import DATA
 from benchmarks.redaction.building import Sample
+from nacre.base.frozen import frozen
 from nacre.redact.redactor import Redactor
 from nacre.values.reports import OnProgress, Progress
 
@@ -25,7 +25,7 @@ _KEPT_SHARE = 0.6
 _CLEAN_BYTES = 4_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Family:
     """A family of texts, and how many were right: secrets removed, or harmless text unchanged."""
 
@@ -34,7 +34,7 @@ class Family:
     right: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     """The result of one scanner. ``missed`` and ``wrong`` are texts; shares are from 0 to 1."""
 
@@ -58,7 +58,7 @@ class Outcome:
         return self.touched / max(1, self.negatives)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Speed:
     """Speed of redacting clean text in pieces of ``piece`` characters, by CPU time. A megabyte is 1,000,000 bytes.
 
@@ -70,7 +70,7 @@ class Speed:
     megabytes_per_second: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RedactionResult:
     """The result. ``other`` is ``None`` if the independent scanner is not installed."""
 

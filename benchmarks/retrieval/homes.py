@@ -10,7 +10,6 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from benchmarks.retrieval.suites import BenchSession, Haystack, Suite
 from nacre import readers, store
 from nacre.base import text
+from nacre.base.frozen import frozen
 from nacre.errors import UnreadableTranscriptError
 from nacre.home import parsing
 from nacre.home.home import Home, open_home
@@ -39,7 +39,7 @@ _FILLS_HOMES = (local_model, embedding, ingesting, parsing, redactor, store, tex
 _FILLED = "filled"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shelf:
     """A folder of homes. ``fresh`` recreates them, ``vectors`` decides if they have vectors. With a ``server`` address,
     their rows are there under a new tenant each time."""

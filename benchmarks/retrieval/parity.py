@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.figures import Spread, percent, spread
@@ -13,6 +12,7 @@ from benchmarks.retrieval.recipes import FULL, Ranked, Variation, rankers
 from benchmarks.retrieval.scoring import score_list, sessions_of
 from benchmarks.retrieval.silence import absent_questions, fixed_clock
 from benchmarks.retrieval.suites import ADVERSARIAL, BenchQuestion, Haystack, load_suite
+from nacre.base.frozen import frozen
 from nacre.errors import NotFoundError
 from nacre.home.home import Home
 from nacre.protocols import Embedder
@@ -23,7 +23,7 @@ from nacre.values.reports import OnProgress, Progress
 _TEN = 10
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parity:
     """One suite on both engines, in percent.
 
@@ -45,7 +45,7 @@ class Parity:
     server: Spread
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ParityResult:
     """The measured suites. ``absent`` lists those without data."""
 
@@ -53,7 +53,7 @@ class ParityResult:
     absent: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Pair:
     """Results of one question on both engines. ``hits`` is ``None`` without labelled sessions."""
 

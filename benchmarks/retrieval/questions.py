@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
+from nacre.base.frozen import frozen
 from nacre.llm.local_model import load_minilm
 from nacre.review.queue import Likeness, gather, stems_of
 
@@ -23,7 +23,7 @@ COSINES = (0.55, 0.6, 0.65, 0.7, 0.75)
 _SEED = 7
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Grouping:
     """Precision and recall of the pairs of questions that were grouped."""
 
@@ -31,7 +31,7 @@ class Grouping:
     recall: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Border:
     """The figures of one comparison and border on both halves."""
 
@@ -41,7 +41,7 @@ class Border:
     held_out: Grouping
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Half:
     group_of: tuple[int, ...]
     jaccard: Likeness

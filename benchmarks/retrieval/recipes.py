@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from benchmarks.retrieval.plain import PlainFts
 from benchmarks.retrieval.suites import BenchQuestion, Haystack
+from nacre.base.frozen import frozen
 from nacre.base.text import STOP_WORDS, is_unspaced, words
 from nacre.home.consent import configured_embedder
 from nacre.home.home import Home
@@ -29,7 +30,7 @@ _DEPTH = 400
 _RANK_CONSTANT = 60
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ranked:
     """Turn ids, the best first, and the duration in seconds."""
 
@@ -41,7 +42,7 @@ Ranker = Callable[[BenchQuestion], Ranked]
 Reading = Callable[[Question], Question]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Variation:
     """A variation of recall: lanes, ingredients, reading of the question, and dates from events."""
 

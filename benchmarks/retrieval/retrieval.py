@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from benchmarks.retrieval.homes import Shelf, open_homes
 from benchmarks.retrieval.recipes import ABLATIONS, LANES, PLAIN, Variation, rankers
 from benchmarks.retrieval.scoring import Gain, Scored, mean, paired_gain, score_list, sessions_of
 from benchmarks.retrieval.suites import ADVERSARIAL, BenchQuestion, Haystack, Suite
+from nacre.base.frozen import frozen
 from nacre.protocols import Embedder
 from nacre.values.reports import OnProgress, Progress
 from nacre_extras.speed import percentile
@@ -16,7 +16,7 @@ from nacre_extras.speed import percentile
 Scores = Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Level:
     """Measures in percent at turn or session level: overall (without the adversarial questions) and by category."""
 
@@ -24,7 +24,7 @@ class Level:
     categories: dict[str, Scores]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecipeResult:
     """The figures of one recipe. ``gains`` are over plain FTS5, by level and measure."""
 
@@ -36,7 +36,7 @@ class RecipeResult:
     gains: dict[str, Gain]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RetrievalResult:
     """The result for one suite."""
 

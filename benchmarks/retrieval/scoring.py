@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+from nacre.base.frozen import frozen
 
 MEASURES = ("recall@5", "recall@10", "recall@20", "all@10", "hit@1", "hit@5", "mrr")
 _BOOTSTRAP_ROUNDS = 2000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scored:
     """One question's scores by measure for turns and sessions; ``None`` without labels."""
 
@@ -20,7 +21,7 @@ class Scored:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gain:
     """A paired difference in points of 100, and its 95 % interval."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from benchmarks.figures import percent
 from benchmarks.retrieval.homes import Shelf, open_homes
 from benchmarks.retrieval.scoring import score_list, sessions_of
 from benchmarks.retrieval.suites import ADVERSARIAL, BenchQuestion, Haystack, Suite
+from nacre.base.frozen import frozen
 from nacre.base.ids import Clock
 from nacre.errors import NotFoundError
 from nacre.home.home import Home
@@ -32,7 +32,7 @@ _OF_OTHERS = 4
 """One in this number of another home's questions is asked."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Silent:
     """Questions of one kind without an answer, and the percentage for which no likely answer was shown."""
 
@@ -41,7 +41,7 @@ class Silent:
     silent: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trade:
     """A border of confidence: the percentage of questions without an answer that get nothing, and the points of
     recall@10 lost by the others."""
@@ -51,7 +51,7 @@ class Trade:
     lost: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SilenceResult:
     """``found`` is recall@10 of all matches, ``answered`` of the shown ones, in percent: of turns if the suite labels
     them, else of sessions."""
@@ -63,7 +63,7 @@ class SilenceResult:
     curve: tuple[Trade, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Asked:
     """``sure`` is the highest confidence of a turn. ``found`` and ``answered`` are ``None`` without an answer."""
 

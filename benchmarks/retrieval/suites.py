@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from benchmarks.dataset import load_cases
+from nacre.base.frozen import frozen
 from nacre.errors import NotFoundError
 
 LOCOMO_CATEGORIES = {
@@ -30,7 +30,7 @@ _EVIDENCE = re.compile(r"D:?(\d+):(\d+)")
 _TIME_FORMATS = ("%I:%M %p on %d %B, %Y", "%Y/%m/%d (%a) %H:%M", "%Y-%m-%d", "%Y/%m/%d")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BenchTurn:
     """A turn. ``role`` is user or assistant, ``author`` a person's name in suites with people."""
 
@@ -41,7 +41,7 @@ class BenchTurn:
     time: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BenchSession:
     """A session with its turns in order, and its project if the suite names one."""
 
@@ -50,7 +50,7 @@ class BenchSession:
     project: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BenchQuestion:
     """A question. ``turns`` or ``sessions`` is empty if the suite does not label them."""
 
@@ -61,7 +61,7 @@ class BenchQuestion:
     asked: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Haystack:
     """The sessions of one home, and its questions."""
 
@@ -78,7 +78,7 @@ class Haystack:
         return max(times, default=datetime(2026, 1, 1, tzinfo=UTC))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Suite:
     """A benchmark."""
 

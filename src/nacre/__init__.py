@@ -31,29 +31,43 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _EXPORTS = {
-    "ContextBlock": "nacre.values.context",
-    "DeepResult": "nacre.values.recall",
-    "Expiry": "nacre.values.memory",
-    "FeedbackReport": "nacre.values.review",
-    "Filter": "nacre.values.recall",
-    "FlushReport": "nacre.values.session",
-    "HandoffView": "nacre.values.session",
-    "IngestReport": "nacre.values.reports",
-    "Kind": "nacre.values.memory",
-    "Memory": "nacre.values.memory",
-    "MemoryHit": "nacre.values.recall",
-    "MemoryHome": "nacre.api",
-    "Mode": "nacre.values.recall",
-    "NacreError": "nacre.errors",
-    "Proposal": "nacre.learn.learn",
-    "RecallResult": "nacre.values.recall",
-    "Scope": "nacre.values.memory",
-    "Session": "nacre.values.session",
-    "StoreOutcome": "nacre.values.reports",
-    "Turn": "nacre.values.session",
-    "TurnHit": "nacre.values.recall",
-    "call": "nacre.api",
-    "open_memory": "nacre.api",
+    name: module
+    for module, names in {
+        "nacre.api": (
+            "MemoryHome",
+            "call",
+            "open_memory",
+        ),
+        "nacre.errors": ("NacreError",),
+        "nacre.learn.learn": ("Proposal",),
+        "nacre.values.context": ("ContextBlock",),
+        "nacre.values.memory": (
+            "Expiry",
+            "Kind",
+            "Memory",
+            "Scope",
+        ),
+        "nacre.values.recall": (
+            "DeepResult",
+            "Filter",
+            "MemoryHit",
+            "Mode",
+            "RecallResult",
+            "TurnHit",
+        ),
+        "nacre.values.reports": (
+            "IngestReport",
+            "StoreOutcome",
+        ),
+        "nacre.values.review": ("FeedbackReport",),
+        "nacre.values.session": (
+            "FlushReport",
+            "HandoffView",
+            "Session",
+            "Turn",
+        ),
+    }.items()
+    for name in names
 }
 
 __all__ = [

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from nacre.base import json
+from nacre.base.frozen import frozen
 from nacre.errors import InvalidSettingsError
 from nacre.values.session import Task
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Setting:
     """One setting: its key in the file, its type, its default, and what it does."""
 

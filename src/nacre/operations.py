@@ -12,13 +12,13 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args, get_type_hints
 
 from nacre.base import json, lazy
 from nacre.base import request as requests
+from nacre.base.frozen import frozen
 from nacre.errors import ConflictError, InvalidInputError, NotAllowedError
 from nacre.values.memory import Face
 
@@ -33,7 +33,7 @@ else:
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operation:
     """A function with the rules of :func:`operation`."""
 

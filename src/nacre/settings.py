@@ -25,6 +25,7 @@ from nacre.base.environment import (
     without_login,
 )
 from nacre.base.environment import environment as process_environment
+from nacre.base.frozen import frozen
 from nacre.base.lazy import Module
 from nacre.errors import InvalidSettingsError
 from nacre.known_settings import KEYS, Setting, check, known
@@ -46,7 +47,7 @@ _MAX_BYTES = 256_000
 """Maximum size of ``config.toml``."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Value:
     """A setting's value and its origin: ``default``, the config file's path, or ``$VARIABLE``."""
 

@@ -148,12 +148,12 @@ class World:
             "PYTHONPATH": SOURCE,
             "PATH": os.environ["PATH"],
             "NACRE_EMBEDDING_MODEL": "none",
-            "PYTHONPYCACHEPREFIX": os.environ["PYTHONPYCACHEPREFIX"],
             **self.environ,
         }
         return self.processes.start(
             [sys.executable, "-c", f"import nacre\nwith nacre.open_memory() as memory:\n{code}"],
             env=environ,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from nacre.api import MemoryHome
 from nacre.care.health import doctor
 from nacre.values.reports import OK
 from tests.app.conftest import World
+from tests.processes import wait
 from tests.storage.server import running
 
 
@@ -57,10 +57,8 @@ def archive_from_now_on(server: Any, archive: Path) -> None:
 def wait_for_archive(server: Any) -> None:
     with psycopg.connect(server.get_uri(), autocommit=True) as admin:
         (last,) = admin.execute("SELECT pg_walfile_name(pg_switch_wal())").fetchone() or ("",)
-        while not admin.execute(
-            "SELECT 1 FROM pg_stat_archiver WHERE last_archived_wal >= %s", [last]
-        ).fetchone():
-            os.sched_yield()
+        archived = "SELECT 1 FROM pg_stat_archiver WHERE last_archived_wal >= %s"
+        wait(lambda: admin.execute(archived, [last]).fetchone())
 
 
 def moment(server: Any) -> str:

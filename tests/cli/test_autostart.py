@@ -19,7 +19,7 @@ from nacre.errors import UnavailableError
 from nacre.settings import load_settings
 from tests.cli.conftest import Nacre, write_transcript
 from tests.cli.conftest import said as record
-from tests.daemon.test_life import wait
+from tests.processes import wait
 
 RECORDER = """#!{python}
 import json, sys
@@ -185,14 +185,14 @@ def test_the_address_of_a_server_is_not_written_into_a_file(
 
 
 @pytest.fixture
-def background(process: Nacre) -> Iterator[None]:
+def background(nacre: Nacre) -> Iterator[None]:
     """Whatever runs in the background when the test ends is ended."""
     yield
-    process("serve", "stop", code=None)
+    nacre("serve", "stop", code=None)
 
 
 def test_a_daemon_in_the_background_is_started_asked_and_stopped(
-    process: Nacre, background: None, user_home: Path
+    process: Nacre, nacre: Nacre, background: None, user_home: Path
 ) -> None:
     assert process("serve", "status", "--json", code=1).json["state"] == "none"
     process("serve", "--on-demand")
@@ -201,7 +201,7 @@ def test_a_daemon_in_the_background_is_started_asked_and_stopped(
     assert process("serve", "start", "--json").json["pid"] == started["pid"]
     folder = user_home / ".claude" / "projects" / "-code-mill"
     write_transcript(folder / "0a.jsonl", [record("user", "The millstone is dressed in March", 1)])
-    wait(lambda: "1 turn of" in process("serve", "status").out)
+    wait(lambda: "1 turn of" in nacre("serve", "status").out)
     assert process("serve", "stop", "--json").json == {"ended": True}
     lines = process("serve", "logs", "--json").json["lines"]
     assert any("following the sessions in" in line for line in lines)

@@ -101,8 +101,9 @@ def test_nothing_to_forget_is_said(nacre: Nacre, learned: dict[str, Any]) -> Non
 
 
 def test_slow_regular_expression_is_given_up_without_changes(
-    nacre: Nacre,
+    nacre: Nacre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("nacre.memories.tombstones._SEARCH_SECONDS", 0.5)
     memory = nacre("store", f"The key of the shed is {'a' * 60}!", "--json").json["memory_id"]
     refused = nacre("forget", "--match", "(a|aa)+$", "--regex", "--yes", code=2)
     assert "took more than" in refused.err

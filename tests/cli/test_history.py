@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Nacre
+from tests.processes import wait
 
 GREEN, BLUE = "The lamp in the hall is green", "The lamp in the hall is blue"
 
@@ -194,19 +193,13 @@ def test_first_write_creates_the_repository_and_commits_later(process: Nacre, va
     process("store", GREEN, environ=environ)
     assert (vault / ".git").is_dir()
     process("store", "Tea is served at four", environ=environ)
-    deadline = time.monotonic() + 30
-    count = ""
-    while time.monotonic() < deadline and count != "2":
-        done = subprocess.run(
-            ["git", "log", "--format=%B"],
-            cwd=vault,
-            capture_output=True,
-            text=True,
-            check=False,
-            env=dict(os.environ),
-        )
-        count = str(done.stdout.count("Nacre-Operation:"))
-    assert count == "2"
+
+    def commits() -> int:
+        log = ["git", "log", "--format=%B"]
+        done = subprocess.run(log, cwd=vault, capture_output=True, text=True, check=False)
+        return done.stdout.count("Nacre-Operation:")
+
+    wait(lambda: commits() == 2)
 
 
 @pytest.mark.parametrize("undone", ["retire", "unretire", "store"])

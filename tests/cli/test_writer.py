@@ -18,7 +18,8 @@ import pytest
 
 from tests.cli.conftest import Nacre, Outcome, said, write_transcript
 from tests.daemon.conftest import serving  # noqa: F401 - a fixture
-from tests.daemon.test_following import follow, wait  # noqa: F401 - a fixture, too
+from tests.daemon.test_following import follow  # noqa: F401 - a fixture
+from tests.processes import wait
 
 pytestmark = pytest.mark.skipif(
     os.name != "posix", reason="the stand-in for the command is a script"

@@ -119,7 +119,7 @@ def serving(processes: Processes) -> Iterator[Callable[..., Serving]]:
 
 
 @pytest.fixture
-def stopped(process: Nacre) -> Iterator[None]:  # noqa: F811 - the fixture
+def stopped(nacre: Nacre) -> Iterator[None]:  # noqa: F811 - the fixture
     """Whatever daemon runs in the background when the test ends is ended."""
     yield
-    process("serve", "stop", code=None)
+    nacre("serve", "stop", code=None)

@@ -13,7 +13,7 @@ from nacre.base.locks import FileLock
 from nacre.setup.chores import waiting
 from tests.cli.conftest import SESSION, Nacre, environment
 from tests.daemon.conftest import Serving, asked, home
-from tests.daemon.test_life import wait
+from tests.processes import wait
 
 Serve = Callable[..., Serving]
 OTHER_SESSION = "0b9d2f64-0000-4000-8000-00000000abac"

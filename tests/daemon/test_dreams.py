@@ -12,7 +12,7 @@ from nacre.settings import load_settings
 from nacre.values.memory import Expiry, Kind, Memory
 from tests.cli.conftest import Nacre
 from tests.daemon.conftest import home
-from tests.daemon.test_life import wait
+from tests.processes import wait
 
 
 def test_a_daemon_at_rest_dreams_once_it_may(nacre: Nacre) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from queue import Queue
@@ -23,6 +22,7 @@ from nacre.settings import load_settings
 from tests.app.day import Day, differences, held, roots
 from tests.cli.conftest import Nacre, said
 from tests.daemon.conftest import Serving, asked, home
+from tests.processes import wait
 
 Serve = Callable[..., Serving]
 PATIENCE_SECONDS = 60
@@ -52,13 +52,6 @@ def say(
 
 def found(nacre: Nacre, words: str) -> int:
     return len(nacre("search", words, "--json").json["turns"])
-
-
-def wait(is_so: Callable[[], bool]) -> None:
-    """Until something is so, which is asked again and again."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not is_so():
-        assert time.monotonic() < deadline, "it never came to that"
 
 
 STAND_IN = """#!{python}

@@ -24,16 +24,9 @@ from nacre.base.link import LOCK, run_folder, socket_path
 from nacre.base.locks import FileLock, is_held
 from tests.cli.conftest import Nacre, command, environment
 from tests.daemon.conftest import PATIENCE_SECONDS, Serving, asked, home, request_of, sent
-from tests.processes import Processes
+from tests.processes import Processes, wait
 
 Serve = Callable[..., Serving]
-
-
-def wait(is_so: Callable[[], bool]) -> None:
-    """Until something is so, which is asked again and again."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not is_so():
-        assert time.monotonic() < deadline, "it never came to that"
 
 
 def is_served() -> bool:

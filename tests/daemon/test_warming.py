@@ -17,7 +17,7 @@ from nacre.protocols import Embedder
 from nacre.serve.server import Daemon, DaemonOptions
 from nacre.settings import Settings
 from tests.app.conftest import WordEmbedder, World
-from tests.daemon.test_life import wait
+from tests.processes import wait
 
 CALL = {
     "host": "claude-code",

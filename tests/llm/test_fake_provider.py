@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import anthropic
 import httpx2
-import openai
 import pytest
 
 from tests.fakes.conversation import Line, conversation
 from tests.fakes.provider import FakeProvider, Reply
+
+if TYPE_CHECKING:
+    import anthropic
+    import openai
 
 SCHEMA = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
 ASKED: Any = [{"role": "user", "content": "Which word?"}]
 
 
 def claude(provider: FakeProvider) -> anthropic.Anthropic:
+    import anthropic
+
     return anthropic.Anthropic(api_key="k", base_url=provider.url, max_retries=0)
 
 
 def gpt(provider: FakeProvider) -> openai.OpenAI:
+    import openai
+
     return openai.OpenAI(api_key="k", base_url=f"{provider.url}/v1", max_retries=0)
 
 
@@ -77,12 +83,16 @@ def test_openais_library_reads_vectors_in_both_encodings() -> None:
 def test_ollamas_own_chat_is_answered_whole_and_in_lines() -> None:
     with FakeProvider([{"word": "hull"}], repeats=True) as provider:
         whole = httpx2.post(
-            f"{provider.url}/api/chat", json={"model": "m", "messages": ASKED, "stream": False}
+            f"{provider.url}/api/chat",
+            json={"model": "m", "messages": ASKED, "stream": False},
+            verify=False,
         )
         lines = httpx2.post(
-            f"{provider.url}/api/chat", json={"model": "m", "messages": ASKED, "stream": True}
+            f"{provider.url}/api/chat",
+            json={"model": "m", "messages": ASKED, "stream": True},
+            verify=False,
         )
-        listed = httpx2.get(f"{provider.url}/api/tags").json()
+        listed = httpx2.get(f"{provider.url}/api/tags", verify=False).json()
     spoken = "".join(json.loads(line)["message"]["content"] for line in lines.text.splitlines())
     assert spoken == whole.json()["message"]["content"]
     assert listed["models"] == [{"name": "m"}]
@@ -90,6 +100,9 @@ def test_ollamas_own_chat_is_answered_whole_and_in_lines() -> None:
 
 @pytest.mark.parametrize("status", [401, 402, 404, 429, 500, 529])
 def test_a_status_comes_in_the_shape_of_each_format(status: int) -> None:
+    import anthropic
+    import openai
+
     reply = Reply(status=status, message="not now", headers={"retry-after": "7"})
     with (
         FakeProvider([reply], repeats=True) as provider,
@@ -107,7 +120,7 @@ def test_a_status_comes_in_the_shape_of_each_format(status: int) -> None:
 
 def test_it_closes_while_a_call_hangs() -> None:
     with FakeProvider([Reply(fault="hang")]) as provider, pytest.raises(httpx2.TimeoutException):
-        httpx2.post(f"{provider.url}/api/chat", json={"model": "m"}, timeout=0.05)
+        httpx2.post(f"{provider.url}/api/chat", json={"model": "m"}, timeout=0.05, verify=False)
 
 
 SEARCH = {"name": "mcp__notes__search", "description": "Search notes.", "input_schema": SCHEMA}
@@ -161,8 +174,12 @@ def test_geminis_contents_are_answered_whole_and_in_events() -> None:
     tools = [{"functionDeclarations": [{"name": "notes_search", "parameters": SCHEMA}]}]
     with FakeProvider(conversation(LINES)) as provider:
         base = f"{provider.url}/v1beta/models/m"
-        call = httpx2.post(f"{base}:generateContent", json={**asked, "tools": tools}).json()
-        events = httpx2.post(f"{base}:streamGenerateContent?alt=sse", json=asked).text.split("\n\n")
+        call = httpx2.post(
+            f"{base}:generateContent", json={**asked, "tools": tools}, verify=False
+        ).json()
+        events = httpx2.post(
+            f"{base}:streamGenerateContent?alt=sse", json=asked, verify=False
+        ).text.split("\n\n")
     pieces = [json.loads(event.removeprefix("data: ")) for event in events if event]
     assert call["candidates"][0]["content"]["parts"] == [
         {"functionCall": {"name": "notes_search", "args": {"word": "hull"}}}

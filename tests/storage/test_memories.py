@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import date, timedelta
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from nacre.base.frozen import frozen
 from nacre.store import sqlite
 from nacre.store.memories import Known, Links, Memories, News
 from nacre.store.review import Comparisons
@@ -370,7 +371,7 @@ def test_what_a_turn_states_is_told_with_whether_it_was_superseded(database: Dat
     ]
 
 
-@dataclass(frozen=True)
+@frozen
 class Coloured(Memory):
     """A memory with a field of a later version."""
 

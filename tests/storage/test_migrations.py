@@ -58,7 +58,6 @@ def _program(source: Path, home: Path, url: str = "") -> subprocess.Popen[str]:
         "NACRE_DB": url,
         "NACRE_HOME": str(home),
         "NACRE_EMBEDDING_MODEL": "none",
-        "PYTHONDONTWRITEBYTECODE": "1",
     }
     return subprocess.Popen(
         [sys.executable, "-c", _STORE],

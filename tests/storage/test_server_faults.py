@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import random
 import signal
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -24,6 +23,7 @@ from nacre.store.schema import Database
 from nacre.store.sessions import Changes
 from nacre_server.connection import connect
 from nacre_server.postgres import PostgresDatabase, ServerLock
+from tests.processes import wait
 from tests.storage.conftest import Open
 from tests.storage.server import kill, running, standing_still, start
 
@@ -294,10 +294,7 @@ def watcher(server_url: str) -> Iterator[psycopg.Connection[Any]]:
 
 
 def _wait_for(watcher: psycopg.Connection[Any], asked: str, *values: object) -> None:
-    until = time.monotonic() + 30
-    while watcher.execute(asked, values).fetchone() is None:
-        assert time.monotonic() < until
-        os.sched_yield()
+    wait(lambda: watcher.execute(asked, values).fetchone())
 
 
 def _pid(database: Database) -> int:

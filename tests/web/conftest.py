@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from playwright.sync_api import Browser
 
+from nacre.cli.root import cli
 from scripts.install_chromium import MISSING, find
-from tests.web.driving import PROJECT, Dashboard, chromium, dashboard, nacre
+from tests.web.driving import PROJECT, Dashboard, chromium, dashboard
 
 _FIRST_PORT = 7100
 """Below those that systems give out by themselves."""
@@ -52,7 +54,7 @@ def home(
     place = Path(os.environ["NACRE_HOME"])
     shutil.copytree(told, place)
     yield place
-    nacre("serve", "stop", home=place)
+    CliRunner().invoke(cli, ["serve", "stop"], catch_exceptions=False)
 
 
 @pytest.fixture

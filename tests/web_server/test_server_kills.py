@@ -76,6 +76,7 @@ class Writers:
                 headers=token,
                 timeout=60,
                 trust_env=False,
+                verify=False,
             )
         except httpx.HTTPError:
             answer = None

@@ -98,7 +98,6 @@ class Bounded(H11Protocol):
         return self.client[0] if self.client else ""
 
     def _open(self) -> list[Bounded]:
-        """Return all open connections, including this one."""
         return [
             connection
             for connection in self.connections

@@ -6,17 +6,17 @@ import contextlib
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from nacre.base.files import new_file
+from nacre.base.frozen import frozen
 from nacre.errors import ConflictError
 
 # -- Files written outside the home ----------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Territory:
     """Paths that belong to nacre: folders with all their contents, and single files elsewhere."""
 

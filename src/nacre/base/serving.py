@@ -8,10 +8,10 @@ import re
 import socket
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, cast
 
+from nacre.base.frozen import frozen
 from nacre.errors import InvalidInputError, UnavailableError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _MAX_PORT = 65_535
 _PORTS = {"http": 80, "https": 443}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Names:
     """Host names of a server, each with a port or ``None`` for any.
 
@@ -157,7 +157,7 @@ def problem(status: int, code: str, message: str, hint: str | None) -> bytes:
     return json.dumps(body).encode()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refusal:
     """A response that refuses a request."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, time, timedelta, tzinfo
 from functools import cache
 
+from nacre.base.frozen import frozen
 from nacre.errors import InvalidQueryError
 
 UNKNOWN = "unknown"
@@ -211,7 +211,7 @@ _DAYS_BACK = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Window:
     """A span of time, perhaps open at either end, and the words that named it."""
 

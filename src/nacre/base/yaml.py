@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import yaml
+
+from nacre.base.frozen import frozen
 
 MAX_CHARACTERS = 256_000
 """In one document."""
@@ -34,7 +35,7 @@ class NotPlainError(ValueError):
         self.line = line
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Span:
     """The position of a key in a document: its start, its end, and the end of its value."""
 

@@ -8,13 +8,13 @@ import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from xml.sax.saxutils import escape
 
 from nacre.base import files as private_files
 from nacre.base.environment import server_address
+from nacre.base.frozen import frozen
 from nacre.base.link import ask_to_stop, environment_of, program, start_process
 from nacre.errors import ConflictError, NotFoundError, UnavailableError
 from nacre.readers.registry import environment as tool_variables
@@ -67,7 +67,7 @@ def _fill_template(name: str, places: Mapping[str, str]) -> str:
     return re.sub(r"@([A-Z]+)@", lambda match: places[match.group(1)], text)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Installation:
     """A service: its file, and the commands that register, start and remove it.
 

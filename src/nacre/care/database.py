@@ -8,12 +8,13 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nacre import __version__
+from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms
 from nacre.base.text import shorten
 from nacre.base.times import shown_day
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
 _SIDE_FILES = ("", "-wal", "-shm")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolStats:
     """Sessions of one tool."""
 
@@ -65,7 +66,7 @@ class ToolStats:
     last: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stats:
     """The contents of a home, its places, and the versions that made and read the database; sizes in bytes.
 
@@ -350,7 +351,7 @@ def _keep_history(home: Home) -> None:
 # -- Vacuum ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Vacuumed:
     """The result of a vacuum: bytes of the database and its log before and after.
 

@@ -23,6 +23,7 @@ import watchfiles
 
 from nacre.base import json
 from nacre.base.environment import of_the_owner
+from nacre.base.frozen import frozen
 from nacre.base.ids import Clock, to_ms
 from nacre.base.link import environment_of, program
 from nacre.base.text import count
@@ -44,7 +45,7 @@ _LOGS = ("-wal", "-journal")
 _IGNORED = ("-shm", ".lock", ".tmp")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Territory:
     """Roots of tools, and folders with only transcripts."""
 
@@ -352,7 +353,7 @@ GRACE_SECONDS = 60.0
 """Time for a process to finish after the request to end."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RoundOutcome:
     """The result of a round: the report of an ingest, or an ``error``."""
 

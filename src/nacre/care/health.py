@@ -23,6 +23,7 @@ from msgspec import Meta
 from nacre.base import files as private_files
 from nacre.base import json, link, plugins
 from nacre.base.environment import install_hint
+from nacre.base.frozen import frozen
 from nacre.base.locks import is_held
 from nacre.base.text import count, shorten
 from nacre.base.times import day_interval, shown_day, shown_minute
@@ -970,7 +971,7 @@ _SHOWN_SESSIONS = 5
 _SHOWN_MEMORIES = 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Status:
     """The state of a home at a glance.
 

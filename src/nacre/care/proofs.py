@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import partial
 from pathlib import Path
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash
 from nacre.base.text import shorten
 from nacre.errors import (
@@ -45,7 +46,7 @@ DEEP_REPAIR = "nacre admin doctor --deep --repair"
 Mend = Callable[[Home], object]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """A problem: its severity, a sentence, and the command that repairs it.
 
@@ -58,7 +59,7 @@ class Finding:
     mend: Mend | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Proof:
     """The result for a part of the home: a description of the checks, and the findings."""
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import accumulate
 from typing import Annotated
 
 from msgspec import Meta
 
+from nacre.base.frozen import frozen
 from nacre.base.request import Request
 from nacre.care.health import problems
 from nacre.errors import InvalidInputError
@@ -64,7 +64,7 @@ class ActivityRequest(Request, frozen=True, kw_only=True):
 # -- Results ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """Memories by speaker and tool; without a tool: by hand, from documents, or imported."""
 
@@ -73,7 +73,7 @@ class Source:
     memories: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolSessions:
     """Sessions that began, and turns, of one tool."""
 
@@ -82,7 +82,7 @@ class ToolSessions:
     turns: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Today:
     """Memories, operations and sessions of a period, both days included, and pending items.
 
@@ -108,7 +108,7 @@ class Today:
     problems: tuple[Check, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Series:
     """A number for each step of an :class:`Activity`."""
 
@@ -116,7 +116,7 @@ class Series:
     values: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CalendarDay:
     """A day with sessions: how many began, and turns."""
 
@@ -125,7 +125,7 @@ class CalendarDay:
     turns: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Age:
     """Memories by days since they were last stated: from ``least`` to less than ``most`` (``None``: no limit).
 
@@ -138,7 +138,7 @@ class Age:
     stale: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Activity:
     """Numbers for charts of a period, both days included.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import partial
@@ -20,6 +20,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from nacre.base import json
+from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms, to_ms
 from nacre.base.request import Request
 from nacre.base.text import words
@@ -149,7 +150,7 @@ class Finding(StrEnum):
     MORE_WITH_MEMORY = "more with memory"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison:
     """An aspect in the sessions that have it: ``difference`` is ``held_out`` less ``told``.
 
@@ -167,7 +168,7 @@ class Comparison:
     high: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Usefulness:
     """The result of the holdout.
 
@@ -199,7 +200,7 @@ _MIN_OVERLAP = 0.85
 _OBSERVED_ACTIONS = frozenset({Action.RUN, Action.READ, Action.EDIT})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Counted:
     """A comparable session: for each aspect how often it happened, and how often it could have."""
 
@@ -397,7 +398,7 @@ _QUERIES_FORMAT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SavedQuery:
     """A question to repeat; ``expects`` are ids of memories that should answer it, if known."""
 
@@ -414,7 +415,7 @@ DEFAULT_QUERIES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Result:
     """A memory in an answer; without a score if memories are listed by date."""
 
@@ -422,7 +423,7 @@ class Result:
     score: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Expected:
     """An expected memory and its rank; ``None`` if it is not in the answer.
 
@@ -435,7 +436,7 @@ class Expected:
     is_active: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Move:
     """A memory whose rank changed; ``None`` means outside the answer."""
 
@@ -445,7 +446,7 @@ class Move:
     now: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """The answer to a saved query. ``moves`` is ``None`` without a baseline."""
 
@@ -461,7 +462,7 @@ class Answer:
         return min((item.rank for item in self.expected if item.rank), default=None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Expectations:
     """The quality of answers: the share with an expected memory among the first k, and the MRR."""
 
@@ -470,7 +471,7 @@ class Expectations:
     mrr: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Baseline:
     """Stored answers for comparison: by query id the question, and the ids and subjects of results in order."""
 

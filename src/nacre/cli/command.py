@@ -21,6 +21,7 @@ from nacre.base import json as json_values
 from nacre.base import plugins
 from nacre.base import text as passages
 from nacre.base.environment import install_hint
+from nacre.base.frozen import frozen
 from nacre.data import sync
 from nacre.errors import NacreError, UnavailableError
 from nacre.home import home
@@ -258,7 +259,7 @@ _STYLES: dict[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Span:
     """Text in one style; style names are separated by spaces."""
 

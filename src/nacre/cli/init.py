@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ import click
 
 from nacre import settings
 from nacre.base import files, ids
+from nacre.base.frozen import frozen
 from nacre.cli import hits, options, output
 from nacre.cli import services as home_wiring
 from nacre.cli import writer as cli_writer
@@ -53,7 +54,7 @@ Planner = Callable[[Sequence[str]], "WiringPlan"]
 _INTRODUCTION = "nacre connects to your agents: their sessions start with your memory, and nacre learns from them."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Proposal:
     """Proposed steps other than connecting hosts.
 
@@ -72,7 +73,7 @@ class Proposal:
         return not (self.reading or self.writer or self.has_examples)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Agreement:
     """The owner's choice of hosts with their plan, of sessions to read (``all``, ``week`` or ``later``), and of the
     proposed writer (``writes``)."""
@@ -728,7 +729,6 @@ def _render_writer_init(paper: Paper, writer: WriterRequest | None) -> None:
 
 
 def _display(run: Run) -> Shown:
-    """Return the display form of paths."""
     return home_wiring.Shown(run.settings.user_home, run.settings.home.resolve(), _clean(run))
 
 

@@ -10,7 +10,7 @@ import tempfile
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from functools import cache
@@ -22,6 +22,7 @@ import msgspec
 
 from nacre.base import ids, text
 from nacre.base.bounds import annotations_of, bounds_of
+from nacre.base.frozen import frozen
 from nacre.base.lazy import load
 from nacre.base.text import one_line, shorten
 from nacre.base.times import day_of, shown_day, shown_minute
@@ -339,7 +340,7 @@ _SIMPLE: dict[Any, Any] = {
 _ABSENT = (MISSING, msgspec.NODEFAULT, msgspec.UNSET)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RequestField:
     """A request field on the command line. ``item`` is its type, or the type of each element if ``many``."""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import click
 
 from nacre import __version__
 from nacre.base import environment, plugins
+from nacre.base.frozen import frozen
 from nacre.cli import output
 from nacre.cli.command import Group, Run, load_command, show_help
 
@@ -34,7 +34,7 @@ class Program(Group):
 # The commands of ``nacre``. Their modules are loaded when they run.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """A command's location and summary, so that ``nacre --help`` loads no command."""
 

@@ -10,7 +10,6 @@ import time
 import webbrowser
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -21,6 +20,7 @@ from nacre import __version__
 from nacre import settings as nacre_settings
 from nacre.base import link
 from nacre.base.environment import environment
+from nacre.base.frozen import frozen
 from nacre.base.link import DaemonAwayError, DaemonRefusedError, ask, start_daemon
 from nacre.base.log import Log
 from nacre.cli.command import Paper, Part, Run, Span, bold, dim
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 _START_SECONDS = 10.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DaemonMet:
     """A daemon that was started or stopped, or that runs on although it is unneeded or outdated.
 
@@ -129,7 +129,7 @@ _TO_DO = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shown:
     """The format of paths and texts: the user's folder as ``~``, and no secrets."""
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Protocol
 
 import click
 
+from nacre.base.frozen import frozen
 from nacre.cli import output, writer
 from nacre.cli.command import TEXT, Cell, Paper, Part, Run, Span, bold, command, dim
 from nacre.cli.options import Record, seconds
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from nacre.setup.setup import WriterProposal
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SetupOptions:
     """The options of the command; ``None`` if absent."""
 
@@ -167,7 +168,7 @@ def _model(
 _OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Option:
     """A choice of provider with its sign-in method and state."""
 

@@ -6,12 +6,13 @@ import re
 import time
 import tomllib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash, first_id, to_ms
 from nacre.base.text import STOP_WORDS, count_tokens, harmless, is_unspaced, shorten, stem
 from nacre.base.text import words as text_words
@@ -86,7 +87,7 @@ _FORGOT = frozenset({Occasion.COMPACT, Occasion.CLEAR})
 _SESSION_CHARACTERS = 80
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recipient:
     """The session that receives additions; ``reason_against`` and ``knows`` exclude memories and text."""
 
@@ -98,7 +99,7 @@ class Recipient:
     knows: Callable[[str], bool]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Added:
     """Items to add. ``state`` applies once all items fit; ``declined`` is called for items that do not."""
 
@@ -108,7 +109,7 @@ class Added:
     declined: Callable[[ContextItem], object] = lambda _: None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Addition:
     """A source of items for one part at certain moments."""
 
@@ -271,7 +272,7 @@ _MAY_BE_SECRET = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PromptQuery:
     """The query for a prompt, or the reason ``why`` there is none."""
 
@@ -725,7 +726,6 @@ def _relevant(draft: Draft, previous: str) -> None:
 
 
 def _prompt(draft: Draft) -> None:
-    """Add new hits for a prompt."""
     if draft.wants(Part.RELEVANT):
         state = draft.state
         prompt_query = query_of(draft.request.prompt, state.asked, state.heard)
@@ -852,7 +852,7 @@ PAGES = (Part.IDENTITY.value, Part.PROFILE.value, Part.PROJECT.value)
 _MAX_PAGE_CHARACTERS = 100_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnPage:
     """A page with its path in the vault and its text, empty if missing.
 

@@ -11,6 +11,7 @@ from functools import cached_property, cmp_to_key
 from pathlib import Path
 
 from nacre.base import named_files
+from nacre.base.frozen import frozen
 from nacre.base.text import (
     STOP_WORDS,
     count_tokens,
@@ -64,7 +65,7 @@ SHARING = (Part.ACTIVE, Part.PREFERENCES, Part.LESSONS, Part.RECENT)
 """Parts that share the budget left by core memories; older memories come later."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidate:
     """A memory that may be included, with its part, tokens and score."""
 
@@ -79,7 +80,7 @@ class Candidate:
         return self.memory.updated
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """The candidates that fit, in output order, and the others."""
 
@@ -474,7 +475,7 @@ _MARK_CHARACTERS = " -*+#>.!?。！？"
 _PARAGRAPH = re.compile(r"\n\s*\n|\n\s*(?=[-*+]\s|\d+[.)]\s|#)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostFiles:
     """The sentences that a host loads."""
 

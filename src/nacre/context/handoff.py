@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache
 from importlib.resources import files
@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from nacre.base.frozen import frozen
 from nacre.base.text import identifiers, one_line, shorten, words
 from nacre.context import delivery, requests
 from nacre.context.build import is_trivial
@@ -209,7 +210,7 @@ OWNER_CHARACTERS = 200
 _HEAD = "The owner said last in that session:"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LastWords:
     """A handoff's ``content``, the id of the last turn it covers (``until``), and the last request's id
     (``request``).

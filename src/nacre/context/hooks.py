@@ -10,13 +10,14 @@ import contextlib
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from nacre.base import files
+from nacre.base.frozen import frozen
 from nacre.base.ids import first_id, keyed_hash, to_ms
 from nacre.base.link import session_file
 from nacre.base.text import CHARACTERS_PER_TOKEN, count_tokens, identifiers, words
@@ -261,7 +262,7 @@ _SALT_BYTES = 16
 _HASHES = 2.0**64
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Draw:
     """The holdout assignment; ``shares`` are (start in epoch milliseconds, share)."""
 
@@ -393,7 +394,7 @@ SAID_WITHIN = timedelta(days=1)
 """Maximum age of signalled statements, even if learned now from an old transcript."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Due:
     """Signals for a session, each with the row up to which it has then heard all."""
 

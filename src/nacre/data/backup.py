@@ -23,6 +23,7 @@ from typing import BinaryIO
 from nacre.base import files
 from nacre.base import json as json_text
 from nacre.base.files import BROKEN
+from nacre.base.frozen import frozen
 from nacre.base.locks import FileLock
 from nacre.base.named_files import named_file
 from nacre.base.text import to_text
@@ -60,7 +61,7 @@ _WITH_CREDENTIALS = frozenset({CONFIG, "vault/.git/config"})
 Place = tuple[int, int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kept:
     """A file of a backup: its path in the home, size in bytes, SHA-256, and modification time."""
 
@@ -70,7 +71,7 @@ class Kept:
     mtime_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Manifest:
     """The contents of a backup. ``notes`` describe differences from the home."""
 
@@ -85,7 +86,7 @@ class Manifest:
         return sum(file.size for file in self.files)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BackupReport:
     """A completed backup; ``bytes`` is the size of its file."""
 
@@ -94,7 +95,7 @@ class BackupReport:
     manifest: Manifest
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RestoreReport:
     """A restored home, and the new place of the previous one, if any."""
 

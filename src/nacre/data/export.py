@@ -9,13 +9,14 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
 from msgspec import Meta
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import to_ms
 from nacre.base.named_files import named_file
 from nacre.base.request import Request
@@ -285,7 +286,7 @@ class RestoreRequest(Request, frozen=True, kw_only=True):
 _ALL_SESSIONS = 1_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExportReport:
     """The contents of an export.
 
@@ -302,7 +303,7 @@ class ExportReport:
     withheld: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parcel:
     """All redacted contents of an export; sessions and their turns are read one at a time."""
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash, content_hash
 from nacre.base.request import Request
 from nacre.base.text import to_bytes, to_text
@@ -516,7 +517,7 @@ _SINGLE = {TombstoneKind.KEY: "key", TombstoneKind.BEFORE: "before"}
 _MAX_EXCERPTS = 200
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Deletion:
     """A plan with the tombstones that carry it out, among them the key of the hashes: they never leave the process."""
 

@@ -28,6 +28,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import at_ms, bytes_hash, to_ms
 from nacre.base.link import start_process
 from nacre.base.locks import FileLock
@@ -57,7 +58,7 @@ _TRAILERS = re.compile(rf"^{_TRAILER}: (\S+)\s*$", re.MULTILINE)
 _ITEM = re.compile(r"^- (\S+?): ?(.*)$")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordedOperation:
     """An operation in a commit message; ``paths`` is ``None`` if it owns all changes of the commit."""
 
@@ -413,7 +414,7 @@ _OperationPaths = tuple[Operation, Sequence[str]]
 _Changes = dict[str, bytes | None]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Held:
     """A file that cannot be committed now, and the reason."""
 
@@ -421,7 +422,7 @@ class Held:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Committed:
     """The result of a run: commits (id and title), the number of their operations, and pending files."""
 

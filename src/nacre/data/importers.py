@@ -23,6 +23,7 @@ from typing import Any
 from nacre.base import json
 from nacre.base.environment import install_hint
 from nacre.base.files import BROKEN
+from nacre.base.frozen import frozen
 from nacre.base.ids import content_hash, from_ms, to_millisecond, uuid7
 from nacre.base.lazy import load
 from nacre.base.plugins import IMPORTERS, find_plugins, load_plugin
@@ -65,7 +66,7 @@ _SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv", ".obsidian
 _DATABASE = b"SQLite format 3\x00"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Leaf:
     """A file: its size, modification time, a reader for its first bytes (``None`` for all), and its real name."""
 
@@ -251,7 +252,7 @@ def _written(name: str, text: str, modified: datetime) -> Leaf:
 # -- Sources and their items -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """A memory of another system, converted to nacre's form.
 
@@ -263,7 +264,7 @@ class Found:
     cwd: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Skipped:
     """Something that is not imported, and a short reason.
 
@@ -275,7 +276,7 @@ class Skipped:
     count: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Page:
     """A project's page or the user's profile: its path in the vault, and its text."""
 
@@ -283,14 +284,14 @@ class Page:
     document: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operation:
     """A ledger entry of another vault."""
 
     values: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Talk:
     """A session with all its turns, and its project."""
 
@@ -300,7 +301,7 @@ class Talk:
     turns: tuple[Turn, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Transcript:
     """A transcript, which ingest reads."""
 
@@ -310,7 +311,7 @@ class Transcript:
 Item = Found | Skipped | Page | Operation | Talk | Transcript
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImportSource:
     """The functions that recognise and read a system's files.
 
@@ -372,7 +373,7 @@ _RULE = re.compile(r"^\s*(?:-{3,}|\*{3,}|_{3,})\s*$")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Note:
     """A statement and the headings above it, the outermost first."""
 

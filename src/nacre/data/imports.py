@@ -15,6 +15,7 @@ from enum import StrEnum
 from operator import itemgetter
 from pathlib import Path
 
+from nacre.base.frozen import frozen
 from nacre.base.text import to_bytes, words
 from nacre.data import backup
 from nacre.data import export as exporting
@@ -154,7 +155,7 @@ class Action(StrEnum):
     DUPLICATE = "duplicate"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """A memory, the decision and its reason; ``same_as`` is the id of the memory that it repeats."""
 
@@ -595,7 +596,7 @@ def _write_talks(home: Home, plan: ImportPlan, report: ImportReport, notify: OnP
 _MAX_NOTES = 5_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Captured:
     """The imports from one file or folder of a host's own memory; ``problem`` if it is unreadable."""
 

@@ -7,7 +7,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
@@ -15,6 +15,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash
 from nacre.base.locks import FileLock
 from nacre.base.request import Request
@@ -87,7 +88,7 @@ _UNITE = "unite"
 _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileChange:
     """A file before and after a change; ``None`` if there is none."""
 
@@ -95,7 +96,7 @@ class FileChange:
     after: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """The target commit of a merge, and the files that change.
 
@@ -723,7 +724,7 @@ class State(StrEnum):
     PLANNED = "planned"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Synced:
     """The result of a sync: operations sent and received, notes on the merge, and files that could not be committed."""
 
@@ -739,7 +740,7 @@ class Synced:
     problems: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LastSync:
     """The outcome of the last sync, its time, and the start and message of a continuing failure."""
 
@@ -986,7 +987,7 @@ def _outcome_kept(home: Home, request: SyncRequest) -> Iterator[None]:
 
 
 def _keep(home: Home, last: LastSync) -> None:
-    values = clean_values(home.redactor, {name: getattr(last, name) for name in LastSync.__slots__})
+    values = clean_values(home.redactor, asdict(last))
     with contextlib.suppress(StoreBusyError), home.database.transaction():
         home.journal.set_git_state(_STATE, json.dumps(values))
 

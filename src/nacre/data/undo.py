@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from msgspec import Meta
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash, content_hash, to_ms
 from nacre.base.request import Request
 from nacre.base.text import to_bytes, to_text
@@ -261,7 +262,7 @@ _MAX_SEARCHED = 500
 _FILE = "file"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """The effect of an undo on one memory or file.
 
@@ -281,7 +282,7 @@ class Step:
         return memory.subject if memory and self.change.memory else self.change.latest.path
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Undoing:
     """A planned or completed undo, by steps; ``op`` is the id of the undo when it is done.
 

@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Meta
 
 from nacre.base import ids
+from nacre.base.frozen import frozen
 from nacre.base.named_files import named_file
 from nacre.base.request import Request
 from nacre.errors import (
@@ -481,7 +482,7 @@ def _replace(
 # -- Status, verification and restore ------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArchivedTool:
     """The archived transcripts of one tool.
 
@@ -497,7 +498,7 @@ class ArchivedTool:
     last: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArchiveStatus:
     """The contents of the archive.
 
@@ -512,7 +513,7 @@ class ArchiveStatus:
     leaving: tuple[retention.Leaving, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Restored:
     """A restored transcript without secrets. ``is_whole`` is false if only turns were stored."""
 

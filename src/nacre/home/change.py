@@ -18,7 +18,7 @@ import re
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
@@ -28,6 +28,7 @@ from msgspec import Meta
 from nacre.base import files as private_files
 from nacre.base import json as json_text
 from nacre.base import locks
+from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash
 from nacre.base.request import Request
 from nacre.base.text import numbered, one_line, to_bytes, to_text
@@ -387,7 +388,7 @@ _MAX_ROOTS = 50
 """Maximum roots that nacre adds to a page, because worktrees come and go."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Page:
     """A project's page: text, front matter (raw and parsed), body and hash."""
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import configparser
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
+from nacre.base.frozen import frozen
 from nacre.base.text import aliases_in, called
 from nacre.errors import ConflictError, InvalidMemoryError, NotFoundError
 from nacre.home.home import Home
@@ -36,7 +37,7 @@ _MAX_CLONES = 3
 """Maximum length of a chain of clones, because two may refer to each other."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """A session's folder: the root and remote of its repository, or the folder itself."""
 

@@ -14,11 +14,12 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from nacre.base.frozen import frozen
 from nacre.base.text import shorten, to_bytes
 from nacre.errors import InvalidInputError, NacreError, UnreadableTranscriptError
 from nacre.readers import conversation
@@ -86,7 +87,7 @@ _NUMBERS = {int, float}
 _END: Any = object()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Job:
     """A file to read, with the tool and cursor of the previous reading, if any.
 
@@ -113,7 +114,7 @@ class Job:
         return self.size - offset if self.size >= offset else self.size
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Batch:
     """Redacted turns of one session in order, or only new facts about the session.
 
@@ -126,7 +127,7 @@ class Batch:
     project: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileDone:
     """The end of a completely read file.
 
@@ -143,7 +144,7 @@ class FileDone:
     present: Mapping[str, Sequence[str]] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileFailed:
     """A file that was not read.
 
@@ -528,7 +529,7 @@ def _count_cores() -> int:
 SEGMENT_BYTES = 4_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Portion:
     """The redacted lines from ``start`` on, whose original has the digest ``of``.
 

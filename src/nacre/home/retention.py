@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from nacre.base.frozen import frozen
 from nacre.home import archive_packs
 from nacre.home.home import Home
 from nacre.readers.adapter import Places
@@ -19,7 +19,7 @@ SOON_FILES = 20
 _DAY_SECONDS = 86_400
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Leaving:
     """The transcripts of a tool that will soon be deleted.
 

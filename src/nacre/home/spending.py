@@ -8,7 +8,7 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from threading import Lock
@@ -18,6 +18,7 @@ import msgspec
 
 from nacre.base import json as json_text
 from nacre.base.environment import is_on_battery
+from nacre.base.frozen import frozen
 from nacre.base.lazy import Module, load
 from nacre.base.locks import Turn
 from nacre.base.spool import Spool, lines
@@ -600,7 +601,7 @@ A = TypeVar("A")
 _FINAL = (ModelUnavailableError, ModelRefusedError, BudgetSpentError)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer(Generic[A]):
     """A successful answer, as opposed to an error or ``None``."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from nacre.base.frozen import frozen
 from nacre.values.memory import USUAL_STRENGTH, Candidate, Memory, Operation, Validity
 from nacre.values.models import TaskCost
 from nacre.values.recall import Evidence, MemoryHit, TurnHit
@@ -15,7 +15,7 @@ from nacre.values.review import JudgedPair, Maturity, Usage
 from nacre.values.session import StoredSession, StoredTurn, Summary, Trouble
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LinkView:
     """A link of a memory, with the other end and its subject if known.
 
@@ -33,7 +33,7 @@ class LinkView:
     valid: Validity = Validity()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompanionView:
     """A memory often used together with another. ``weight`` is 0 to 1."""
 
@@ -42,7 +42,7 @@ class CompanionView:
     sessions: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UsedTogether:
     """Two memories often used together.
 
@@ -55,7 +55,7 @@ class UsedTogether:
     sessions: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryView:
     """A memory with its evidence, links, file (relative to the vault) and usage.
 
@@ -74,7 +74,7 @@ class MemoryView:
     doubt: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionLine:
     """A session in a list, with its first request if it has no title, and its working time."""
 
@@ -83,7 +83,7 @@ class SessionLine:
     active: timedelta | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionView:
     """A session with some of its turns, the memories learned from it, and its parent and child sessions."""
 
@@ -96,7 +96,7 @@ class SessionView:
     children: tuple[SessionLine, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Resumption:
     """A session, and the command with which its tool resumes it in its folder.
 
@@ -108,7 +108,7 @@ class Resumption:
     folder: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """A memory in a history: its period of validity, its successor and the reason.
 
@@ -123,7 +123,7 @@ class Step:
     is_asked: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Version:
     """The path and text of a file at some time."""
 
@@ -131,7 +131,7 @@ class Version:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     """The effect of an operation on a memory, or on another file if ``memory`` is empty.
 
@@ -150,7 +150,7 @@ class Change:
         return version
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FieldChange:
     """A front matter key, or the file itself, before and after."""
 
@@ -159,7 +159,7 @@ class FieldChange:
     after: Any
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Difference:
     """A change as fields and lines. Each line begins with ``+``, ``-`` or a space."""
 
@@ -169,7 +169,7 @@ class Difference:
     lines: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Listed:
     """An operation in a list, with the memories it touched."""
 
@@ -185,7 +185,7 @@ class Choice(StrEnum):
     KEEP_BOTH = "keep-both"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pair:
     """Two memories in conflict, the reason, and a model's judgement (``None`` if found by rules)."""
 
@@ -208,7 +208,7 @@ class PendingKind(StrEnum):
     CANDIDATE = "candidate"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pending:
     """An item in review.
 
@@ -227,7 +227,7 @@ class Pending:
     judged: JudgedPair | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PendingPage:
     """A page of items in review. ``total`` counts all items; the others count them by kind."""
 
@@ -238,7 +238,7 @@ class PendingPage:
     candidates: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionReport:
     """A session without turns, and its summary."""
 
@@ -246,7 +246,7 @@ class SessionReport:
     summary: Summary
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FixResult:
     """Troubles most similar to an error, lessons that may help, and turns that only mention it."""
 
@@ -256,7 +256,7 @@ class FixResult:
     talk: tuple[TurnHit, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """A project and all known projects. ``is_known`` is false if no project has the name.
 
@@ -269,7 +269,7 @@ class Place:
     namesake: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionPage:
     """A page of sessions, the total number, and all tools with sessions."""
 
@@ -279,7 +279,7 @@ class SessionPage:
     tools: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Extracted:
     """Candidates found in a text, and the problem with the model, if any."""
 
@@ -287,7 +287,7 @@ class Extracted:
     problem: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Overview:
     """Active memories by kind, projects, health checks, and the number of links."""
 
@@ -297,7 +297,7 @@ class Overview:
     links: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Listing:
     """A page of memories. ``total`` counts all matches."""
 
@@ -305,7 +305,7 @@ class Listing:
     total: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Budget:
     """The cap of background work for a ``day`` or ``month``, and the part that is used.
 
@@ -322,7 +322,7 @@ class Budget:
         return max(0, self.most - self.spent)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CostReport:
     """The cost of models today and this month, by task."""
 
@@ -332,7 +332,7 @@ class CostReport:
     is_background_on: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OperationDiff:
     """An operation with its changes."""
 

@@ -16,10 +16,11 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from types import ModuleType
 
+from nacre.base.frozen import frozen
 from nacre.home.parsing import Event, FileFailed, Job, Portion, clean_file, read_file
 from nacre.redact.redactor import Redactor
 from nacre.store.packs import Cleaner
@@ -38,7 +39,7 @@ _GC_THRESHOLD = 50_000
 _Read = Callable[[Job], Iterable[Event | Portion]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Setup:
     """Settings of a process: the owner's patterns, allowed texts, further kinds of secrets, and excluded tools.
 

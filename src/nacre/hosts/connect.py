@@ -11,12 +11,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
 from nacre.base import files as private_files
+from nacre.base.frozen import frozen
 from nacre.base.ids import utc_now
 from nacre.base.locks import FileLock
 from nacre.hosts import files, own_memory
@@ -470,7 +471,7 @@ def is_own(words: Sequence[str], project: Path | None) -> bool:
 Clean = Callable[[str], str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostState:
     """A host, its program, and its wirings. ``is_here``: a part of it is installed on this machine.
 
@@ -485,7 +486,7 @@ class HostState:
     wired: tuple[WiringWish, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangedFile:
     """A file that changes; ``action``: ``create``, ``change`` or ``remove``. ``is_own``: it is in nacre's home.
 
@@ -499,7 +500,7 @@ class ChangedFile:
     diff: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WiringPreview:
     """The effects of a wiring. ``unchanged`` counts files that are already correct; ``notes`` are for the user."""
 

@@ -8,9 +8,10 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path as Path_2
 from typing import Any, TypeAlias
+
+from nacre.base.frozen import frozen
 
 _BOM = "\ufeff"
 _MAX_BYTES = 20_000_000
@@ -21,7 +22,7 @@ class UneditableFileError(Exception):
     """The file cannot be changed; the message gives the reason."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Text:
     """The text of a file without its byte order mark. ``content`` is ``None`` if there is no file."""
 
@@ -163,7 +164,7 @@ class UnparsableFileError(ValueError):
     """The text is not JSON, even in the extended forms; the message gives the place."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Node:
     """A value and its position in the text. ``items`` are the members of an object or a list."""
 
@@ -175,7 +176,7 @@ class _Node:
     ends_with_comma: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Item:
     start: int
     key: str
@@ -469,7 +470,6 @@ def _unquote(text: str, match: re.Match[str]) -> Any:
 
 
 def _number(text: str, bare: re.Match[str]) -> Any:
-    """Parse a JSON5 number."""
     if re.fullmatch(r"[+-]?(0[xX][0-9a-fA-F]+)", bare[0]):
         return int(bare[0], 16)
     if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", bare[0]):
@@ -578,7 +578,7 @@ def _cut(text: str, start: int, end: int) -> str:
 # -- Locations -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Places:
     """The folders of a machine. ``home`` is nacre's home; ``project`` is the wired project, ``None`` for the user."""
 

@@ -15,6 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from nacre.base.frozen import frozen
 from nacre.base.lazy import Module
 from nacre.base.plain import JsonObject, Values
 from nacre.hosts import files as json_text
@@ -29,7 +30,7 @@ _YAML = re.compile(r"^    (command|args|env): (.+)$", re.MULTILINE)
 """Continue's file is written by nacre, with JSON values."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Server:
     """An MCP server in a host's settings.
 
@@ -452,7 +453,7 @@ def _without(old: JsonObject, path: tuple[str, ...]) -> JsonObject:
 # Hosts get absolute paths, because editors have another PATH.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Programs:
     """Commands that start nacre. ``quick_hook`` starts the shell hook, where there is one, that asks the daemon.
 
@@ -531,7 +532,7 @@ Tools with events of these names end their input, which the quick hook waits for
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Way:
     """The form of a wiring. ``plain``: settings instead of a plugin.
 
@@ -552,7 +553,7 @@ class Way:
         return self.places.project
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Target:
     """A file and nacre's pieces in it; ``what`` describes them in a word or two."""
 
@@ -561,7 +562,7 @@ class Target:
     what: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryPlace:
     """A file or folder of a host's own memory, and the import source that reads it."""
 
@@ -569,7 +570,7 @@ class MemoryPlace:
     path: Path
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Host:
     """An agent tool.
 
@@ -634,7 +635,7 @@ def _entry(
 # Listed in proven.toml.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Proven:
     """The version of a host that CI tests, and the newest version tested ``on`` a day."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nacre.base import files as private_files
+from nacre.base.frozen import frozen
 from nacre.base.lazy import Module
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ else:
 # -- State of hosts' own memories: ``hosts/own-memory.json`` ---------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Isolated:
     """The hosts whose own memory is turned off.
 

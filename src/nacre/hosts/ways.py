@@ -30,6 +30,7 @@ from nacre import __version__
 from nacre.base import files
 from nacre.base import json as json_values
 from nacre.base.environment import server_address
+from nacre.base.frozen import frozen
 from nacre.base.plain import JsonObject, Values, mapping, string
 from nacre.base.request import Request
 from nacre.errors import InvalidInputError
@@ -159,7 +160,7 @@ _FOLDERS = (
 """Variables that locate hosts' files."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoundHost:
     """A host on this machine, its program, and its state: wired for the user or not."""
 
@@ -505,7 +506,7 @@ class RpcProcess:
 # -- Current contents of hosts' files --------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostParts:
     """nacre's parts of a host's files: hook command lines by event, and MCP servers."""
 
@@ -946,7 +947,7 @@ UNSEEN = "it does not trust the folder; start codex there and trust it"
 """The reason why Codex sees no hook of a project."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trust:
     """The number of nacre's hooks that Codex sees, and of those that it does not trust."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from threading import Lock
@@ -17,6 +17,7 @@ from typing import TypeVar
 
 import msgspec
 
+from nacre.base.frozen import frozen
 from nacre.base.text import normalise, one_line, words
 from nacre.errors import (
     BudgetSpentError,
@@ -74,7 +75,7 @@ _KEY = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+){1,4}")
 _TAG = re.compile(r"[\w.+#-]{2,30}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dropped:
     """A rejected proposal, with the reason."""
 
@@ -415,7 +416,7 @@ _MAX_CHANGED_CHARACTERS = 1_000
 """Maximum length of an amended memory, which may add an outcome to the parts that still hold."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Overtaken:
     """A known memory that is over, or that changes to ``now``.
 

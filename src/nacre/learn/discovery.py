@@ -16,6 +16,7 @@ from pathlib import Path
 import regex
 
 from nacre.base.environment import install_hint
+from nacre.base.frozen import frozen
 from nacre.errors import InvalidQueryError, InvalidSettingsError, NotFoundError
 from nacre.home.home import Home
 from nacre.home.parsing import roots_of
@@ -39,7 +40,7 @@ _IN_EXTRAS = {"aider": ".aider.chat.history.md", "continue": ".continue/sessions
 _SKIPPED_NAMES = (".lock", "sessions.json", ".meta.json")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoundFile:
     """A file that may be a transcript. ``is_named``: a person named this file. ``is_expected``: its tool keeps sessions
     there.

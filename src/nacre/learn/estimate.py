@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from itertools import chain
 from math import ceil
 
+from nacre.base.frozen import frozen
 from nacre.base.text import count, count_tokens
 from nacre.base.times import day_of
 from nacre.errors import NacreError
@@ -64,7 +64,7 @@ _CALL_TOKENS = {
 """Tokens of a call, without the session's text."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Estimate:
     """The most that learning may cost.
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from nacre.base.frozen import frozen
 from nacre.base.text import shorten
 from nacre.learn.pasted import cues
 from nacre.learn.reading import (
@@ -107,7 +108,7 @@ _RECALLED, _LONGEST_RECALLED = 3, 400
 _OF_BEFORE = re.compile(r"\b(?:it|this|these|those|they|them|both)\b", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExplicitStatement:
     """A statement to keep. If ``points`` is set, an earlier statement has the content. ``score`` is below ``SURE`` for
     candidates."""

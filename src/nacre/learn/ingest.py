@@ -201,7 +201,6 @@ class TurnStore:
         return True
 
     def _store(self, events: Sequence[Batch | FileDone]) -> None:
-        """Store some events in one transaction."""
         self._gate.refresh()
         batches = [event for event in events if isinstance(event, Batch)]
         sessions = dict.fromkeys(
@@ -549,7 +548,6 @@ class _Ingest:
         return jobs_for(self._home, findings.files, self._tally, force=self._options.force)
 
     def _learn(self, report: IngestReport) -> IngestReport:
-        """Learn memories from pending sessions, if requested."""
         if not (self._options.extract and self._home.settings.flag("extraction.enabled")):
             return report
         forecast = foresee(self._home, older=self._options.older)

@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime, timedelta
 from functools import cached_property, partial
 from pathlib import Path
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import to_millisecond
 from nacre.base.text import count, shorten
 from nacre.base.times import day_of
@@ -355,7 +356,7 @@ class _Tally:
 # -- Previews of extraction (nothing is stored) ----------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Proposal:
     """The candidates of one session; ``asked`` is the model's extraction, if a model made them."""
 
@@ -565,7 +566,7 @@ WAITS = timedelta(days=30)
 """Maximum time that a session waits for an unavailable writer."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lessons:
     """The ids of new memories, and the numbers of duplicates, new candidates, and ``changed``, ``ended`` and
     ``doubted`` memories.

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from nacre.base.frozen import frozen
 from nacre.base.text import identifiers
 
 
@@ -98,7 +99,7 @@ _BEFORE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cues:
     """Patterns, each made from a list of the table."""
 
@@ -240,7 +241,7 @@ _INTERJECTION = re.compile(r"\w+(?:\s\w+)?[.!,。！，]\s*\S")
 _GAP = re.compile(r"\n[ \t]*\n")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Line:
     """A nonempty line.
 

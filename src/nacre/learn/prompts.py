@@ -13,7 +13,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from functools import cache
@@ -24,6 +24,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from nacre.base import json as json_values
+from nacre.base.frozen import frozen
 from nacre.base.json import quoted
 from nacre.base.text import normalise, one_line, pieces, shorten, visible
 from nacre.base.times import day_of, shown_day
@@ -65,7 +66,7 @@ _NEW = "(What is above was read before. New is what follows.)"
 _HEAD_WORDS = 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Line:
     """A turn, or a piece of a long one, under its number: its index in the session (``turn``), its opening (``head``),
     its text, and the owner's own words in short (``said``).
@@ -78,7 +79,7 @@ class Line:
     said: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chunk:
     """Lines shown together. Those before ``own`` were shown before and provide context."""
 
@@ -429,7 +430,7 @@ class Outdateds(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     memories: list[Outdated]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reply:
     """A model's answer about a session or a part: new memories, and known memories that no longer hold."""
 
@@ -566,7 +567,7 @@ _MAX_MISSING_SHARE = 0.2
 _NOW_CHARACTERS = 160
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Saying:
     """A statement made after a memory: its time, speaker and session, and the excerpt nearest to the memory."""
 
@@ -576,7 +577,7 @@ class Saying:
     session: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DatedMemory:
     """A memory with later statements that share words with it, or that contradict another memory.
 
@@ -588,7 +589,7 @@ class DatedMemory:
     until: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Doubt:
     """A memory that may be out of date: its invalid clause, the reason with its date, and the later statements."""
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
+from nacre.base.frozen import frozen
 from nacre.base.text import normalise, pieces, shorten, stem, words
 from nacre.learn.pasted import cues, words_of
 from nacre.learn.sentences import (
@@ -147,7 +148,7 @@ _END = ".!?。！？"
 _URL_PREFIXES = ("http://", "https://")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """A possible memory, with the turns that show it (``evidence``) and its score.
 
@@ -248,7 +249,7 @@ _MAX_OPTION_CHARACTERS = 250
 _CLOSING_STATEMENTS = 6
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClosingQuestion:
     """The question at the end of an agent's message.
 
@@ -366,7 +367,7 @@ _HEADING = re.compile(
 _NUMBER = re.compile(r"^(?:\d{1,2}[.)]|[^\w`\"']+)\s*")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Passage:
     """The statements below a heading, which is empty for those before the first."""
 

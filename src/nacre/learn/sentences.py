@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import islice
 from typing import Any
 
 from nacre.base import json
+from nacre.base.frozen import frozen
 from nacre.base.text import normalise, words
 from nacre.learn.pasted import (
     apart,
@@ -47,7 +48,7 @@ class Pattern:
 # -- Cues of a language ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mark:
     """A named group of words."""
 
@@ -55,7 +56,7 @@ class Mark:
     pattern: Pattern
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SummaryCues:
     """Cues for the course of a session.
 
@@ -78,14 +79,14 @@ class SummaryCues:
     awaits: Pattern
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Remember:
     """Cues for requests to remember; ``strip`` matches the words before the content."""
 
     strip: Pattern
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lean:
     """Words that refer to another statement: at the ``start``, as an ``object``, or anywhere (``inside``) unless the
     name was introduced before (``named``).
@@ -97,7 +98,7 @@ class Lean:
     named: Pattern
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answers:
     """Cues for answers to questions.
 
@@ -127,7 +128,7 @@ class Answers:
         return bool(self.point.fullmatch(text.rstrip(" .!。")))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AcceptedCues:
     """Words that accept an agent's statement (``yes``), or its work as complete (``finished``)."""
 
@@ -135,7 +136,7 @@ class AcceptedCues:
     finished: Pattern
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConcludedCues:
     """Cues for an agent's report: that it is ``done``, or what it did (``work``).
 
@@ -152,7 +153,7 @@ class ConcludedCues:
     objection: Pattern
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReversalCues:
     """Cues that revoke a statement (``undo``) or ask for its removal."""
 
@@ -160,7 +161,7 @@ class ReversalCues:
     removal: Pattern
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SubjectWords:
     """Words for subject titles: ``generic`` words alone are no subject, and ``stop`` words are no nouns."""
 
@@ -179,7 +180,7 @@ _APOSTROPHE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Language:
     """The cues of one language."""
 
@@ -579,7 +580,7 @@ _ABBREVIATION = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Statement:
     """A statement, with its list ``mark`` (letter or number) and the ``lead`` line of that list.
 
@@ -749,7 +750,7 @@ _MIN_ECHO_CHARACTERS = 25
 _ACCEPTING_STATEMENTS = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Utterance:
     """A message of the owner: its turn, its text and statements, and the turns that repeat it (``copies``), since
     messages typed while the agent works may be recorded twice.
@@ -791,7 +792,7 @@ def utterances(turns: Sequence[Turn]) -> list[Utterance]:
     return spoken
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FormAnswer:
     """A question of a form, in the agent's words, and the owner's answer: a bare yes or no (``nods``), or words, which
     are ``typed`` if they are not one of the options.

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from functools import cache, cached_property, partial
 from importlib.resources import files
@@ -18,6 +18,7 @@ from itertools import chain, islice
 import msgspec
 from msgspec import structs
 
+from nacre.base.frozen import frozen
 from nacre.base.text import count_tokens, normalise, one_line, title_of
 from nacre.base.times import shown_day
 from nacre.errors import EmbedderUnavailableError
@@ -79,7 +80,7 @@ _GRAM_CHARACTERS = 3
 _NUMBER = re.compile(r"\d+")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Fingerprint:
     candidate: Candidate
     words: str
@@ -424,7 +425,7 @@ MOST_A_CHUNK = 8
 _RESERVED_TOKENS = 4_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExtractionOptions:
     """Options of an extraction: the turns from ``begin`` on, in which ``way``, of the owner alone or of all speakers.
 
@@ -451,7 +452,7 @@ Borne = tuple[list[Candidate], list[Overtaken], Sequence[Turn]]
 """The checked memories of a session, the overtaken ones, and the session's turns."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Extraction:
     """The result for one session, with the known memories that it shows to be ``overtaken``.
 
@@ -802,7 +803,7 @@ MOST = 8
 """Maximum number of sessions per call."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FinishedSession:
     """A finished session: its turns, and the index of the first one not yet shown to a model."""
 

@@ -61,6 +61,7 @@ def http_client(target: CallTarget, library: ModuleType) -> Any:
     return client(
         follow_redirects=False,
         event_hooks=hooks,
+        verify=target.needs_certificates,
         **({"trust_env": False} if target.is_here else {}),
     )
 
@@ -149,7 +150,11 @@ def plain_client(target: CallTarget) -> Any:
         make = httpx2.Client
     except ImportError as error:
         raise failures.no_library(target, "openai") from error
-    return make(trust_env=not target.is_here, headers={"user-agent": "nacre"})
+    return make(
+        trust_env=not target.is_here,
+        verify=target.needs_certificates,
+        headers={"user-agent": "nacre"},
+    )
 
 
 def post(

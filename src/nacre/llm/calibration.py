@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nacre.base.frozen import frozen
 from nacre.base.lazy import Module
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ Seen = tuple[float, float]
 """The mean cosines of the probes' questions to unrelated passages and to their own."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Calibration:
     """Cosine thresholds of an embedding model.
 

@@ -11,7 +11,7 @@ import stat
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 
 from nacre.base import files as private_files
 from nacre.base.environment import install_hint
+from nacre.base.frozen import frozen
 from nacre.base.ids import Clock, utc_now
 from nacre.errors import ModelRefusedError, UnavailableError, UnusableCredentialsError
 from nacre.settings import Settings
@@ -42,7 +43,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _YES = ("yes", "true", "1", "on")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Provider:
     """A provider of models and the format of its calls.
 
@@ -377,7 +378,7 @@ def _bounded(work: Callable[[], A], seconds: float) -> A:
 API_KEY, BEARER = "api-key", "bearer"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Method:
     """A way to sign in. The head of ``methods.toml`` explains the fields."""
 
@@ -416,7 +417,7 @@ def method_of(provider: str, secret: str) -> Method | None:
 _MILLISECONDS = 1000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Login:
     """A login in a tool's file: a secret, its kind, its expiry, and a warning about the file.
 
@@ -586,7 +587,7 @@ def mask(secret: str) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Credential:
     """A secret to sign in with. ``kind`` is ``api-key``, or ``bearer`` for a login's token.
 
@@ -603,7 +604,7 @@ class Credential:
         return mask(self.secret)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """A place searched for a credential. ``credential`` is set even if it cannot be used.
 

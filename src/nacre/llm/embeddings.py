@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 import numpy as np
 
+from nacre.base.frozen import frozen
 from nacre.errors import (
     EmbedderUnavailableError,
     ModelRefusedError,
@@ -169,7 +170,7 @@ _DIMENSIONS = re.compile(r"(.+)@(\d+)")
 _CHOOSE_ANOTHER_HINT = "choose another model: nacre writer embedding provider:model"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Traits:
     """Properties of an embedding model (``embeddings.toml``)."""
 

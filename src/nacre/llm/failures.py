@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from functools import partial
 from threading import Event, Lock, Thread
@@ -20,6 +20,7 @@ import msgspec
 
 from nacre.base import json as json_values
 from nacre.base.environment import install_hint
+from nacre.base.frozen import frozen
 from nacre.base.text import shorten
 from nacre.errors import (
     ModelDeclinedError,
@@ -62,7 +63,7 @@ _OFFLINE = r"\bconnect(ion|ing)?\b|\bnetwork\b|disconnected"
 ANOTHER = "choose another model: nacre writer setup, or nacre writer set for the writer"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallTarget:
     """The model and credential of a call, as its errors name them."""
 
@@ -86,8 +87,13 @@ class CallTarget:
         """Return True if the host is this machine."""
         return is_loopback(urlsplit(self.provider.base_url).hostname or "")
 
+    @property
+    def needs_certificates(self) -> bool:
+        """Return False if the address is plain HTTP: loading the certificates takes 20 ms."""
+        return not self.provider.base_url.startswith("http:")
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class _Row:
     """Statuses (empty: any) and words of a refusal, and the message for it."""
 

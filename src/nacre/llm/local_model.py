@@ -12,7 +12,6 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, chain
 from pathlib import Path
@@ -22,6 +21,7 @@ import msgspec
 
 from nacre.base import json as json_values
 from nacre.base.environment import NO_VECTORS, install_hint, turn_off_telemetry
+from nacre.base.frozen import frozen
 from nacre.base.lazy import Module
 from nacre.errors import EmbedderUnavailableError, RerankerUnavailableError
 from nacre.llm import minilm
@@ -57,7 +57,7 @@ _BERT = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Encoded:
     """A text as tokens, including the tokens before and after it."""
 

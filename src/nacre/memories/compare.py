@@ -6,7 +6,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from nacre.base.frozen import frozen
 from nacre.base.text import normalise, shorten
 from nacre.base.times import shown_day
 from nacre.errors import UnusableAnswerError
@@ -210,7 +211,7 @@ class TodosAnswer(msgspec.Struct, forbid_unknown_fields=True):
     done: list[DoneAnswer]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Judgement:
     """The verdict on a pair, its confidence (0 to 1) and a one-sentence explanation."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
 from nacre.base import ids
+from nacre.base.frozen import frozen
 from nacre.base.request import Request
 from nacre.base.text import excerpt, one_line, shorten, stem, words
 from nacre.home import change as home_change
@@ -75,7 +76,7 @@ Offset = Annotated[int, Meta(description="Items to skip.", ge=0)]
 Why = Annotated[str | None, Meta(description="Why.")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asking:
     """Options for asking a model about new memories.
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash
 from nacre.errors import EditConflictError, InvalidMemoryError, UnusableVaultError
 from nacre.home.change import Change, read_pages
@@ -35,7 +36,7 @@ MOVED = "its file was moved to retired/"
 _MANY_FILES = 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _FileWithoutId:
     """A file that will get its memory's id, and a creation date that survives copying.
 
@@ -56,7 +57,7 @@ class _FileWithoutId:
         return {"id": self.memory, **({"created": self.created} if self.created else {})}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _ReadFile:
     """A file as read: text, hash of its bytes, memory, and the values stated in its front matter."""
 
@@ -68,7 +69,7 @@ class _ReadFile:
     has_id: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _FollowUp:
     """People's edits for the journal, and the work left after indexing.
 

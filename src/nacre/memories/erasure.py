@@ -10,7 +10,6 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 import msgspec
 
 from nacre.base import files
+from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash
 from nacre.base.locks import FileLock
 from nacre.errors import DamagedArchiveError, EditConflictError, InvalidMemoryError, StoreBusyError
@@ -174,7 +174,7 @@ def erase_bytes(home: Home) -> bool:
         return store.compact()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Chat:
     """A conversation in all its places."""
 

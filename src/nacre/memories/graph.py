@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, timedelta
 from enum import StrEnum
 from functools import cached_property
@@ -15,6 +15,7 @@ from typing import Annotated, Literal, TypeVar
 
 from msgspec import Meta
 
+from nacre.base.frozen import frozen
 from nacre.base.request import Request
 from nacre.base.text import count, one_line, shorten
 from nacre.errors import ConflictError, InvalidInputError, NacreError, NotFoundError
@@ -298,7 +299,7 @@ class BriefRequest(Request, frozen=True, kw_only=True):
 # -- Results -------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Node:
     """A node at an end of a link.
 
@@ -314,7 +315,7 @@ class Node:
     trusted: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LinkLine:
     """A link with both of its nodes. ``holds`` is true if it is valid on the requested day."""
 
@@ -328,7 +329,7 @@ class LinkLine:
     holds: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LinkPage:
     """One page of links. ``total`` counts all matches."""
 
@@ -336,7 +337,7 @@ class LinkPage:
     total: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LinkChange:
     """The result of changing links: counts of new, changed and removed links, and the ``links`` as they are now.
 
@@ -351,7 +352,7 @@ class LinkChange:
     waiting: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hop:
     """A link followed by a traversal, from the node at index ``parent`` to the node at index ``child``.
 
@@ -369,7 +370,7 @@ class Hop:
     is_again: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Companion:
     """A memory that is often used with another, although no link connects them.
 
@@ -381,7 +382,7 @@ class Companion:
     sessions: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Traversal:
     """The nodes and links reached from a memory, which is the first of ``nodes``.
 
@@ -394,7 +395,7 @@ class Traversal:
     together: tuple[Companion, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CentralMemory:
     """A memory and its number of links (``degree``)."""
 
@@ -402,7 +403,7 @@ class CentralMemory:
     degree: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Central:
     """The memories with the most links, and the total numbers of memories and links."""
 
@@ -411,7 +412,7 @@ class Central:
     links: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gap:
     """A memory with at most one link.
 
@@ -424,7 +425,7 @@ class Gap:
     idle_days: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gaps:
     """Memories with at most one link, proven ones first. ``unlinked`` of the ``total`` have none."""
 
@@ -433,7 +434,7 @@ class Gaps:
     unlinked: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Component:
     """A connected component: its numbers of memories and links, and its most linked memories."""
 
@@ -442,7 +443,7 @@ class Component:
     central: tuple[Memory, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Components:
     """The largest components. ``total`` counts all of them, ``alone`` the memories without links."""
 
@@ -451,7 +452,7 @@ class Components:
     alone: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MapNode:
     """A memory on the map. ``degree`` counts its links within the selection."""
 
@@ -466,7 +467,7 @@ class MapNode:
     valid_from: date
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MapEdge:
     """A link between two nodes, given by index. ``origin`` is ``auto`` for computed similarity."""
 
@@ -478,7 +479,7 @@ class MapEdge:
     origin: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GraphMap:
     """The most linked memories and the links between them.
 
@@ -491,7 +492,7 @@ class GraphMap:
     links: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Brief:
     """A summary of all memories, as numbers and as ``text``.
 
@@ -747,7 +748,7 @@ _DECISIVE = (SUPERSEDES, CONTRADICTS)
 _OF_CODE = (Relation.CALLS, Relation.IMPORTS, Relation.INHERITS)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _NewLink:
     """A link to write into the front matter of its source."""
 

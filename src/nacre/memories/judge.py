@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from difflib import SequenceMatcher
 from enum import StrEnum
@@ -21,6 +21,7 @@ from typing import Literal
 
 import msgspec
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import content_hash
 from nacre.base.text import is_unspaced, normalise, one_line, shorten, title_of, visible
 from nacre.base.times import day_of, shown_day
@@ -88,7 +89,7 @@ class Relation(StrEnum):
     UNRELATED = "unrelated"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verdict:
     """The relation of two statements, a short reason, and how similar they are (0 to 1)."""
 
@@ -415,7 +416,7 @@ _UNTRUSTED = Verdict(Relation.RELATED, "from an untrusted source")
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison:
     """A comparison of a memory with another.
 
@@ -770,7 +771,7 @@ class Choice(msgspec.Struct, forbid_unknown_fields=True):
     merged: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decision:
     """A model's decision: action, model (``by``), reason, id and :func:`mark` of the target, and text."""
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from fnmatch import fnmatch
 from typing import Annotated, Any
 
 from msgspec import Meta
 
+from nacre.base.frozen import frozen
 from nacre.base.request import Request
 from nacre.base.times import shown_day
 from nacre.errors import ConflictError, InvalidInputError, InvalidMemoryError, NotFoundError
@@ -46,7 +47,7 @@ _DESCRIPTION_KEYS = ("description", "goal", "status")
 _UNTRUSTED = "untrusted"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NewPage:
     """A page to write."""
 
@@ -323,7 +324,7 @@ class ProjectDependRequest(ProjectRequest, frozen=True, kw_only=True):
 # -- Results -------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProjectLine:
     """A project in a list.
 
@@ -340,7 +341,7 @@ class ProjectLine:
     dependencies: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProjectDetail:
     """A project with its page (without front matter), lists, dependents (``needed_by``) and latest memories."""
 
@@ -353,7 +354,7 @@ class ProjectDetail:
     latest: tuple[Memory, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProjectMergePlan:
     """The effects of a merge: the numbers of memories (in any state) and sessions moved to ``into``.
 
@@ -371,7 +372,7 @@ class ProjectMergePlan:
     evidence: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProjectMoved:
     """The result of a rename or merge: the numbers of memories (in any state) and sessions moved to ``into``.
 

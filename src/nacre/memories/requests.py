@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from nacre.base.frozen import frozen
 from nacre.errors import EmbedderUnavailableError, NacreError
 from nacre.home import consent, home
 from nacre.home.spending import NONE, Answer, ask_all, is_final, model_for, name_for
@@ -60,7 +61,7 @@ class Decisions:
         return self.by_memory.get(memory.id)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Doubtful:
     """A new memory that the rules cannot place, and the stored ones close to it, nearest first."""
 

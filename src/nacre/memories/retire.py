@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
 import msgspec
 
+from nacre.base.frozen import frozen
 from nacre.errors import ConflictError, InvalidQueryError, NotFoundError
 from nacre.home.change import Change
 from nacre.home.home import Home
@@ -36,7 +36,7 @@ NEARLY = 0.8
 """Minimum share of common letters for similar subjects, which allows at least one typo."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """Memories to retire, and how they were named: (pattern, match, canonical key).
 
@@ -48,7 +48,7 @@ class Choice:
     is_wider: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BroughtBack:
     """Restored memories and ended standing retirements."""
 

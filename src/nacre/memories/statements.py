@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from typing import Any
 
+from nacre.base.frozen import frozen
 from nacre.base.text import STOP_WORDS, identifiers, stem
 
 _HAN = "\u3400-\u9fff"
@@ -27,7 +27,7 @@ _BETWEEN_DIGITS = re.compile(r"(?<=\d)[,_](?=\d{3})")
 _PHRASE = r"(?:[^.,;:!?，。；：！？\n]|\.(?=\w))+"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Token:
     """A word or number as written, with its stem."""
 
@@ -37,7 +37,7 @@ class Token:
     is_name: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Slot:
     """A day, a time, a version, or a number with its unit or label."""
 
@@ -46,7 +46,7 @@ class Slot:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Departure:
     """Something that a statement declares gone: its stems, its text, the other stems of the clause, and its case."""
 

@@ -15,12 +15,13 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import to_ms
 from nacre.base.spool import Spool, lines
 from nacre.base.text import title_of
@@ -69,7 +70,7 @@ _DAY_MS = 86_400_000
 _LATEST_MS = 2**62
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Use:
     """A use of memories at a time (epoch milliseconds), in the host's session if known.
 
@@ -327,7 +328,7 @@ _STORE_PATIENCE_SECONDS = 0.15
 _FOLDING_SECONDS = 0.05
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rehearsal:
     """The outcome that storing a memory would have, and the resulting memory."""
 
@@ -339,7 +340,7 @@ class _RollbackError(Exception):
     """Rolls back the writes of a rehearsal."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnerWords:
     """The source and time of the owner's words that an agent stores.
 

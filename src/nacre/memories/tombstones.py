@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import keyed_hash
 from nacre.base.text import Expression, is_unspaced, normalise, one_line
 from nacre.errors import InvalidMemoryError, InvalidQueryError, UnusableVaultError
@@ -415,7 +416,7 @@ def _text(value: Any) -> str | None:
 # -- Affected items ------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Affected:
     """The stored items that tombstones affect.
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from fnmatch import fnmatchcase
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash, to_ms
 from nacre.base.plugins import STALE, load_usable_plugins
 from nacre.base.times import day_of
@@ -71,7 +72,7 @@ _MIN_QUALITY_BY_KIND = {Kind.FACT: 0.35, Kind.PREFERENCE: 0.35}
 _MIN_QUALITY = 0.1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Borders:
     """Minimum similarities of a reply that used a memory, and of a new memory that corrects it."""
 

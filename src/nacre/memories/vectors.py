@@ -11,13 +11,14 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from msgspec import Meta
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import content_hash
 from nacre.base.request import Request
 from nacre.base.text import count_tokens, pieces
@@ -68,7 +69,7 @@ _AFTER_STORE_SECONDS = 2.0
 _PROBE_SECONDS = 30.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Embedded:
     """The numbers of texts embedded and still waiting, and a note with the remedy if something prevented more."""
 
@@ -360,7 +361,7 @@ _KEY = "embedding.model"
 _PAGE_TURNS = 1_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lot:
     """The vectors of one model.
 
@@ -377,7 +378,7 @@ class Lot:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Standing:
     """The state of the vectors.
 
@@ -394,7 +395,7 @@ class Standing:
     held: EmbedderHeldError | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """The effort of switching to a model.
 
@@ -415,7 +416,7 @@ class Plan:
     left: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trial:
     """The result of embedding one text: dimensions and duration in seconds."""
 

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, Protocol, TypeVar
 
 import msgspec
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms
 from nacre.base.plain import JsonObject, Values, objects_in
 from nacre.base.sql import statements
@@ -115,7 +116,7 @@ def parse_time(value: object) -> datetime | None:
 HEAD_BYTES = 65_536
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Places:
     """Places to search for transcripts: the user's home folder, environment variables, and
     ``sys.platform``.
@@ -135,7 +136,7 @@ class Places:
         return Path(self.environ.get(variable) or self.home.joinpath(*default)).expanduser()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Root:
     """A folder in which a tool keeps transcripts, and glob patterns relative to it."""
 
@@ -253,7 +254,7 @@ def records(source: Source, line: bytes, decoder: msgspec.json.Decoder[T]) -> It
             yield record
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Adapter:
     """Functions and facts to find, recognise and read one tool's transcripts.
 

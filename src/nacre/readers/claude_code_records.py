@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from nacre.base.frozen import frozen
 from nacre.base.plain import JsonObject, Values, mapping, objects, total
 from nacre.base.text import one_line
 from nacre.readers.adapter import (
@@ -44,7 +45,7 @@ _HIDDEN_QUESTION = "…?"
 """Placeholder for a question that draws on outside text."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """The owner's answer to a question. ``is_typed`` is set if it is none of the options."""
 

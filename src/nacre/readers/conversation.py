@@ -6,13 +6,14 @@ import re
 import shlex
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
+from nacre.base.frozen import frozen
 from nacre.base.plain import Values, objects_in, string
 from nacre.values.models import OWN_CALL
 from nacre.values.session import Action, Flag, Session, Speaker, ToolCall, Turn
@@ -216,7 +217,7 @@ _MIN_BASE64_CHARACTERS = 500
 _SPACES = re.compile(r"\n{3,}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cleaned:
     """A cleaned message, and the text removed from it.
 
@@ -398,7 +399,7 @@ _FROM = re.compile(r"^\[from: ([^\]\n]{1,120}?)(?: \(([^)\n]*)\))?\][^\S\n]*\Z",
 _UNKNOWN_SENDER = "somebody"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sender:
     """The sender of a chat message. ``names`` are the names by which the owner may have configured
     it.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from nacre.base.frozen import frozen
 from nacre.base.plain import Values, mapping, string
 from nacre.readers.adapter import (
     ANY,
@@ -46,7 +46,7 @@ _SLUG = re.compile(r"[^A-Za-z0-9]+")
 _MAX_FOLDERS_SEARCHED = 20_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prompt:
     """A user message split into the typed words, Cursor's context, and the time, if present.
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from nacre.base import yaml
+from nacre.base.frozen import frozen
 from nacre.base.ids import turn_hash
 from nacre.base.plain import JsonObject, Values
 from nacre.base.times import in_utc
@@ -52,7 +53,7 @@ _NON_TEXT_TYPES = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Line:
     """One message. ``author`` is a person's name, or the tool's name for a tool's result."""
 

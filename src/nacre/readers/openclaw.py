@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from nacre.base.frozen import frozen
 from nacre.base.plain import JsonObject, Values, mapping, string, total
 from nacre.base.text import answered_by
 from nacre.readers.adapter import (
@@ -106,7 +107,7 @@ _PROMPTS: tuple[tuple[re.Pattern[str], SessionKind | None], ...] = (
 _SILENT_REPLIES = frozenset({"HEARTBEAT_OK", "NO_REPLY"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prompt:
     """A user message split into its parts.
 

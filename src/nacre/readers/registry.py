@@ -7,11 +7,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from nacre.base.frozen import frozen
 from nacre.base.lazy import load
 from nacre.base.plugins import READERS, load_plugins
 from nacre.errors import NotFoundError
@@ -156,7 +156,7 @@ _LENGTH = re.compile(r"(\d+)\s*([hdwm])")
 _DAYS = {"h": 1 / 24, "d": 1.0, "w": 7.0, "m": 30.0}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Retention:
     """A tool's deletion of transcripts that are unchanged for ``days``, or beyond the newest
     ``files`` of a folder. ``setting`` is the name and place of the setting.

@@ -24,6 +24,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from nacre.base import json
+from nacre.base.frozen import frozen
 from nacre.base.ids import turn_hash
 from nacre.base.plain import JsonObject, Values
 from nacre.base.text import is_visible, noted, shorten, visible
@@ -211,7 +212,7 @@ def shared(text: str, other: str) -> float:
     return 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Judgement:
     """The trust of an agent's statement, and the flags it gets."""
 
@@ -736,7 +737,7 @@ class Call:
         return cls(call, outside, is_own(name, call.input))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Before:
     """A place where a reading can continue: a record's offset, the carry before it, and the amounts
     received.

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import structs
 
 from nacre.base import json
+from nacre.base.frozen import frozen
 from nacre.base.text import STOP_WORDS, count, harmless, is_unspaced, one_line, shorten, words
 from nacre.base.times import day_of, shown_day
 from nacre.errors import UnusableVaultError
@@ -255,7 +256,7 @@ _DESCRIPTION_CHARACTERS = 200
 _MAX_NAMES_SHOWN = 6
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KnownProject:
     """A project with all of its names and its description."""
 
@@ -270,7 +271,7 @@ class ProjectAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     number: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Mention:
     start: int
     end: int

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date, datetime
 from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from nacre.base.frozen import frozen
 from nacre.base.text import is_unspaced, words
 from nacre.base.text import normalise as text_normalise
 from nacre.base.times import Window, day_of
@@ -51,7 +52,7 @@ _QUERY_SECONDS = 2.0
 """Maximum wait for a query's vector from a remote model."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QueryVector:
     """A unit vector, and the store its cosines come from."""
 
@@ -75,7 +76,7 @@ _NOTHING: Held = {}
 K = TypeVar("K", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bm25:
     """BM25 parameters: ``k1`` controls term saturation, ``b`` the length penalty."""
 
@@ -83,7 +84,7 @@ class Bm25:
     b: float = 0.3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Weights:
     """The weight of each query term, and the average row length. ``elsewhere`` is the weight of the query's other
     words, which are not indexed or were dropped."""
@@ -166,7 +167,7 @@ def in_context(
     return totals
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QueryCoverage:
     """The requirements of a question for its answers.
 
@@ -388,7 +389,7 @@ FORMER_SHARE = 0.8
 """Weight of a superseded memory's words for its replacement, since questions may still use the old words."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScoredMemory:
     """A memory with its score (0 to 1), the score's components, its signals, and the confidence derived from them.
 
@@ -414,7 +415,7 @@ def rescore(item: ScoredMemory, score: float) -> ScoredMemory:
     return replace(item, score=score, components=components)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ranking:
     """Options of ranking.
 
@@ -440,7 +441,7 @@ class Ranking:
         return day_of(self.now)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _LaneResults:
     """Results of the lanes by row: term counts and cosines."""
 
@@ -625,7 +626,6 @@ class MemoryRecall:
         return matches, weights, coverage
 
     def _synonyms(self, question: Question, terms: Sequence[Term]) -> list[_Synonyms]:
-        """Return indexed synonyms of a prompt's words."""
         if not question.synonyms:
             return []
         by_stem = {term.stem: at for at, term in enumerate(terms)}
@@ -841,7 +841,7 @@ def _with_former(own: Match | None, former: Match) -> Match:
 # -- Opening of lanes ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lanes:
     """The open lanes of a query: the embedded question, if the vector lane runs, and a report for each lane."""
 

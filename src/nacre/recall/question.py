@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from nacre.base.frozen import frozen
 from nacre.base.text import STOP_WORDS, identifiers, is_unspaced, words
 from nacre.base.text import stem as text_stem
 from nacre.base.times import Window, find_window
@@ -337,7 +338,7 @@ _MAX_PHRASED_WORDS = 16
 _HYPHENATED = re.compile(r"[A-Za-z]?[a-z]*(?:-[A-Za-z]?[a-z]*)+")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Question:
     """A parsed question.
 
@@ -524,7 +525,7 @@ _SAME_DAY = timedelta(days=1)
 _BEFORE_WORDS = ("before", "until", "之前", "以前")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Anchor:
     """An event in the question's words, and the side of it that the question asks about."""
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
+from nacre.base.frozen import frozen
 from nacre.base.text import count, excerpt, one_line, shorten, words
 from nacre.base.times import Window, day_interval
 from nacre.home import spending
@@ -321,7 +322,7 @@ def _in_order(group: Sequence[ScoredMemory]) -> list[ScoredMemory]:
 # One value contains all constants, so that a benchmark can omit one ingredient at a time.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recipe:
     """The ingredients of turn recall.
 

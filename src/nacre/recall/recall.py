@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any, TypeVar
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import to_ms
 from nacre.base.text import STOP_WORDS, count_tokens, excerpt, segment, words
 from nacre.base.times import Window
@@ -477,7 +478,7 @@ def _rerank(lanes: Lanes, ranked: list[Hit], text: Callable[[Hit], str]) -> list
     reordered = lanes.second.reorder(ranked, score=lambda item: item.score, text=text)
     scores = sorted((item.score for item in ranked), reverse=True)
     return [
-        rescore(item, score) if isinstance(item, ScoredMemory) else replace(item, score=score)
+        replace(item, score=score) if isinstance(item, ScoredTurn) else rescore(item, score)
         for item, score in zip(reordered, scores, strict=True)
     ]
 
@@ -619,7 +620,7 @@ def _confidence_components(item: ScoredMemory | ScoredTurn) -> dict[str, float]:
 # -- Feedback --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Measure:
     """Text similarity: ``holds`` is the share of a memory in the reply, ``repeats`` the likeness of two memories."""
 
@@ -692,7 +693,7 @@ def judge(home: Home, references: Sequence[str], *, good: bool) -> FeedbackRepor
     return FeedbackReport(judged, "person")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Judgement:
     verdict: Verdict
     likeness: float | None

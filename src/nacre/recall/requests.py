@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from msgspec import Meta
 
 from nacre.base.bounds import bounds
+from nacre.base.frozen import frozen
 from nacre.base.request import Request
 from nacre.values.recall import Filter, RecallQuery, Said
 
@@ -15,7 +15,7 @@ ASPECTS = "all|errors|plans|configs|tools|files|decisions"
 ROLES = "all|owner|agent"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnQuery(RecallQuery):
     """A search of turns."""
 

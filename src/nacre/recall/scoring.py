@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from nacre.base.frozen import frozen
 from nacre.base.times import Window
 from nacre.errors import RerankerUnavailableError
 from nacre.llm.calibration import Calibration, Seen, calibration_of
@@ -324,7 +325,7 @@ class Sure(Protocol):
 HitT = TypeVar("HitT", bound=Sure)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Signals:
     """The absolute signals of one hit.
 
@@ -342,7 +343,7 @@ class Signals:
     whole: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Weights:
     """The weights of a logistic model of the signals, with a ``bias``."""
 
@@ -353,7 +354,7 @@ class Weights:
     unknown_name: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sureness:
     """The confidence model. ``scale`` calibrates cosines.
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from heapq import nlargest
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms
 from nacre.base.text import words as words_of
 from nacre.recall.lanes import (
@@ -34,7 +35,7 @@ Place = tuple[int, int]
 """A session row and the position of a turn in the session."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScoredTurn:
     """A turn's place, its fused score (0 to about 1.5) and the score's components, its signals, and the confidence
     derived from them (0 to 1)."""
@@ -47,7 +48,7 @@ class ScoredTurn:
     confidence: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _LexicalHits:
     """Results of the lexical lane: the best turns with terms, those with part of an identifier (``named``), and the
     matches of surrounding turns."""
@@ -325,7 +326,6 @@ class TurnRecall:
         return bonuses
 
     def _of_projects(self, projects: Sequence[str], pool: Iterable[Place]) -> Iterable[Place]:
-        """Return the places in sessions of these projects."""
         if not projects:
             return ()
         sessions = {session for session, _ in pool}

@@ -6,10 +6,10 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from nacre.base.frozen import frozen
 from nacre.base.lazy import Module
 from nacre.base.text import is_disguised, is_visible, undisguised, visible
 from nacre.errors import InvalidSettingsError
@@ -365,7 +365,7 @@ _NO_COUNTS: Mapping[str, int] = MappingProxyType({})
 _MARKER = re.compile(rb"\[(?:REDACTED:[a-z0-9-]+|private)\]")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Redacted:
     """A text without its secrets, and the number of secrets found by each rule."""
 

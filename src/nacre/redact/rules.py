@@ -16,6 +16,7 @@ from itertools import chain
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
+from nacre.base.frozen import frozen
 from nacre.redact.secrets import (
     CHECKS,
     LOOK_BACK,
@@ -633,7 +634,7 @@ than the found one.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RuleTable:
     """The rules in order, and indexes from the findings in a text to the rules to try.
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TypeVar
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import content_hash
 from nacre.base.times import day_of, shown_day
 from nacre.errors import NacreError
@@ -47,7 +47,7 @@ class DreamAction(StrEnum):
     LINK = "link"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """A step of a dream: the memories that end, the one that stays (``into``), a subject and a reason.
 
@@ -84,7 +84,7 @@ class Step:
         return content_hash("\0".join(parts)).hex()[:16]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PageDraft:
     """A page's sections (headings and lines) by a writer (``by``), and a summary of the sources.
 
@@ -101,7 +101,7 @@ SIGNALS = ("relevance", "frequency", "diversity", "recency", "consolidation", "r
 """Signals of a project's sessions."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Promotion:
     """An evaluation of a project's new sessions: six signals from 0 to 1 and their weighted sum.
 
@@ -120,7 +120,7 @@ class Promotion:
     failed: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DreamPlan:
     """The steps of a dream over ``seen`` active memories; ``put_off`` exceeds the bound ``most``.
 
@@ -159,7 +159,7 @@ class DreamPlan:
         return sum(len(step.links) for step in self.steps if step.action is DreamAction.UNLINK)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DreamEstimate:
     """The cost of asking a writer about clusters, pages and pairs.
 
@@ -179,7 +179,7 @@ class DreamEstimate:
     pairs: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DreamReport:
     """A plan, the operation that executed it (``None`` if nothing was done), and the diary's path.
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import to_ms
 from nacre.base.locks import FileLock
 from nacre.base.request import Request
@@ -213,7 +214,7 @@ Models = Callable[[Task], LanguageModel | None]
 """Returns the model of a task, or ``None``. Raises ModelRefusedError."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PairFinding:
     """Another memory, its judgement, the outcome for the pair, and the judge."""
 
@@ -604,7 +605,7 @@ _REFUSED_MS = 3_600_000
 _BUDGET_MS = 3_600_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JudgeReport:
     """Counts of a run: judged, claims, superseded, conflicts, todos done, given up, and still waiting.
 

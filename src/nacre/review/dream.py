@@ -13,6 +13,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from nacre.base.frozen import frozen
 from nacre.base.request import Request
 from nacre.base.text import shorten
 from nacre.base.times import shown, shown_day
@@ -85,7 +86,7 @@ class DreamRequest(DreamPlanRequest, frozen=True, kw_only=True):
 # -- Similar memories for manual tidying --------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Alike:
     """Groups of similar memories, the nearest first, and the total number."""
 

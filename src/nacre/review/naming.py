@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from nacre.base.frozen import frozen
 from nacre.base.text import words
 from nacre.home.home import Home
 from nacre.llm import minilm
@@ -28,7 +29,7 @@ Named = tuple[str, str]
 """A project's slug and the evidence in the text, empty if ambiguous."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Name:
     """A project's name: patterns for any occurrence and for an unambiguous one."""
 

@@ -7,13 +7,14 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from itertools import combinations
 from typing import Any
 
 import msgspec
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash, content_hash
 from nacre.base.text import count, harmless, identifiers, shorten, words, written
 from nacre.base.times import shown_day
@@ -356,7 +357,7 @@ Section = tuple[str, tuple[str, ...]]
 """A heading of nacre's part and the lines below it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Page:
     """A page, the part of it that nacre wrote, and whether its owner permits changes.
 
@@ -575,7 +576,7 @@ class ProfilePage(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     relationships: list[Line]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Form:
     """The sections of a page in order: answer field, heading, maximum number of lines.
 
@@ -829,7 +830,7 @@ _DECISION_WORDS = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SummarisedSession:
     """A session, its summary and the owner's requests, the most important first."""
 

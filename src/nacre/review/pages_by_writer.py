@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from itertools import accumulate
@@ -12,6 +12,7 @@ from math import ceil
 
 import msgspec
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import content_hash
 from nacre.base.json import quoted
 from nacre.base.text import count_tokens, normalise, one_line, shorten, visible
@@ -94,7 +95,7 @@ class SecondLook(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     cases: list[Looked]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """A memory or a session's work, as shown to the writer."""
 
@@ -105,7 +106,7 @@ class Source:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Proposed:
     """A line proposed for a section, with its sources."""
 
@@ -120,7 +121,7 @@ class Proposed:
         return as_line(self.words, [source.reference for source in self.sources], by_agent=by_agent)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Drafted:
     """The sections from an answer, and the numbers of proposed and refused lines.
 
@@ -133,7 +134,7 @@ class Drafted:
     is_misled: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PageQuestion:
     """A question about a page: its form, its sources, and its written lines with source numbers."""
 
@@ -279,7 +280,7 @@ _MISLED = "{} of {} pages by the writer are not used: it accepted a statement th
 _SOURCE_MARK_CHARACTERS = 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PageToAsk:
     """A page to ask about, with its sources and marks of their versions. ``project`` is empty for the
     profile.
@@ -296,7 +297,7 @@ class PageToAsk:
         return form_of(self.project)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Consulted:
     """Page drafts by project, link steps, marks of pages asked, settled pairs, the number not asked, and a
     problem.

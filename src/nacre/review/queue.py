@@ -8,11 +8,12 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import chain, combinations, takewhile
 from typing import TYPE_CHECKING
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import at_ms, to_ms
 from nacre.base.text import STOP_WORDS, identifiers, is_unspaced, shorten, stem, title_of, words
 from nacre.data import undo as data_undo
@@ -708,7 +709,7 @@ _TODO_CHARACTERS = 300
 _KEY_BYTES = 12
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Wording:
     """A wording of a question, with its cases, the latest first."""
 
@@ -792,7 +793,6 @@ def _groups(
 
 
 def _wordings(home: Home, since: timedelta, project: str | None) -> Iterator[_Wording]:
-    """Yield the unanswered wordings, the latest first."""
     fold_notes(home)
     cases: dict[str, list[AskedQuestion]] = {}
     for case in home.traces.unanswered(home.now() - since):

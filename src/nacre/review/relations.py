@@ -5,7 +5,6 @@ from __future__ import annotations
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
@@ -13,6 +12,7 @@ from itertools import chain
 
 import msgspec
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import content_hash
 from nacre.base.json import quoted
 from nacre.base.text import count_tokens, one_line, shorten, title_of, visible
@@ -250,7 +250,7 @@ Failed = tuple[Step, str]
 """A rejected step and the reason."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     """Accepted steps, rejected ones with reasons, and fingerprints of answered clusters.
 
@@ -263,7 +263,7 @@ class Outcome:
     misled: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Consultation:
     """Questions to a writer about clusters. ``usage`` selects the kept memory if the writer does not."""
 
@@ -462,7 +462,7 @@ Pair = tuple[Memory, Memory]
 """Two unlinked memories, the later one first."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RelationsAsked:
     """Link steps, marks of settled pairs, the number of pairs not asked, and a problem."""
 
@@ -534,7 +534,7 @@ def tokens_for_relations(pairs: Sequence[Pair]) -> tuple[int, Tokens]:
     return calls, Tokens(asking, _ANSWER_TOKENS_RELATIONS * len(chosen))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PairsAnswered:
     """Link steps, or that the writer was misled."""
 
@@ -542,7 +542,7 @@ class PairsAnswered:
     is_misled: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PairsQuestion:
     """A question about the relation of pairs, asked twice."""
 

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from contextlib import (
     suppress,
 )
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from nacre.base import files, json
+from nacre.base.frozen import frozen
 
 if TYPE_CHECKING:
     pass
@@ -39,7 +39,7 @@ _MAX_BROWSERS = 200
 """Maximum of browsers; those whose cookies end first are removed."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """The credentials of a browser.
 

@@ -11,13 +11,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import Clock
 from nacre.errors import NacreError, StoreBusyError, UnavailableError
 from nacre.home.home import Home
@@ -37,7 +38,7 @@ MISSED = "missed"
 HELLO = "hello"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Event:
     """An event: its number, its kind, and the whole event as JSON."""
 
@@ -170,7 +171,7 @@ MOST_SESSIONS = 200
 """Maximum of compared sessions, the last used ones."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _ChatState:
     """The state at the last look."""
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from nacre.base import json
+from nacre.base.frozen import frozen
 from nacre.base.ids import utc_now
 from nacre.base.link import PROTOCOL, DaemonAwayError, DaemonRefusedError, ask
 from nacre.base.text import one_line, shorten
@@ -569,7 +570,7 @@ def _refusal(code: str, message: str, hint: str | None) -> bytes:
 # Light, because commands call it before they load anything.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Greeting:
     """The status of a daemon.
 

@@ -23,6 +23,7 @@ from nacre import settings
 from nacre.base import json as json_values
 from nacre.base import times
 from nacre.base.environment import install_hint
+from nacre.base.frozen import frozen
 from nacre.base.ids import utc_now
 from nacre.base.link import DaemonAwayError, DaemonRefusedError, ask_whole
 from nacre.base.plain import JsonObject, Values
@@ -163,7 +164,7 @@ INSTRUCTIONS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Offer:
     """A tool. ``place`` is its function in ``nacre.serve``, loaded on the first call.
 
@@ -488,7 +489,7 @@ def _silent(_: str) -> None:
     """Ignore a message."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Desk:
     """The context of a tool call: the client's folder, and the host's session if it is known.
 

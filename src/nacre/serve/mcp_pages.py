@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from nacre.base.frozen import frozen
 from nacre.base.plain import JsonObject
 from nacre.base.text import count, count_tokens, harmless, one_line, shorten
 from nacre.base.times import shown_day, shown_minute
@@ -440,7 +440,7 @@ def _page(desk: Desk, kind: str, name: str) -> str:
     return framed(f"The project {harmless(slug)}:", indented(text) or "Its page is empty.")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Prompt:
     title: str
     description: str

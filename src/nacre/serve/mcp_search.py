@@ -258,7 +258,6 @@ def _node(node: Node) -> str:
 
 
 def _facts(link: Hop | LinkLine) -> str:
-    """Return the unusual facts about a link."""
     days = (("from", link.valid.since), ("until", link.valid.until))
     parts = [
         f"{link.strength:g}" if link.strength != USUAL_STRENGTH else "",

@@ -7,7 +7,7 @@ import html
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from inspect import getdoc
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from starlette.routing import Route
 from nacre import __version__
 from nacre.base import json as json_values
 from nacre.base import plugins
+from nacre.base.frozen import frozen
 from nacre.base.ids import utc_now
 from nacre.base.plain import Values
 from nacre.base.request import Nothing
@@ -44,7 +45,7 @@ PREFIX = "/api/v1"
 _REFERENCE = "/{reference:path}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Resource:
     """A route: a method and a path below ``PREFIX``, and the operation that it runs.
 
@@ -157,7 +158,7 @@ _OBJECTS = (inspect.StructType, inspect.DataclassType)
 _MAPPINGS = (inspect.DictType, *_OBJECTS)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parameter:
     """A field that a query can set: its place in the request, and ``many`` if it may be repeated.
 
@@ -737,7 +738,7 @@ def resource_routes() -> list[Route]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Call:
     """A call of a resource: the fields of the operation's request, some still as strings."""
 

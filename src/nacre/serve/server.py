@@ -16,7 +16,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from http import HTTPStatus
@@ -26,6 +26,7 @@ from typing import Any
 import nacre
 from nacre.base import files, plugins
 from nacre.base.environment import agent_of_process, install_hint, is_orphan
+from nacre.base.frozen import frozen
 from nacre.base.ids import utc_now
 from nacre.base.link import (
     EVENTS,
@@ -508,7 +509,7 @@ class End(StrEnum):
     GONE = "the home was moved or deleted"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DaemonOptions:
     """Options of a daemon.
 

@@ -13,7 +13,6 @@ import ssl
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from nacre.base import files
 from nacre.base import listening as http_listening
 from nacre.base import serving as serving_guard
 from nacre.base.environment import install_hint, is_installed
+from nacre.base.frozen import frozen
 from nacre.base.lazy import Module
 from nacre.base.serving import EVERYWHERE, listen_at, names_of, split_place
 from nacre.errors import InvalidInputError, UnavailableError, UnusableStoreError
@@ -43,7 +43,7 @@ _TOKEN_BYTES = 32
 _MAX_TOKEN_BYTES = 4_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Door:
     """The address of HTTP and its access rules.
 

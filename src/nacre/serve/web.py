@@ -46,6 +46,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from nacre import errors
 from nacre.base import plugins
+from nacre.base.frozen import frozen
 from nacre.base.serving import (
     NO_KEY,
     NO_TOKEN,
@@ -169,7 +170,7 @@ _MAX_CLIENTS = 1_000
 _MAX_REQUESTS_PER_SPACE = 4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limit:
     """A limit on requests per minute, shared by all limits with the same name."""
 
@@ -184,7 +185,7 @@ LONG = Limit("long", 60)
 """For operations that may take minutes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Service:
     """Routes of a plugin, and a function that returns a path's own limit."""
 

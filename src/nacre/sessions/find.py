@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta
 
+from nacre.base.frozen import frozen
 from nacre.base.request import Request
 from nacre.base.text import Expression, one_line
 from nacre.errors import NotFoundError
@@ -220,7 +221,7 @@ _CONTEXT_CHARACTERS = 100
 _MAX_WORD_CHARACTERS = 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Matches:
     """Matching turns, the newest first.
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
+from nacre.base.frozen import frozen
 from nacre.base.text import excerpt, one_line, words
 from nacre.base.times import shown_minute
 from nacre.errors import ConflictError, NotFoundError, UnavailableError
@@ -228,7 +229,7 @@ _MIN_CHARACTERS = 200
 _EXCLUDED = Flag.SUMMARY | Flag.META
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Passage:
     """Part of a conversation: the matching exchange and its neighbours, as space permits.
 
@@ -246,7 +247,7 @@ class Passage:
     trust: Trust
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Passages:
     """Search results, the best first, and the ``lanes`` that ran."""
 

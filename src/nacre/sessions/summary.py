@@ -546,7 +546,6 @@ def _statements_of(text: str) -> list[str]:
 
 
 def _result_sentences(text: str) -> list[str]:
-    """Return sentences that state the result."""
     statements = _statements_of(text)
     between = [
         statement

@@ -268,7 +268,6 @@ def _was_asked(turns: Sequence[Turn], utterance: Utterance) -> bool:
 
 
 def _merge(requests: Sequence[_Request]) -> list[_Request]:
-    """Merge requests with their continuations and repetitions."""
     merged: list[_Request] = []
     word_sets: list[frozenset[str]] = []
     for request in requests:

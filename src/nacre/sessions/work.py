@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
+from nacre.base.frozen import frozen
 from nacre.base.text import excerpt, shorten, words
 from nacre.errors import InvalidQueryError
 from nacre.home.home import Home
@@ -356,7 +357,7 @@ _QUESTION_CHARACTERS = 400
 _CHANGING_ACTIONS = (Action.RUN, Action.EDIT, Action.FETCH)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Failure:
     turn: StoredTurn
     number: int

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from nacre.base import files, json
+from nacre.base.frozen import frozen
 from nacre.base.ids import to_ms
 from nacre.base.link import CHORES_LOCK, chores_folder
 from nacre.base.locks import FileLock
@@ -186,7 +187,7 @@ class NotYetError(Exception):
         self.following = following
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kind:
     """The function of a kind of chores. ``is_slow``: it may call or load a model."""
 
@@ -194,7 +195,7 @@ class Kind:
     is_slow: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Pending:
     """Chores of one subject: the latest, and the files of all."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
 from nacre.base import files
+from nacre.base.frozen import frozen
 from nacre.data import forget as forgetting
 from nacre.data.forget import Deletion, ForgetRequest
 from nacre.errors import NotFoundError
@@ -21,7 +21,7 @@ _TOOLS = ("claude-code", "codex", "openclaw")
 _ID_CHARACTERS = 36
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExampleFile:
     """A transcript; ``name`` is ``<tool>/<file name as the tool writes it>``."""
 

@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from fnmatch import fnmatch
 from typing import Annotated, Any
@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import Clock, to_ms, utc_now
 from nacre.base.request import Request
 from nacre.base.times import shown_minute
@@ -105,7 +106,7 @@ class WriterRequest(Request, frozen=True, kw_only=True):
 # -- Sign-in: where credentials are, and storing or removing keys ----------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Way:
     """A way to sign in to a provider, and the credential in use, or else one that is not usable.
 
@@ -130,7 +131,7 @@ class Way:
     """All places that were searched."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Program:
     """An agent's command that can be a model; ``path`` is empty if it is not installed."""
 
@@ -139,7 +140,7 @@ class Program:
     path: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SigningIn:
     """The configured model, all ways to sign in, agents' commands, and the storage of keys."""
 
@@ -362,7 +363,7 @@ STATES: Mapping[str, str] = {
 """Descriptions of a writer's states."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WriterStatus:
     """The writer (or ``none``), its state and its use today.
 
@@ -607,7 +608,7 @@ _PROMPT = Prompt(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Offer:
     """A configured model, for some tasks.
 
@@ -623,7 +624,7 @@ class Offer:
     problem: NacreError | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trial:
     """A test call: the answer, its duration in seconds, and its tokens.
 
@@ -731,7 +732,7 @@ ANSWERED, UNUSABLE, UNREACHABLE, REFUSED, SKIPPED = (
 _TEST_SECONDS = 30.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wish:
     """The settings to change; ``None`` leaves one unchanged.
 
@@ -755,7 +756,7 @@ class Wish:
         return "" if self.model in (None, NONE) else str(self.model).partition(":")[0]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tried:
     """The outcome of a test call, with the reason and remedy.
 
@@ -768,7 +769,7 @@ class Tried:
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Done:
     """The changes of a setup, and the resulting settings. ``kept`` is the place of the key, empty without one."""
 
@@ -1059,7 +1060,7 @@ def _hidden(redactor: Redactor, name: str, value: Any) -> Any:
     return mask(value) if _MARKER.fullmatch(clean) else clean
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SettingView:
     """A setting's value, with keys as ``sk-…abcd``, its origin, and the possible values.
 

@@ -6,13 +6,14 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
+from nacre.base.frozen import frozen
 from nacre.base.text import STOP_WORDS, shorten
 from nacre.base.times import find_window
 from nacre.errors import ModelRefusedError
@@ -62,7 +63,7 @@ _CLOUD_SUFFIX = "cloud"
 """The ending of models that Ollama lists but runs remotely."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoundWriter:
     """A model that could write, as ``provider:model``, and its label.
 
@@ -134,7 +135,7 @@ def _has_key(settings: Settings, provider: Provider) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WriterProposal:
     """A proposed writer with limits and scope, and the alternatives."""
 
@@ -208,7 +209,7 @@ def _bounded(settings: Settings, writer: FoundWriter) -> WriterRequest:
 _SAMPLE_SESSIONS = 60
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scope:
     """The tools and projects of the latest sessions that a writer would be shown."""
 
@@ -254,7 +255,7 @@ RECENT = timedelta(days=7)
 """Newer transcripts may be read alone."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FirstReading:
     """Pending transcripts: ``files`` with ``bytes`` in total; ``recent`` ones changed in the last seven days.
 
@@ -425,7 +426,7 @@ _SHOWN_CHARACTERS = 90
 """Characters shown of each candidate."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reach:
     """Counts of current memories, memories ``replaced`` by later ones, candidates with the ``likeliest``, and sessions.
 
@@ -487,7 +488,7 @@ _EXAMPLE_QUESTIONS = (
 Origin = Literal["discovered", "examples"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SampleAnswer:
     """A question and its result from the new memories."""
 
@@ -495,7 +496,7 @@ class SampleAnswer:
     result: RecallResult
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QuickstartResult:
     """The result of a quickstart.
 

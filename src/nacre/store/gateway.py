@@ -7,12 +7,13 @@ for a process that writes memories.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
 from nacre.base import files, json
+from nacre.base.frozen import frozen
 from nacre.base.ids import at_ms, from_ms
 from nacre.errors import NacreError, UnavailableError
 from nacre.store.rows import record, records
@@ -47,7 +48,7 @@ _MAX_MESSAGES_PER_TURN = 200
 _READERS_PATIENCE_MS = 100
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kept:
     """A message with its state: ``heard``, ``waiting`` or ``taken``. ``line`` is its id in the transcript."""
 
@@ -57,7 +58,7 @@ class Kept:
     attempts: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Known:
     """A received message in any state. Its text is kept until it is answered."""
 
@@ -69,7 +70,7 @@ class Known:
     message: Incoming | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Line:
     """A transcript line that is not yet in the file."""
 
@@ -77,7 +78,7 @@ class Line:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionState:
     """The progress of a session. ``is_pending``: some of its lines are not yet in its transcript."""
 
@@ -90,7 +91,7 @@ class SessionState:
     is_pending: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OpenState:
     """The numbers of waiting messages and of messages being answered in a conversation."""
 

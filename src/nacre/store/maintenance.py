@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import apsw
 import msgspec
 
 from nacre.base import json as json_values
+from nacre.base.frozen import frozen
 from nacre.base.ids import at_ms
 from nacre.base.sql import quoted
 from nacre.errors import NacreError, StoreBusyError
@@ -319,7 +319,7 @@ _ERASE_BY_KIND = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Held:
     """Text stored until it is answered, sent or in a transcript: row ``seq`` of a ``kind``.
 
@@ -426,7 +426,7 @@ _EXCLUDED_TABLES = frozenset(
 Clean = Callable[[str], str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextTable:
     """A table with texts: its key columns and text columns."""
 

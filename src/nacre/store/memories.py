@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import date, datetime, timedelta
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import at_ms, content_hash
 from nacre.base.lazy import Lazy
 from nacre.base.text import identifiers, normalise, segment
@@ -40,7 +41,7 @@ _DERIVED = ("auto", "body")
 _ROWS_PER_PAGE = 500
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Known:
     """The fields of a memory that the re-extraction guard compares."""
 
@@ -50,7 +51,7 @@ class Known:
     turns: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class News:
     """Criteria for memories that are new to a session.
 
@@ -355,7 +356,7 @@ LEAST = 0.05
 """Weight below which an edge is deleted."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Edge:
     """A pair of memories used together: the current weight (0 to 1) and the number of sessions."""
 
@@ -456,7 +457,7 @@ IN_BODY = "body"
 _ALWAYS = Validity()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredLink:
     """A link in the index. ``strength`` is 0 to 1; the last day of ``valid`` is excluded."""
 
@@ -469,7 +470,7 @@ class StoredLink:
     valid: Validity
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EdgeFilter:
     """Selects the links of one memory (the other end in any state), or the links between memories that hold.
 
@@ -605,7 +606,7 @@ _STEPS = (3, 10, 25)
 """Recall counts at which a memory earns another step of importance."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Buckets:
     """Counts of active memories by recalls (0, 1 to 5, more) and by quality (at least 0.7, at least 0.3, below)."""
 
@@ -617,7 +618,7 @@ class Buckets:
     poor: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Idle:
     """Number of active memories of a kind by days since they were last stated, written or recalled.
 
@@ -630,7 +631,7 @@ class Idle:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EndingBounds:
     """Memories that consolidation must not retire.
 

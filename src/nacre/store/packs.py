@@ -17,13 +17,14 @@ from typing import Any, BinaryIO
 import msgspec
 
 from nacre.base import files
+from nacre.base.frozen import frozen
 from nacre.base.text import to_bytes, to_text
 from nacre.errors import DamagedArchiveError, UnavailableError
 
 _LENGTHS_DECODER = msgspec.json.Decoder(list[tuple[int, int]])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Payload:
     """Text cut at line ends. ``lengths`` has (line number, original length in bytes) of lines whose length changed.
 
@@ -186,7 +187,7 @@ _MAX_KNOWN_TOKENS = 100_000
 """About 15 MB."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sifted:
     """Result of sifting lines.
 
@@ -495,7 +496,7 @@ Find = Callable[[bytes], Payload | None]
 """Returns a segment's payload from another pack by digest."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Title:
     """The tool and (stored) path of a pack's transcript, and the type of contents."""
 
@@ -504,7 +505,7 @@ class Title:
     kind: str = LINES
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Segment:
     """Bytes ``start`` to ``until`` of a transcript. ``digest`` identifies the stored payload in any pack.
 
@@ -527,7 +528,7 @@ class Segment:
         return not self.size
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fresh:
     """A segment to write. Without a payload, it is a copy of a segment in another pack."""
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime
 
 from nacre.base import json as json_values
+from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms
 from nacre.base.text import STOP_WORDS, words
 from nacre.store.memories import memory_hash
@@ -95,7 +96,7 @@ class Candidates(Store):
 # -- Claims, the memories waiting for them, and judged pairs ------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Waiting:
     """The number of memories waiting for a model, the time of the oldest, and the last failure."""
 
@@ -104,7 +105,7 @@ class Waiting:
     note: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Due:
     """A memory due for another try: the number of tries, and whether its text changed since its claim."""
 
@@ -198,7 +199,7 @@ class Claims(Store):
 # -- Review queue -------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Doubt:
     """A memory that is probably outdated, the newer memory that contradicts it, and the subject of
     the contradiction."""

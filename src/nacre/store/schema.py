@@ -9,12 +9,13 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from enum import StrEnum
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms, to_ms
 from nacre.base.lazy import Module
 from nacre.base.sql import Queries
@@ -56,7 +57,7 @@ _MEMORY_IN_SESSIONS = """(m.session IN (SELECT value FROM json_each(?)) OR m.ses
 ))"""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Clause:
     """An SQL condition (``TRUE`` without restrictions), its bound values in order, and the view it applies to."""
 

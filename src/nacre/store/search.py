@@ -7,12 +7,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import apsw
 
+from nacre.base.frozen import frozen
 from nacre.base.lazy import Module
 from nacre.base.sql import Queries, quoted
 from nacre.base.text import segment
@@ -62,7 +62,7 @@ WHERE memories_parts MATCH ? AND {{where}} ORDER BY rank LIMIT ?
 """  # noqa: S608
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Term:
     """A query word and its stem in the index."""
 
@@ -87,7 +87,7 @@ class Match(NamedTuple):
     length: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Corpus:
     """Statistics for weighting terms: rows in the index, average words per row, rows per term."""
 
@@ -312,7 +312,7 @@ _PASSAGES_AT_ONCE = 16_384
 _ROWS_AT_ONCE = 256
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kept:
     """Passages that searches cache for one database: their model, their bits (never changed in
     place) and the next row."""
@@ -576,7 +576,7 @@ _DEFAULT_MODEL = "minilm"
 """Setting of vectors without a stored setting."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Near:
     """A row and its cosine to the query."""
 
@@ -958,7 +958,7 @@ class Vectors:
         self._db.run("set_embedding_value", key=key, value=value)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VectorsOf:
     """Searches vectors only while they belong to one model, so that a question's vector is compared with no others.
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import date, datetime, timedelta
 
 import msgspec
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms
 from nacre.base.text import identifiers, noted, segment
 from nacre.base.times import day_interval
@@ -580,7 +581,7 @@ def _session_from_row(row: Row) -> StoredSession:
 # are inclusive.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Period:
     """A range of days, including first and last, for one project or all."""
 
@@ -647,7 +648,7 @@ class Activity(Store):
 # -- Changes since the last check ---------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryChange:
     """A change to a memory.
 
@@ -660,7 +661,7 @@ class MemoryChange:
     operation: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GrownSession:
     """A session with new turns: its id, tool and current number of turns."""
 
@@ -721,7 +722,7 @@ class Changes:
 # -- State of the archive -----------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Archived:
     """The archive state of a transcript.
 
@@ -744,7 +745,7 @@ class Archived:
     withheld: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Due:
     """A transcript read since it was last archived, up to ``size``; ``changed`` is its time then (ns)."""
 

@@ -4,12 +4,13 @@ hooks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
 from nacre.base.bounds import bounds
+from nacre.base.frozen import frozen
 from nacre.values.recall import Lane
 
 LOOKED_FOR = "looked for"
@@ -68,7 +69,7 @@ class Part(StrEnum):
     """A reminder to store new knowledge."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SignalLimits:
     """Limits on the memories of other sessions that a session is shown. The defaults allow all.
 
@@ -94,7 +95,7 @@ class SignalLimits:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ContextRequest:
     """A request for context.
 
@@ -122,7 +123,7 @@ class ContextRequest:
     signals: Annotated[SignalLimits | None, bounds("Fewer signals than the settings allow.")] = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ContextItem:
     """One item of a context.
 
@@ -139,7 +140,7 @@ class ContextItem:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LeftOut:
     """An omitted item and the reason: over the budget, given already, suppressed, not certain
     enough. ``subject`` is the subject of a memory.
@@ -154,7 +155,7 @@ class LeftOut:
 _MAX_GIVEN_IDS = 500
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionState:
     """The state of a host's session.
 
@@ -196,7 +197,7 @@ class SessionState:
         return replace(self, given=tuple(dict.fromkeys((*self.given, *ids)))[-_MAX_GIVEN_IDS:])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ContextBlock:
     """A framed block of text for an agent's prompt. ``text`` is empty if there is nothing worth
     showing.
@@ -231,7 +232,7 @@ class HookEvent(StrEnum):
     SESSION_END = "session-end"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HookCall:
     """One call of a hook.
 
@@ -264,7 +265,7 @@ class HookCall:
     """Limits from the host's settings, which can only narrow the owner's."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HookAnswer:
     """The text for the host's prompt (may be empty), and follow-up work.
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
+
+from nacre.base.frozen import frozen
 
 
 class ChatType(StrEnum):
@@ -14,7 +16,7 @@ class ChatType(StrEnum):
     GROUP = "group"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chat:
     """The chat of a message, to which its answer goes.
 
@@ -30,7 +32,7 @@ class Chat:
     thread: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sender:
     """The sender of a message: the id, which the platform assigns, and the display name."""
 
@@ -38,7 +40,7 @@ class Sender:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attachment:
     """A file in a message. ``source`` is the channel's reference to fetch it, ``size`` is in bytes."""
 
@@ -48,7 +50,7 @@ class Attachment:
     source: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Incoming:
     """One message, as received by a channel.
 
@@ -67,7 +69,7 @@ class Incoming:
     to_agent: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outgoing:
     """One part of an answer to send. ``key`` stays the same on repetition, for platforms with
     idempotent sends. ``attempt`` counts from 1. ``reply_to`` is the id of the message to answer.
@@ -80,7 +82,7 @@ class Outgoing:
     attempt: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """The limits of a channel. ``characters`` is the maximum message length as the platform counts
     (in UTF-16 units if ``utf16``). ``seconds_between`` is the minimum pause between messages to a
@@ -97,7 +99,7 @@ class Limits:
     always_replies: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Received:
     """A message, stored until it is answered. ``seq`` is the order of arrival. ``is_owner`` is set
     if the sender is an identity of the owner.
@@ -110,7 +112,7 @@ class Received:
     is_owner: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """One part of an answer, stored until it is sent."""
 
@@ -122,7 +124,7 @@ class Part:
     not_before: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """The answer of a responder: its text, its model, tokens, and cost in US dollars."""
 
@@ -138,7 +140,7 @@ class Answer:
 # -- Conversations and access --------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChatSession:
     """One conversation with the agent, until a reset or a long silence.
 
@@ -166,7 +168,7 @@ class ChatSession:
     closed: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pairing:
     """A sender's request for access. ``approved`` is None until it is granted."""
 
@@ -178,7 +180,7 @@ class Pairing:
     approved: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChannelTraffic:
     """The work of a channel: messages to answer, parts to send, and the results of recent parts.
 
@@ -194,7 +196,7 @@ class ChannelTraffic:
     doubled: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Undelivered:
     """A part of an answer that was not sent yet (``waiting``) or never will be (``failed``), and
     the reason.

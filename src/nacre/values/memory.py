@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 from nacre.base import bounds as base_bounds
+from nacre.base.frozen import frozen
 from nacre.errors import OwnerOnlyError
 from nacre.values.session import SessionKind, Speaker, ToolCall, Trust
 
@@ -59,7 +60,7 @@ class Confidence(StrEnum):
     INFERRED = "inferred"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Validity:
     """The period in which a memory is true in the world, independent of when it was recorded. Both
     ends are optional.
@@ -75,7 +76,7 @@ USUAL_STRENGTH = 0.5
 """Strength of a link without a stated one (seed facts 2.2)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """The origin of a memory: a session id (``<tool>:<id>``), the turns with the evidence, the
     transcript file.
@@ -86,7 +87,7 @@ class Source:
     file: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Link:
     """A typed edge that is stored in front matter.
 
@@ -105,7 +106,7 @@ class Link:
     valid: Validity = Validity()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Confirmation:
     """A later statement of a memory: its time, and its session and turns if known."""
 
@@ -114,7 +115,7 @@ class Confirmation:
     turns: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Claim:
     """The statement of a memory in about four words: entity, attribute (in snake case), predicate
     and object.
@@ -153,7 +154,7 @@ stating it or the statement it ends in their own words.
 _NOT_OWN_WORDS_KEYS = frozenset({BESIDE_PASTE, NODDED})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Retirement:
     """The time and reason of a soft deletion."""
 
@@ -161,7 +162,7 @@ class Retirement:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Memory:
     """One piece of knowledge.
 
@@ -288,7 +289,7 @@ class Why(StrEnum):
     MINOR = "minor"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidate:
     """A proposed memory in the session's own words, with the ids of the turns that support it.
 
@@ -319,7 +320,7 @@ class Candidate:
     mixed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HeldCandidate:
     """A pending candidate as a memory, with the reason, an explanation, its score, and the time
     since when it is pending.
@@ -371,7 +372,7 @@ class Face(StrEnum):
     COMMAND_LINE = "command line"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Quota:
     """The limits of a space; None is unlimited. ``calls`` are requests per key and day (UTC),
     ``turns`` the turns stored in total (at least 1), ``usd`` the background cost of models per day
@@ -386,7 +387,7 @@ class Quota:
 NO_QUOTA = Quota()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bearer:
     """The holder of a key: an account in one space, with at most the role ``most``, within the
     space's quota.
@@ -398,7 +399,7 @@ class Bearer:
     quota: Quota = NO_QUOTA
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Actor:
     """The caller of an operation. ``agent`` is the agent's tool, as in transcripts, or None for the
     owner. ``bearer`` is the holder of the key, if there is one.
@@ -458,7 +459,7 @@ def acting_now() -> Actor | None:
 # -- Filters for sessions and actions ------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionFilter:
     """Sessions to list. An empty field does not restrict. Sessions of sub-agents are listed only on
     request.
@@ -484,7 +485,7 @@ class SessionFilter:
     ] = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeedFilter:
     """Actions to select. An empty field does not restrict. ``since <= t < until``."""
 
@@ -527,7 +528,7 @@ WITHHELD = "holds what looks like a secret"
 """Reason why an edit is not committed until its file is corrected."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operation:
     """The UUIDv7, time, action (``store``, ``retire`` …), subject and reason of an operation,
     without secrets.
@@ -545,7 +546,7 @@ class Operation:
     committed: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SeenMemoryFile:
     """The state of a memory file at the last read or write."""
 
@@ -556,7 +557,7 @@ class SeenMemoryFile:
     hash: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Intent:
     """A pending write to the vault that is durable in the database: ``write``, ``adjust``,
     ``remove`` or ``append``.
@@ -577,7 +578,7 @@ class Intent:
     seq: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Project:
     """A project: its id, and its slug, which is its folder."""
 
@@ -605,7 +606,7 @@ class TombstoneKind(StrEnum):
     ALLOWED = "allowed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tombstone:
     """Content that must not return. ``run`` is the operation that forgot it.
 
@@ -626,7 +627,7 @@ class Match(StrEnum):
     PATTERN = "pattern"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StandingRetirement:
     """A rule that retires memories with a matching subject as soon as they are stored.
 
@@ -642,7 +643,7 @@ class StandingRetirement:
     contexts: tuple[str, ...] = ("session-start",)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Excerpt:
     """A match in a turn of a session or in a memory (``of`` is its id), and the words around it."""
 
@@ -650,7 +651,7 @@ class Excerpt:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForgetPlan:
     """The content that a forget operation removes.
 
@@ -699,7 +700,7 @@ class ForgetPlan:
         return not any((*removed, self.traces, self.held))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unreached:
     """A place that may still hold forgotten content, and what its owner can do about it."""
 
@@ -708,7 +709,7 @@ class Unreached:
     remedy: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForgetReport:
     """The result of a forget operation. ``is_erased`` is set if none of its bytes remain in the
     database.
@@ -720,7 +721,7 @@ class ForgetReport:
     unreached: tuple[Unreached, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Forgotten:
     """A forget operation in the ledger. ``is_allowed`` is set if all of it was allowed again."""
 
@@ -734,7 +735,7 @@ class Forgotten:
     is_allowed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionPlace:
     """A short description of a session."""
 
@@ -756,7 +757,7 @@ class SessionPlace:
         return f"{self.tool}:{self.native_id}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnPlace:
     """The identification of a turn."""
 
@@ -768,7 +769,7 @@ class TurnPlace:
     identity: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnText:
     """The text and tool calls of a turn."""
 
@@ -782,7 +783,7 @@ class TurnText:
 # -- Scrubbing -----------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScrubReport:
     """Secrets found by place and rule, and the numbers of changes.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, datetime
 from decimal import Decimal
 from math import ceil
 from pathlib import Path
 from typing import Any
 
+from nacre.base.frozen import frozen
 from nacre.values.session import Task
 
 MILLION = Decimal(1_000_000)
@@ -24,7 +25,7 @@ OWN_CONVERSATION = "[nacre-own-call] A program hands on what people wrote."
 """Like ``OWN_CALL``, for an answer in a conversation."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Price:
     """US dollars per million tokens."""
 
@@ -36,7 +37,7 @@ class Price:
     """For tokens written to the cache."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Capabilities:
     """The capabilities of a model. ``window`` and ``output`` are tokens; the window includes input
     and output.
@@ -56,7 +57,7 @@ class Capabilities:
     """True if the registry has the model. Unknown models get transcripts in chunks."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tokens:
     """Tokens of one call. ``input`` excludes ``cached`` (read from a cache) and ``written``
     (written to one).
@@ -85,7 +86,7 @@ class Tokens:
         ) / MILLION
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prompt:
     """One self-contained prompt for a model.
 
@@ -111,7 +112,7 @@ class Prompt:
     folder: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Completion:
     """A model's answer. ``text`` is JSON if a schema was given; it is not validated yet."""
 
@@ -141,7 +142,7 @@ DOLLAR = 1_000_000
 """Costs are counted in millionths of a US dollar."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """The destination of texts to embed, and the price of a million tokens; ``None`` if unknown.
 
@@ -160,7 +161,7 @@ class Place:
         return None if self.price is None else ceil(self.price * tokens * DOLLAR / MILLION)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """One model call. ``day`` is by the owner's clock.
 
@@ -181,7 +182,7 @@ class Call:
     outcome: str = "open"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TaskCost:
     """A task's calls and cost today and this month, in millionths of a US dollar, and the month's tokens.
 
@@ -198,7 +199,7 @@ class TaskCost:
     unpriced: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Health:
     """A model whose last call failed. Background tasks do not call it before ``until``."""
 
@@ -227,7 +228,7 @@ UNANSWERED = (NOTHING_FOUND, NOT_SURE)
 """Outcomes of questions that were not answered."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trace:
     """One model call, whole: without secrets, and without the instructions in the prompt's file.
 
@@ -247,7 +248,7 @@ class Trace:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AskedQuestion:
     """One question to recall and its outcome.
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, datetime
 from enum import StrEnum
 from typing import Annotated
 
 from nacre.base.bounds import bounds
+from nacre.base.frozen import frozen
 from nacre.base.times import shown_day
 from nacre.values.memory import Expiry, Kind, Memory, Scope
 from nacre.values.session import Session, Speaker, Turn
@@ -30,7 +31,7 @@ class Mode(StrEnum):
     BROWSE = "browse"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Filter:
     """Restrictions on results. An empty field does not restrict.
 
@@ -80,7 +81,7 @@ class Filter:
     settled: Annotated[bool, bounds("Leave out what waits in the inbox.")] = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecallQuery:
     """One query for recall.
 
@@ -175,7 +176,7 @@ class LaneState(StrEnum):
     UNAVAILABLE = "unavailable"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lane:
     """The state of one lane, and the reason why it is incomplete."""
 
@@ -189,7 +190,7 @@ def degraded(lanes: Sequence[Lane]) -> tuple[Lane, ...]:
     return tuple(lane for lane in lanes if lane.state in (LaneState.PARTIAL, LaneState.UNAVAILABLE))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Evidence:
     """A statement of a memory: session, turn and words."""
 
@@ -200,7 +201,7 @@ class Evidence:
     excerpt: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryHit:
     """A memory found, with its score (0 to 1), the score's components, and its evidence.
 
@@ -221,7 +222,7 @@ class MemoryHit:
     candidate: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnHit:
     """A turn found, with its session, project and score (0 to 1)."""
 
@@ -234,7 +235,7 @@ class TurnHit:
     confidence: HitConfidence
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecallResult:
     """The answer to one query.
 
@@ -298,7 +299,7 @@ class DecidedBy(StrEnum):
     ASKER = "asker"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Said:
     """A message before the question."""
 
@@ -306,7 +307,7 @@ class Said:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidate:
     """A project that a question may concern. ``named`` is set if the question names it exactly."""
 
@@ -315,7 +316,7 @@ class Candidate:
     named: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeepStep:
     """One step: ``gate``, ``owner``, ``project`` or ``select``, with its decider and outcome.
 
@@ -328,7 +329,7 @@ class DeepStep:
     problem: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeepResult:
     """The answer to one question.
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from pathlib import Path
 
+from nacre.base.frozen import frozen
 from nacre.values.memory import Memory
 from nacre.values.models import Tokens
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Progress:
     """The progress of a long operation.
 
@@ -28,7 +29,7 @@ OnProgress = Callable[[Progress], None]
 """Callback for the progress of a long operation."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problem:
     """Something that could not be read and was skipped, and the reason."""
 
@@ -37,7 +38,7 @@ class Problem:
     hint: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArchiveReport:
     """Numbers of archived ``files``, of new bytes ``read``, and of bytes ``stored``.
 
@@ -52,7 +53,7 @@ class ArchiveReport:
     problems: tuple[Problem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelExtraction:
     """The work of a language model for extraction: ``sessions`` were processed in ``parts``, and
     ``trivial`` ones needed no call.
@@ -79,7 +80,7 @@ class ModelExtraction:
     elsewhere: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IngestReport:
     """The result of an ingest.
 
@@ -139,7 +140,7 @@ class IngestReport:
     """Number of known memories that ended, according to the transcripts."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IngestPlan:
     """The ``files`` that an ingest would read, with the number of new ``bytes``, by tool; like
     :class:`IngestReport`.
@@ -154,7 +155,7 @@ class IngestPlan:
     problems: tuple[Problem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Replaced:
     """A memory that was superseded by another, and a short reason."""
 
@@ -162,7 +163,7 @@ class Replaced:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoreOutcome:
     """The result of storing a memory: ``stored``, ``known`` (a repetition of the memory with the
     id), ``updated`` (merged with it), or ``retired`` at once by a standing retirement.
@@ -199,7 +200,7 @@ class StoreOutcome:
 OK, WARNING, FAILURE = "ok", "warning", "failure"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Check:
     """One finding of ``nacre admin doctor``. ``state`` is OK, WARNING or FAILURE."""
 
@@ -212,7 +213,7 @@ class Check:
 # -- Connecting hosts ----------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WiringWish:
     """A host to connect, for the user or for one project.
 
@@ -239,7 +240,7 @@ class WiringWish:
         return self.host, str(self.project or "")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileChange:
     """The current and new content of a file; None if it does not exist. ``path`` has symbolic links
     resolved.
@@ -266,7 +267,7 @@ class FileChange:
         return "remove" if self.after is None else "change"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LeftAlone:
     """A file, or a part of it, that is not changed, and the reason."""
 
@@ -276,7 +277,7 @@ class LeftAlone:
     hint: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostSetting:
     """A host's own setting that nacre changes: its file, its keys, and its earlier value as JSON,
     empty if it was not set.
@@ -288,7 +289,7 @@ class HostSetting:
     before: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnMemory:
     """The state of a host's own memory: ``isolated`` (the host neither loads nor writes it),
     ``restored`` (as before nacre) or ``conflict`` (it was turned on again, and nacre leaves it on).
@@ -300,7 +301,7 @@ class OwnMemory:
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostCommand:
     """A host's own command to run, and its purpose. ``touches`` are files that it may rewrite."""
 
@@ -309,7 +310,7 @@ class HostCommand:
     touches: tuple[Path, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WiringPlan:
     """All planned changes, and a person's follow-up steps by host.
 
@@ -336,7 +337,7 @@ class WiringPlan:
         return not self.commands and all(change.action == "none" for change in self.changes)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WiringDone:
     """The result of connecting: the changes, backups of the files, and failures.
 
@@ -372,7 +373,7 @@ TURN = "turn"
 TRAILER = "trailer"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Following:
     """The follower's state. The counts are of what it read and learned since it started."""
 

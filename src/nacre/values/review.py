@@ -4,10 +4,10 @@ the owner.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from nacre.base.frozen import frozen
 from nacre.base.times import shown_day
 from nacre.values.memory import Memory
 
@@ -77,7 +77,7 @@ class Verdict(StrEnum):
     CORRECTED = "corrected"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Judged:
     """A memory with a verdict, and its quality (0 to 1) before and after.
 
@@ -93,7 +93,7 @@ class Judged:
     after: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FeedbackReport:
     """The verdicts of a reply, and the reason if there are none.
 
@@ -105,7 +105,7 @@ class FeedbackReport:
     note: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QueuedReview:
     """A pending entry: the memory, the reason, and the time since when it is pending."""
 
@@ -115,7 +115,7 @@ class QueuedReview:
     since: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JudgedPair:
     """A model's judgement of a pair: the relation, its confidence (0 to 1), the model and the time."""
 
@@ -125,7 +125,7 @@ class JudgedPair:
     at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Usage:
     """The use of a memory so far. The recalls of one session count once (docs/context.md).
 
@@ -141,7 +141,7 @@ class Usage:
     access_count: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StepsDue:
     """A memory, the steps of importance that its recalls earned, and the steps already applied."""
 
@@ -163,7 +163,7 @@ class Relates(StrEnum):
     CONTRADICTS = "contradicts"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Question:
     """A question to the owner: how two memories are related, the later one first, and the reason
     for asking.
@@ -182,7 +182,7 @@ class Question:
         return f"{self.first.id[-_ID_END_CHARACTERS:]}+{self.second.id[-_ID_END_CHARACTERS:]}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reflection:
     """Questions, most useful first, and their total number."""
 
@@ -190,7 +190,7 @@ class Reflection:
     total: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reflected:
     """The result of an answer: ``linked``, ``stored``, ``settled`` or ``skipped``, and the memories
     afterwards.
@@ -204,7 +204,7 @@ class Reflected:
     stored: Memory | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnansweredQuestion:
     """A question without an answer, in one or several wordings.
 
@@ -223,7 +223,7 @@ class UnansweredQuestion:
     wordings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unanswered:
     """Questions without an answer, most frequent first, and their total number.
 

@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from enum import IntFlag, StrEnum
 from typing import Any, NamedTuple
 
+from nacre.base.frozen import frozen
+
 _MAX_TOKENS = 10**12
 
 
@@ -69,7 +71,7 @@ class Action(StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolCall:
     """One tool call of an agent.
 
@@ -95,7 +97,7 @@ class ToolCall:
         return bool(self.outcome) and self.outcome not in ("ok", "rejected")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Turn:
     """One message of a session.
 
@@ -115,7 +117,7 @@ class Turn:
     unique: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tokens:
     """Tokens that models read and wrote, as they count them.
 
@@ -157,7 +159,7 @@ class Tokens:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Session:
     """One conversation with an agent tool, with the facts of its transcript.
 
@@ -186,7 +188,7 @@ class Session:
         return f"{self.tool}:{self.native_id}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredSession:
     """A session in the index."""
 
@@ -198,7 +200,7 @@ class StoredSession:
     turns: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredTurn:
     """A turn with its place: ``seq`` counts from 0 within the session."""
 
@@ -208,7 +210,7 @@ class StoredTurn:
     turn: Turn
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SeenFile:
     """A transcript that was read, with its size, and counts of records that were not understood."""
 
@@ -220,7 +222,7 @@ class SeenFile:
     corrupt: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Heard:
     """A main session of a tool in some version. ``owner_spoke`` is set if it has a message of the
     owner.
@@ -277,7 +279,7 @@ class Loose(StrEnum):
     FAILING = "failing"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Topic:
     """A request, in the requester's words; at most 300 characters.
 
@@ -290,7 +292,7 @@ class Topic:
     work: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolUse:
     """A tool that the agent called, with the numbers of calls and failures."""
 
@@ -300,7 +302,7 @@ class ToolUse:
     failed: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileTouched:
     """A file by its path relative to the session's folder, or by its absolute path."""
 
@@ -309,7 +311,7 @@ class FileTouched:
     reads: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandUse:
     """A command by its program and subcommand. Read-only commands are omitted."""
 
@@ -318,7 +320,7 @@ class CommandUse:
     failed: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ErrorMet:
     """The output of a failed call, in the tool's words. ``mended`` is set if a call of that kind
     succeeded later.
@@ -331,7 +333,7 @@ class ErrorMet:
     trust: Trust = Trust.UNTRUSTED
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionOutcome:
     """The outcome of a session, and the reason for this judgement. ``words`` are the words of
     ``speaker`` in ``turn``, if the judgement is based on words.
@@ -344,7 +346,7 @@ class SessionOutcome:
     turn: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OpenEnd:
     """An open item in the words of ``speaker``: the agent for todos, next steps and failing
     commands.
@@ -356,7 +358,7 @@ class OpenEnd:
     turn: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Summary:
     """The summary of a session. Main topics come first; other lists are by frequency, or in order.
 
@@ -384,7 +386,7 @@ class Summary:
 # -- File changes, and failures with their repairs -----------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileChange:
     """The changes to a file in one session for one request.
 
@@ -406,7 +408,7 @@ class FileChange:
     words: Turn | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileHistory:
     """The changes of a file, newest first. ``paths`` are the files that match the name."""
 
@@ -419,7 +421,7 @@ class FileHistory:
     more: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Repair:
     """The calls after a failure in its session.
 
@@ -439,7 +441,7 @@ class Repair:
     words: Turn | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trouble:
     """An earlier error: its similarity to the given one (0 to 1), its frequency, and the repairs,
     best first.
@@ -458,7 +460,7 @@ class Trouble:
         return sum(repair.worked for repair in self.repairs)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Deeds:
     """The tool calls of one turn."""
 
@@ -466,7 +468,7 @@ class Deeds:
     calls: tuple[ToolCall, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileUse:
     """One turn that used a file, with its position."""
 
@@ -510,7 +512,7 @@ BY_RULES = "rules"
 """Author of a handoff written by rules."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Handoff:
     """Notes of a session for the next one of its project.
 
@@ -531,7 +533,7 @@ class Handoff:
     given: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HandoffView:
     """The latest handoff of a project. ``waits`` is set while it is pending, ``is_new`` if it was
     stored just now.
@@ -547,7 +549,7 @@ class HandoffView:
     note: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChoresReport:
     """Numbers of chores: completed, failed and to be retried, abandoned, and remaining."""
 
@@ -557,7 +559,7 @@ class ChoresReport:
     left: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FlushReport:
     """The ids of new memories, the number of known candidates, sessions with new turns, the results
     of pending chores, and the reasons why a model that should have helped did not.
@@ -573,7 +575,7 @@ class FlushReport:
 # -- Reading positions ---------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cursor:
     """The position up to which a file was read.
 

@@ -14,13 +14,14 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from datetime import date, datetime
 from enum import StrEnum
 from functools import cache, partial
 from pathlib import PurePosixPath
 from typing import Any, get_args, get_origin, get_type_hints
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import to_millisecond
 from nacre.base.text import to_bytes
 from nacre.base.times import day_of, in_utc, is_known
@@ -324,7 +325,7 @@ def has_marks(text: str) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stated:
     """The kind and project given in front matter, or ``None``."""
 
@@ -668,7 +669,7 @@ class MergeOutcome(StrEnum):
     """The other side forgot it permanently. It is deleted, and its note contains no text."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Note:
     """A note about one memory or file.
 

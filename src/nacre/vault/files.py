@@ -10,7 +10,7 @@ import re
 import stat
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -19,6 +19,7 @@ from urllib.parse import quote
 
 from nacre.base import files
 from nacre.base import json as json_text
+from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash, to_millisecond
 from nacre.base.text import count, harmless, numbered, one_line, shorten, to_bytes
 from nacre.base.times import shown_day
@@ -52,7 +53,7 @@ _MAX_NAME_CHARACTERS = 1000
 _MAX_FOLDING_ROUNDS = 4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """Values determined by a file's folders. ``kind`` is ``None`` in the inbox and directly under a scope."""
 
@@ -190,7 +191,7 @@ _CHECKED_BYTES = 4096
 """Number of bytes before the known end of a file that are compared to detect changes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileStat:
     """A memory file found by a scan.
 
@@ -772,7 +773,7 @@ def _link(path: str) -> str:
 _ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LedgerEntry:
     """An operation: its UUIDv7, time, action (``retire``, ``ingest`` …) and details."""
 

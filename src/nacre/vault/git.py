@@ -17,13 +17,13 @@ import signal
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 
 from nacre.base import files
+from nacre.base.frozen import frozen
 from nacre.base.ids import at_ms
 from nacre.base.text import to_bytes, to_text
 from nacre.errors import GitUnavailableError, RepositoryBusyError, UnusableRepositoryError
@@ -65,7 +65,7 @@ _FIRST_VALUE_WINS = ("remote.*.uploadpack", "remote.*.receivepack", "remote.*.vc
 """Git uses the first value of these settings, so that later values cannot reset them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """A setting listed by git. ``scope`` is its origin: ``system``, ``global``, ``local``, ``worktree`` …"""
 
@@ -446,7 +446,7 @@ _RECORD, _FIELD = "\x1e", "\x1f"
 _FORMAT = f"--format={_RECORD}%H{_FIELD}%P{_FIELD}%at{_FIELD}%B{_FIELD}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Head:
     """State of HEAD. ``branch`` is ``None`` if detached, ``commit`` is ``None`` before the first commit."""
 
@@ -454,7 +454,7 @@ class Head:
     commit: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NewCommit:
     """A commit to create: its message, its time, and path → bytes (``None`` deletes a file).
 
@@ -467,7 +467,7 @@ class NewCommit:
     merged: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PastCommit:
     """A commit of the history, with the paths changed relative to its first parent."""
 

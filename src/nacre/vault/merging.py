@@ -12,7 +12,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from difflib import SequenceMatcher
 from functools import partial
@@ -20,6 +20,7 @@ from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
 from nacre.base import json
+from nacre.base.frozen import frozen
 from nacre.base.ids import uuid7
 from nacre.base.text import numbered, to_text
 from nacre.base.times import in_utc
@@ -194,7 +195,7 @@ _COMMENT = re.compile(r"(\s+#.*?)\s*$")
 _TAIL = "\0tail"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Block:
     """The lines of a key, and the comments and empty lines above them."""
 
@@ -322,7 +323,7 @@ _RANKS = {key: number for number, key in enumerate(MANAGED)}
 _OLDEST = datetime.min.replace(tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Document:
     """A parsed document: its front matter as written and as read, and its body."""
 
@@ -336,7 +337,7 @@ class Document:
         return _time(self.values.get("updated") or self.values.get("created"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MergedDocument:
     """A merged document. If ``is_whole`` is False, the bodies could not be merged and the later one was taken.
 
@@ -555,7 +556,7 @@ _ID = re.compile(r"^id:[ \t]*[\"']?([^\s\"'#]+)", re.MULTILINE)
 _PAGE = re.compile(r"projects/([^/]+)/project\.md")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Version:
     """The path and content of one side's version."""
 
@@ -792,7 +793,7 @@ _STANDING = ("created", "retired", "superseded_by")
 """Fields that stay equal in both memories when their bodies cannot be merged."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MergedVault:
     """The merged files, notes for the user, and replaced ids (old → new)."""
 
@@ -801,7 +802,7 @@ class MergedVault:
     united: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Placed:
     """A version to store at its path if free. Lower ranks come first."""
 

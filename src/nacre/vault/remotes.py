@@ -9,9 +9,9 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from nacre.base.frozen import frozen
 from nacre.base.text import to_text
 from nacre.errors import (
     GitUnavailableError,
@@ -91,7 +91,7 @@ _PUSH_REFUSALS: tuple[tuple[str, str, str], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Remote:
     """A git remote. Every call ends within ``timeout`` seconds and never asks for input."""
 

@@ -7,7 +7,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
 from importlib import import_module
@@ -19,6 +18,7 @@ import msgspec
 from msgspec import Meta
 
 from nacre.base import files as base_files
+from nacre.base.frozen import frozen
 from nacre.base.ids import to_ms
 from nacre.base.lazy import load
 from nacre.base.request import Request
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 HINT = "pip install 'nacre-memory[code]'"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Language:
     """A language: its grammar's module and function, and queries for its trees.
 
@@ -238,7 +238,7 @@ def _mention(written: str, manner: str) -> code.Mention:
 # Answers to questions about code.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CodeReport:
     """The result of reading a repository.
 
@@ -262,7 +262,7 @@ class CodeReport:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CodeNode:
     """A symbol, or a file, whose ``name`` is empty. ``line`` is its definition's line."""
 
@@ -274,7 +274,7 @@ class CodeNode:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CodeLink:
     """A node linked with the requested symbol.
 
@@ -290,7 +290,7 @@ class CodeLink:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CodeMemory:
     """A memory that names code: ``names`` as written there, ``nodes`` the ids of their nodes."""
 
@@ -299,7 +299,7 @@ class CodeMemory:
     nodes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CodeAnswer:
     """An answer. If the name is ambiguous, it only has the ``choices``."""
 
@@ -311,7 +311,7 @@ class CodeAnswer:
     more: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForgottenCode:
     """The result of forgetting a project's code. ``was_there`` is True if any was stored."""
 
@@ -319,7 +319,7 @@ class ForgottenCode:
     was_there: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StaleFile:
     """A file that a memory names and that changed since. ``is_gone``: it is no longer in the working tree."""
 
@@ -335,7 +335,7 @@ class StaleFile:
         return f"{self.path} is gone" if self.is_gone else f"{self.path} changed {times} since"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StaleMemory:
     """A memory that may be out of date, with a confidence from 0 to 1.
 
@@ -358,7 +358,7 @@ class StaleMemory:
         return f"{files}; missing now: {', '.join(self.missing[:5])}" if self.missing else files
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Staleness:
     """Memories that may be out of date, most confident first, and the number checked."""
 
@@ -886,7 +886,7 @@ _SMALL = 50_000
 _HEAD = 8_192
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Listing:
     """Sorted paths of source files and manifests, relative to the folder. ``left_out`` counts files
     over the limit.

@@ -12,9 +12,9 @@ import posixpath
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from nacre.base.frozen import frozen
 from nacre.hosts import files
 from nacre_code.ask import (
     CLASS_KINDS,
@@ -31,7 +31,7 @@ _MAX_DEPTH = 8
 _CONFIG_NAMES = ("tsconfig.json", "jsconfig.json")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Aliases:
     """A configuration's aliases of modules.
 
@@ -155,7 +155,7 @@ Node = tuple[int, int]
 """A definition: the number of its file and its number in that file."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Module:
     """The files of an import, and the folder of further modules. Without either it is outside the repository."""
 
@@ -1047,7 +1047,7 @@ class Calls:
 # The edges of a repository: calls, imports and inheritance.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Edge:
     """An edge, with the line of its first occurrence. A file is the node with the definition ``MODULE``."""
 
@@ -1057,7 +1057,7 @@ class Edge:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Foreign:
     """An import from outside the repository, as written."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms
 from nacre.store.schema import Store, in_transaction
 
@@ -18,7 +18,7 @@ FILE = "file"
 _MAX_SYMBOLS = 500
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CodeProject:
     """A project whose code was read, with the folder and time. ``is_linked``: its edges are complete."""
 
@@ -29,7 +29,7 @@ class CodeProject:
     is_linked: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Symbol:
     """A symbol, or a file (with an empty qualified name)."""
 
@@ -42,7 +42,7 @@ class Symbol:
     end_line: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NewSymbol:
     """A symbol to store."""
 
@@ -53,7 +53,7 @@ class NewSymbol:
     end_line: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NewFile:
     """A file to store. ``facts`` are packed by :mod:`nacre_code.ask`."""
 
@@ -246,7 +246,7 @@ def _time(milliseconds: int) -> datetime:
 # Derived from the memories' texts and updated when these change.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mention:
     """A name as written in a memory.
 

@@ -10,10 +10,11 @@ import random
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from nacre.base.frozen import frozen
 from nacre.home.home import Home
 from nacre.values.memory import SessionFilter
 from nacre.values.reports import OnProgress, Progress
@@ -30,7 +31,7 @@ _SESSIONS_A_TRANSACTION = 20
 _DAYS = 365
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Material:
     """Real sessions with their turns, and all sentences by speaker."""
 

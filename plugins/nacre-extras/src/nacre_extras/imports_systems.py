@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from nacre.base import json
+from nacre.base.frozen import frozen
 from nacre.base.ids import to_millisecond, to_ms
 from nacre.base.text import shorten
 from nacre.base.times import day_of
@@ -379,7 +380,7 @@ _KNOWN_BASIC_MEMORY = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Note:
     """A parsed note: its name, front matter, observations, relations, and the rest."""
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import turn_hash
 from nacre.readers.adapter import Adapter, Head, Items, Source
 from nacre.readers.conversation import clean
@@ -46,7 +47,7 @@ _MIN_PARTS = 3
 _MAX_NAME_WORDS = 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Part:
     """An uninterrupted speech of one person."""
 

@@ -13,12 +13,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import nacre
+from nacre.base.frozen import frozen
 from nacre.base.ids import content_hash
 from nacre.base.lazy import Module
 from nacre.context.build import context_for
@@ -210,7 +211,7 @@ _RECALLED_TURNS = 3
 _MEMORIES = 1_500
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IngestSpeed:
     """One ingest in a separate process. A megabyte is 1,000,000 bytes of raw transcripts.
 
@@ -229,7 +230,7 @@ class IngestSpeed:
     megabytes_per_second: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Latency:
     """The time of one question in a warm process, such as the daemon."""
 
@@ -239,7 +240,7 @@ class Latency:
     p95_ms: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Start:
     """A command in a separate process, from start to exit."""
 
@@ -247,7 +248,7 @@ class Start:
     median_ms: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SpeedResult:
     """All results."""
 
@@ -261,7 +262,7 @@ class SpeedResult:
     note: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Finished:
     seconds: float
     cpu_seconds: float
@@ -463,7 +464,7 @@ def _settings(home: Path) -> Settings:
 # What a measurement was taken on.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Machine:
     """Processor, cores, system, Python, and the commit of a checkout."""
 

@@ -20,6 +20,7 @@ import msgspec
 
 from nacre.base.environment import install_hint, is_installed
 from nacre.base.files import new_file
+from nacre.base.frozen import frozen
 from nacre.base.lazy import Module, load
 from nacre.base.plugins import load_plugins
 from nacre.errors import (
@@ -105,7 +106,7 @@ class ShowsPieces(Protocol):
         """Show the next piece. Pieces come in order. Failures are ignored."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChannelSetup:
     """The name, option values and resolved secrets from which a channel is made.
 
@@ -120,7 +121,7 @@ class ChannelSetup:
     log: Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Option:
     """An option of a kind of channel, in ``gateway.channels.<name>``."""
 
@@ -131,7 +132,7 @@ class Option:
     is_required: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChannelKind:
     """A kind of channel. Third parties register theirs in the entry-point group ``nacre.channels``.
 
@@ -267,7 +268,7 @@ logging.getLogger("httpx2").setLevel(
 )  # lower levels log addresses, some of which contain a token
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reply:
     """A response: status, headers (names in lower case) and JSON.
 

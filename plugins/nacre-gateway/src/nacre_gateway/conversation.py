@@ -6,7 +6,7 @@ import re
 import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Lock
@@ -15,6 +15,7 @@ from typing import Annotated, Any, Protocol
 from msgspec import Meta
 
 from nacre.base import files
+from nacre.base.frozen import frozen
 from nacre.base.request import Request
 from nacre.base.text import count_tokens, shorten
 from nacre.errors import (
@@ -55,7 +56,7 @@ _CODE_PART = 4
 EVERYONE = "*"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rules:
     """Who may write in a channel.
 
@@ -77,7 +78,7 @@ class Rules:
         return f"{self.channel}:{sender.id}" in self.identities
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verdict:
     """The decision on a message: ``waiting``, ``heard`` or nothing, and the reply to its sender."""
 
@@ -191,7 +192,7 @@ _CHOICES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChannelOptions:
     """The owner's options for a channel. ``hours`` of silence end a conversation."""
 
@@ -245,7 +246,7 @@ class ChannelOptions:
         return self.memories == "all"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Open:
     """An open channel and its options."""
 
@@ -400,7 +401,7 @@ ANSWER_SECONDS = 300.0
 """Maximum time for an answer."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Question:
     """A question with instructions for the responder (``system``) and everything else (``text``).
 

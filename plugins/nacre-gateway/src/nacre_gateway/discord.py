@@ -6,7 +6,6 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import msgspec
 
 from nacre import __version__
+from nacre.base.frozen import frozen
 from nacre.errors import (
     ChannelRefusedError,
     ChannelUnavailableError,
@@ -245,7 +245,7 @@ _REFUSED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Timing:
     """Times in seconds.
 

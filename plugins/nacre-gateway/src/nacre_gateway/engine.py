@@ -10,13 +10,14 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import Clock, utc_now, uuid7_source
 from nacre.base.lazy import load
 from nacre.base.locks import FileLock, is_held
@@ -96,7 +97,7 @@ _MAX_PARALLEL_CHATS = 8
 _MAX_FAULTS = 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Outcome:
     """The result of an attempt to send.
 
@@ -220,7 +221,7 @@ _NAME_CHARACTERS = 80
 _PAUSE_SECONDS = 0.1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InboxContext:
     """The state shared by all inboxes of a gateway.
 
@@ -375,7 +376,7 @@ _NO_REPLY = "NO_REPLY"
 """A responder's answer to send nothing (OpenClaw)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parts:
     """The components of a gateway. ``log`` writes to its log."""
 
@@ -879,7 +880,7 @@ class _Screen:
 _CODE_LETTERS = 9
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChannelState:
     """A channel: its configuration, any problem with opening it, and its pending work."""
 
@@ -890,7 +891,7 @@ class ChannelState:
     traffic: ChannelTraffic
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GatewayState:
     """State of the gateway. ``model`` answers (``none`` if not set); ``waiting`` are senders awaiting approval."""
 
@@ -901,7 +902,7 @@ class GatewayState:
     undelivered: tuple[Undelivered, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chat:
     """A conversation with its last messages, oldest first, and a summary of earlier ones.
 
@@ -917,7 +918,7 @@ class Chat:
     is_answering: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Paired:
     """An approved sender. ``identity`` was added to ``owner.identities`` if it is the owner."""
 

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from nacre.base import files
+from nacre.base.frozen import frozen
 from nacre.base.ids import Clock
 from nacre.base.locks import FileLock
 from nacre.base.text import CHARACTERS_PER_TOKEN, count_tokens, harmless, one_line, shorten
@@ -74,7 +75,7 @@ _NAME_CHARACTERS = 80
 _NO_MARKS = str.maketrans("():", "[] ")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChatMessage:
     """A message of a transcript. Its role is ``failure`` if answering failed, with the reason as text."""
 
@@ -88,7 +89,7 @@ class ChatMessage:
     """Names of fetched files, each with its path below the gateway's folder."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recent:
     """The end of a conversation: the last messages, oldest first, and a summary of earlier ones."""
 
@@ -96,7 +97,7 @@ class Recent:
     summary: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Transcripts:
     """Transcripts of a home."""
 
@@ -292,9 +293,8 @@ def answer_line(line_id: str, channel: str, answer: Answer, at: datetime) -> Lin
 
 def failure_line(line_id: str, reason: str, at: datetime) -> Line:
     """Return the line of a failed answer."""
-    return _line(
-        line_id, {"type": "failure", "id": line_id, "timestamp": _time(at), "reason": reason}
-    )
+    record = {"type": "failure", "id": line_id, "timestamp": _time(at), "reason": reason}
+    return _line(line_id, record)
 
 
 def compaction_line(
@@ -492,7 +492,7 @@ _EARLIER_CHARACTERS = 4_000
 _HEARD = "[Chat messages since your last reply - for context]"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Turn:
     """A turn to answer.
 
@@ -636,7 +636,7 @@ _MAX_ANSWER_CHARACTERS = 64_000
 _SORRY = "I cannot answer just now. Please try again later."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Work:
     """An answer to make."""
 
@@ -710,7 +710,6 @@ class Answering:
         return session.tokens >= min(room, MAX_BYTES // CHARACTERS_PER_TOKEN)
 
     def _window(self, model: str) -> int:
-        """Return the responder's window, cached."""
         if model not in self._windows:
             with self._lend() as home:
                 responder = self._respond(home, model)
@@ -810,7 +809,7 @@ def command_in(text: str) -> str:
     return word if word in (*RESETS, STARTS) else ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sessions:
     """The sessions of a home's gateway."""
 
@@ -872,7 +871,7 @@ _NEW = "A new conversation. I still remember what I learned."
 _GREETING = "I am listening. /new begins a new conversation."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Batch:
     """Messages being answered, and their session."""
 

@@ -6,11 +6,12 @@ import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from nacre.base.frozen import frozen
 from nacre.errors import (
     ChannelRefusedError,
     ChannelUnavailableError,
@@ -42,7 +43,7 @@ _MAX_LEAVING = 2
 """Connections that Slack announced to close but has not yet. It allows ten."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Timing:
     """Times in seconds.
 

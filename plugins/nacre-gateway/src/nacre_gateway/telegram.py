@@ -7,12 +7,12 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import Clock, utc_now
 from nacre.errors import ChannelRefusedError, ChannelUnavailableError, NacreError
 from nacre.values.gateway import Attachment, Chat, ChatType, Incoming, Limits, Outgoing, Sender
@@ -48,7 +48,7 @@ _FILES = {
 """Fields that hold a file, with default names and types. The type of a document is set by the sender."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bot:
     """The agent's bot at Telegram."""
 

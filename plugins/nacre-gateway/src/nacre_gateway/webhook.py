@@ -11,7 +11,6 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any, Protocol, TypeVar
@@ -25,6 +24,7 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from nacre.base import json as json_values
+from nacre.base.frozen import frozen
 from nacre.base.serving import Refusal
 from nacre.errors import (
     ChannelRefusedError,
@@ -249,7 +249,7 @@ WINDOW_SECONDS = 300
 _FORM = re.compile(r"t=([0-9]{1,12}),v1=([0-9a-f]{64})")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stamp:
     """A received signature: its time (Unix time) and its value in hexadecimal."""
 

@@ -10,12 +10,12 @@ import hmac
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import Clock, utc_now
 from nacre.base.lazy import Module
 from nacre.errors import ChannelRefusedError, ChannelUnavailableError, NacreError, UnavailableError
@@ -50,7 +50,7 @@ _FILES = {
 """Message types that hold a file, with default names and media types."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Number:
     """The agent's business number: its id, and its digits if known."""
 
@@ -58,7 +58,7 @@ class Number:
     digits: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Delivery:
     """A delivery's messages, oldest first, and reports of undelivered answers."""
 

@@ -104,7 +104,7 @@ class Agent:
 class Stage:
     """One home, its gateway, and those around it. ``telegram`` and ``club`` are two channels."""
 
-    def __init__(self, folder: Path, bytecode: Path, settings: str = "") -> None:
+    def __init__(self, folder: Path, settings: str = "") -> None:
         self.home = folder / ".nacre"
         self.telegram, self.club, self.agent = FakeTelegram(), FakeTelegram(), Agent()
         self.provider = FakeProvider(self.agent)
@@ -118,7 +118,6 @@ class Stage:
             "NACRE_HOME": str(self.home),
             "NACRE_EMBEDDING_MODEL": "none",
             "NACRE_GIT_BACKGROUND": "false",
-            "PYTHONPYCACHEPREFIX": str(bytecode),
             "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
             "TZ": "UTC",
             "BOT": TOKEN,
@@ -225,9 +224,9 @@ model = "fake:small"
         return [line["message"] for line in self.transcript(key) if line["type"] == "message"]
 
 
-def running(folder: Path, bytecode: Path, settings: str = "") -> Iterator[Stage]:
+def running(folder: Path, settings: str = "") -> Iterator[Stage]:
     """A stage whose gateway runs."""
-    with Stage(folder, bytecode, settings) as stage:
+    with Stage(folder, settings) as stage:
         stage.nacre("store", "The build uses bazel.", "--kind", "fact", "--subject", "Build")
         stage.start()
         yield stage

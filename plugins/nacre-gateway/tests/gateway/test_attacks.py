@@ -26,8 +26,8 @@ NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory, bytecode: Path) -> Iterator[Stage]:
-    yield from running(tmp_path_factory.mktemp("stage"), bytecode)
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    yield from running(tmp_path_factory.mktemp("stage"))
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ SORRY = "I cannot answer just now. Please try again later."
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory, bytecode: Path) -> Iterator[Stage]:
-    yield from running(tmp_path_factory.mktemp("stage"), bytecode)
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    yield from running(tmp_path_factory.mktemp("stage"))
 
 
 def group_key(group: int) -> str:
@@ -315,9 +315,9 @@ def test_the_agent_sees_what_stands_in_a_text_file_without_its_secrets(
 
 @pytest.mark.parametrize(("most", "left"), [(1, ["b.bin", "c.bin"]), (0, [])])
 def test_of_files_the_newest_are_kept_within_a_bound(
-    tmp_path: Path, bytecode: Path, owners: Iterator[int], most: int, left: list[str]
+    tmp_path: Path, owners: Iterator[int], most: int, left: list[str]
 ) -> None:
-    with Stage(tmp_path, bytecode, f"files_mb = {most}") as stage:
+    with Stage(tmp_path, f"files_mb = {most}") as stage:
         stage.start()
         people = [next(owners), next(owners)]
         for name, user in (("a.bin", people[0]), ("b.bin", people[1]), ("c.bin", people[0])):

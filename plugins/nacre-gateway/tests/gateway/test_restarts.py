@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import pytest
 
@@ -12,8 +11,8 @@ from gateway.stage import OWNERS, Stage
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory, bytecode: Path) -> Iterator[Stage]:
-    with Stage(tmp_path_factory.mktemp("restarts"), bytecode) as stage:
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with Stage(tmp_path_factory.mktemp("restarts")) as stage:
         yield stage
 
 

@@ -39,9 +39,7 @@ def is_open(port: int) -> bool:
         return link.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_programs_are_answered_and_what_is_replayed_does_nothing(
-    tmp_path: Path, bytecode: Path
-) -> None:
+def test_programs_are_answered_and_what_is_replayed_does_nothing(tmp_path: Path) -> None:
     port = free_port()
     listen, hook = channel(port)
     script = tmp_path / "ask.py"
@@ -66,7 +64,7 @@ def test_programs_are_answered_and_what_is_replayed_does_nothing(
         async with client_of(f"http://127.0.0.1:{port}") as link:
             return [await link.post("/hook", content=body, headers=headers) for _ in range(times)]
 
-    with Stage(tmp_path, bytecode, listen) as stage:
+    with Stage(tmp_path, listen) as stage:
         stage.configure(listen, club=hook)
         process = stage.start()
         stage.agent.wait_for(lambda: "answers in" in stage.log)

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from nacre import __version__
 from nacre.base.environment import install_hint, is_installed
+from nacre.base.frozen import frozen
 from nacre.base.ids import utc_now
 from nacre.base.lazy import Module
 from nacre.base.serving import split_place
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Migrated:
     """The schema's number before and after."""
 
@@ -463,7 +464,7 @@ _OF_A_SPACE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tenant:
     """A space and its size; ``bytes`` are those of its rows without indexes."""
 
@@ -478,7 +479,7 @@ class Tenant:
     quota: Quota
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Removed:
     """The numbers of rows deleted of a tenant, and of rows left in all tables afterwards."""
 

@@ -7,9 +7,9 @@ corrected by the next pass. A pass without changes proves that the copy is compl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from nacre.base.frozen import frozen
 from nacre.base.sql import quoted
 from nacre.store.schema import Database, Indexed, Row
 
@@ -89,7 +89,7 @@ Stamp = Callable[[dict[str, Any]], dict[str, Any]]
 """Converts a source row to the target row."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mirrored:
     """Result of mirroring.
 
@@ -103,7 +103,7 @@ class Mirrored:
     is_settled: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Table:
     name: str
     columns: tuple[str, ...]

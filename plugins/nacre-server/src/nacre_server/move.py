@@ -6,7 +6,7 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from itertools import zip_longest
 from pathlib import Path
@@ -17,6 +17,7 @@ from msgspec import Meta
 
 from nacre.base import files, json
 from nacre.base.environment import server_address
+from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash
 from nacre.base.request import Request
 from nacre.care.database import set_aside, take_place
@@ -44,7 +45,7 @@ from nacre.vault.files import LEDGER, Vault
 from nacre_server.mirror import Mirror, Mirrored, Stamp
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Documents:
     """The contents of a vault: the number and bytes of documents, the lines of the ledger, and a hash of everything."""
 
@@ -126,7 +127,7 @@ def _ledger(vault: Vault) -> list[bytes]:
 _PASSWORD = re.compile(r"(://[^/@:]*):[^/]*@|([?&])password=[^&]*&?")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Moved:
     """A home's record of its last move: its id, the target, and True if it was completed."""
 
@@ -223,7 +224,7 @@ def _file(settings: Settings) -> Path:
 _TURNS_PER_ANSWER = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SameAnswers:
     """The number of questions, of equal answers (memories and turns in the same order), and of equal first memories.
 
@@ -319,7 +320,7 @@ KEPT = "vault.before-move"
 _INDEX_PORTION = 500
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MoveReport:
     """The result of a move, and the comparison of both ends.
 

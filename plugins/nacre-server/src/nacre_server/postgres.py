@@ -6,7 +6,6 @@ import contextlib
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -16,6 +15,7 @@ import psycopg
 from psycopg import sql
 from psycopg.pq import TransactionStatus
 
+from nacre.base.frozen import frozen
 from nacre.base.lazy import Module
 from nacre.base.locks import PATIENCE_SECONDS, FileLock
 from nacre.base.sql import Parameters, Queries, bind, bound, statements
@@ -69,7 +69,7 @@ _DISTRIBUTED_SETTINGS = (
 """Rows are inserted into the tables themselves, because Citus cannot insert into views."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Distributed:
     """The number of nodes with tenants' rows, and the number of tables distributed by this call."""
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from psycopg.conninfo import conninfo_to_dict
 
 from nacre.base.environment import install_hint, is_installed
+from nacre.base.frozen import frozen
 from nacre.base.lazy import Module
 from nacre.errors import MissingStoreError, NotFoundError, UnavailableError
 from nacre_server.registry import Registry
@@ -31,7 +31,7 @@ AWAY = (MissingStoreError, UnavailableError)
 _SCHEMA = "nacre_jobs"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Job:
     """A job for a space.
 

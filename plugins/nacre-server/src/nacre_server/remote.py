@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from http import HTTPStatus
 from pathlib import PurePosixPath
@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Meta
 
 from nacre.base import files, json
+from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash
 from nacre.base.locks import FileLock
 from nacre.base.request import Request
@@ -78,10 +79,11 @@ class Connection:
     """An HTTP connection to a server with a key. Raises RemoteUnreachableError, RemoteRefusedError, NotAllowedError."""
 
     def __init__(self, url: str, key: str) -> None:
-        is_local = is_loopback(urlsplit(url).hostname or "")
+        address = urlsplit(url)
         self._client = httpx2.Client(
             base_url=url.rstrip("/"),
-            trust_env=not is_local,
+            trust_env=not is_loopback(address.hostname or ""),
+            verify=address.scheme != "http",  # loading certificates takes 20 ms
             follow_redirects=False,
             headers={
                 "authorization": f"Bearer {key}",
@@ -197,7 +199,7 @@ def _refusal(status: int, body: bytes) -> NacreError:
 # -- Values exchanged between a machine and a server, and the results ------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PushedDocument:
     """New text of a document; ``None`` removes it. ``base`` is the hash of its old contents, ``None`` for a new one."""
 
@@ -206,7 +208,7 @@ class PushedDocument:
     base: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PushedTurn:
     """A turn sent to a server; ``calls`` are its tool calls in JSON, as in rows."""
 
@@ -220,7 +222,7 @@ class PushedTurn:
     author: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PushedSession:
     """Consecutive turns of a session."""
 
@@ -229,7 +231,7 @@ class PushedSession:
     turns: list[PushedTurn]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServerDocument:
     """The contents of a document on the server; ``None`` if it was removed."""
 
@@ -237,7 +239,7 @@ class ServerDocument:
     text: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServerChanges:
     """Changed documents up to ``version``, and the ledger up to line ``ledger_at``.
 
@@ -253,14 +255,14 @@ class ServerChanges:
     is_all: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pushed:
     """The reason for rejecting a push because of concurrent changes; empty if it was accepted."""
 
     obstacle: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Exchanged:
     """The result of an exchange. ``held`` are documents that stay local, with reasons; ``notes`` describe merges."""
 
@@ -274,7 +276,7 @@ class Exchanged:
     problems: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RemoteStanding:
     """A home's relation to its server. ``succeeded`` is the last complete exchange; ``problem`` prevents another."""
 
@@ -357,7 +359,7 @@ class RemoteTurnsRequest(Request, frozen=True, kw_only=True):
 _FILE = "remote.json"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class State:
     """The state of the last exchange.
 

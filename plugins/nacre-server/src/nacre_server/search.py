@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from nacre.base.frozen import frozen
 from nacre.base.text import to_bytes
 from nacre.store.schema import Clause, Indexed, Row, Words, fits_index
 from nacre.store.search import Corpus, Match, Term, WordSearch
@@ -235,7 +235,7 @@ class ServerSearch(WordSearch):
         return where.is_open and self._kind is not Indexed.MEMORIES
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Word:
     """A word of a question: its stems, and the maximum number of rows that contain all of them."""
 

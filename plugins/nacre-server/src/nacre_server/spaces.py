@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import blake2b
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms, to_ms
 from nacre.base.request import Request
 from nacre.base.text import count_tokens
@@ -45,7 +46,7 @@ _SELF_LOGGED = ("spaces-", "keys-", "share")
 """Operations that write detailed entries to the audit logs of the spaces concerned."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Standing:
     """The caller and their role.
 
@@ -143,7 +144,7 @@ class Raising(StrEnum):
     MEMBERS = "members"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Space:
     """A space of an account, with its role there.
 
@@ -158,7 +159,7 @@ class Space:
     is_read: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Member:
     """A member of a space: account, role and the start of membership."""
 
@@ -167,7 +168,7 @@ class Member:
     since: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Key:
     """A key without its secret. ``id`` is the part after ``nacre_``."""
 
@@ -181,7 +182,7 @@ class Key:
     last_used: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NewKey:
     """A new key. ``secret`` is shown only once, because the server stores its hash."""
 
@@ -189,7 +190,7 @@ class NewKey:
     secret: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Note:
     """A line of a space's audit log: operation, subject (ids and names) and outcome, ``done`` or an error code."""
 
@@ -200,7 +201,7 @@ class Note:
     outcome: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shared:
     """A memory shared into another space. ``is_new`` is false if an existing copy was updated."""
 

@@ -6,10 +6,11 @@ All versions of a document are kept. Forgotten versions keep only their number, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import blake2b
 from pathlib import PurePosixPath
 
+from nacre.base.frozen import frozen
 from nacre.base.ids import Clock, bytes_hash
 from nacre.base.text import to_bytes
 from nacre.errors import EditConflictError, InvalidMemoryError
@@ -27,7 +28,7 @@ _VERSIONS_AT_ONCE = 500
 _NANOSECONDS_PER_MS = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Snapshot:
     """The state of the vault up to a version: all documents, memories by path, and project pages by folder."""
 

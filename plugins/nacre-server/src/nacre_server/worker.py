@@ -10,12 +10,13 @@ import signal
 import traceback
 from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 
+from nacre.base.frozen import frozen
 from nacre.base.lazy import Module
 from nacre.errors import NacreError
 from nacre.home.spending import fold_notes
@@ -41,7 +42,7 @@ END_SECONDS = 60.0
 """Time limit for jobs in progress at the end; another worker repeats unfinished ones."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkerOptions:
     """Options of a worker.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -24,6 +25,7 @@ from tests.cli.conftest import command, environment, nacre, process  # noqa: F40
 from tests.processes import Processes
 
 PATIENCE_SECONDS = 60
+_PAUSE_SECONDS = 0.02
 
 
 class Api:
@@ -54,6 +56,7 @@ class Api:
             headers=key,
             timeout=PATIENCE_SECONDS,
             trust_env=False,
+            verify=False,
         )
 
     def tool(self, name: str, arguments: dict[str, Any], key: dict[str, str]) -> dict[str, Any]:
@@ -70,7 +73,12 @@ class Api:
             **key,
         }
         answer = httpx.post(
-            f"{self.base}/mcp", json=asked, headers=told, timeout=PATIENCE_SECONDS, trust_env=False
+            f"{self.base}/mcp",
+            json=asked,
+            headers=told,
+            timeout=PATIENCE_SECONDS,
+            trust_env=False,
+            verify=False,
         )
         assert answer.status_code == 200, answer.text
         found: dict[str, Any] = answer.json()["result"]
@@ -79,7 +87,11 @@ class Api:
     def get(self, path: str, key: dict[str, str] | None = None) -> httpx.Response:
         """``GET``."""
         return httpx.get(
-            self.base + path, headers=key or {}, timeout=PATIENCE_SECONDS, trust_env=False
+            self.base + path,
+            headers=key or {},
+            timeout=PATIENCE_SECONDS,
+            trust_env=False,
+            verify=False,
         )
 
     def end(self) -> int:
@@ -144,6 +156,7 @@ class Balancer:
             try:
                 answer = one.post("store", {"content": text}, self._key)
             except httpx.ConnectError:
+                time.sleep(_PAUSE_SECONDS)
                 continue
             except httpx.HTTPError as error:
                 self.broken.append(repr(error))
@@ -151,6 +164,7 @@ class Balancer:
             if answer.status_code != 503:
                 return answer.status_code
             self.broken.append(answer.text)
+            time.sleep(_PAUSE_SECONDS)
         raise AssertionError
 
 

@@ -15,6 +15,7 @@ import pytest
 from nacre_server.connection import connect
 from servers.cluster.conftest import PATIENCE_SECONDS, Api, Balancer, key_of
 from servers.spaces.conftest import Server
+from tests.processes import wait
 
 _FACT = "The ferry timetable is kept in the file tides.csv."
 _ASKED = {"text": "where is the ferry timetable kept?"}
@@ -72,7 +73,7 @@ def test_api_requires_a_key_and_has_no_own_memory(team: Server, api: Callable[..
     one = api()
     assert one.post("recall", _ASKED, {}).status_code == 401
     assert one.get("/api/v1/events").status_code == 401
-    assert httpx.post(f"{one.base}/mcp", json={}, trust_env=False).status_code == 401
+    assert httpx.post(f"{one.base}/mcp", json={}, trust_env=False, verify=False).status_code == 401
     refused = one.post("keys-revoke", {"id": "12345678"}, key_of(team, "anna", role="owner"))
     assert refused.status_code == 403
 
@@ -100,6 +101,7 @@ def test_events_of_a_space_reach_clients_of_another_process(
         headers=key_of(team, account),
         timeout=PATIENCE_SECONDS,
         trust_env=False,
+        verify=False,
     ) as stream:
         lines = _lines(stream)
         assert "hello" in next(line for line in lines if line.startswith("event:"))
@@ -151,10 +153,7 @@ def test_who_waits_to_write_to_one_space_keeps_nobody_from_another(
                 )
                 for number in range(50)
             ]
-            while not admin.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchall()[
-                0
-            ][0]:
-                pass
+            wait(lambda: admin.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone())
             assert (
                 one.post("store", {"content": _FACT, "scope": "personal"}, own).status_code == 200
             )

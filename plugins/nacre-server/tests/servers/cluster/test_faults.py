@@ -18,7 +18,7 @@ from servers.cluster.conftest import PATIENCE_SECONDS, Api, Balancer, key_of
 from servers.cluster.test_worker import Worker
 from servers.spaces.conftest import Server
 from tests.cli.conftest import Nacre
-from tests.processes import Processes
+from tests.processes import Processes, wait
 from tests.storage.server import kill, running, start
 
 _WRITERS = 4
@@ -57,8 +57,8 @@ def _writing(balancer: Balancer) -> Iterator[None]:
 
 def _more(balancer: Balancer) -> None:
     wanted = len(balancer.answered) + 2 * _WRITERS
-    while len(balancer.answered) < wanted:
-        assert not balancer.errors, balancer.errors
+    wait(lambda: balancer.errors or len(balancer.answered) >= wanted)
+    assert not balancer.errors, balancer.errors
 
 
 def _nothing_is_lost_or_doubled(team: Server, balancer: Balancer) -> None:
@@ -93,8 +93,7 @@ def test_server_killed_under_load_loses_and_doubles_nothing(
         for _ in range(2):
             kill(own_server)
             before = len(balancer.broken)
-            while len(balancer.broken) < before + _WRITERS:
-                pass
+            wait(lambda: len(balancer.broken) >= before + _WRITERS)  # noqa: B023
             assert [one.get("/health/ready").status_code for one in balancer.processes] == [
                 503,
                 503,
@@ -119,7 +118,7 @@ def test_hundreds_of_clients_that_come_at_once_are_all_answered(
     async def all_at_once() -> list[int]:
         limits = httpx.Limits(max_connections=None)
         async with httpx.AsyncClient(
-            timeout=2 * PATIENCE_SECONDS, limits=limits, trust_env=False
+            timeout=2 * PATIENCE_SECONDS, limits=limits, trust_env=False, verify=False
         ) as client:
             return await asyncio.gather(*(come(client) for _ in range(_CLIENTS)))
 

@@ -15,7 +15,7 @@ from nacre.errors import MissingStoreError
 from nacre_server.queue import MOST_TRIES, deferred, queue_of
 from servers.spaces.conftest import Server
 from tests.cli.conftest import Nacre, command, environment
-from tests.processes import Processes
+from tests.processes import Processes, wait
 
 FACT = "The ferry timetable is kept in the file tides.csv."
 PATIENCE_SECONDS = 60
@@ -95,8 +95,8 @@ def test_job_of_a_killed_worker_is_finished_by_another(
                 "LOCK TABLE nacre_spaces.tended IN SHARE MODE"
             )  # others read, and do not write
             first = worker()
-            while not [job for job in _jobs(nacre) if job["state"] == "doing"]:
-                assert first.process.poll() is None
+            wait(lambda: [job for job in _jobs(nacre) if job["state"] == "doing"])
+            assert first.process.poll() is None
             assert first.end(signal.SIGKILL) == -signal.SIGKILL
         assert [job["state"] for job in _jobs(nacre)] == ["doing"]
     second = worker()

@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import sys
-import time
 from collections.abc import Callable
 
 import pytest
@@ -14,7 +13,7 @@ import pytest
 from servers.remote.conftest import QUIET, Machine, Place, ingest
 from tests.cli.conftest import SOURCE, Outcome
 from tests.daemon.conftest import Serving
-from tests.processes import Processes
+from tests.processes import Processes, wait
 
 pytestmark = pytest.mark.usefixtures("user_home")
 
@@ -110,11 +109,9 @@ def test_the_daemon_of_a_machine_brings_and_sends_by_itself(
     )
     laptop("store", "Dogs travel free.")
     laptop.sync()
-    _until(
-        lambda: any("Dogs travel free." in path.read_text() for path in desk.vault.rglob("*.md"))
-    )
+    wait(lambda: any("Dogs travel free." in path.read_text() for path in desk.vault.rglob("*.md")))
     desk("store", "The harbour office closes at six.")
-    _until(lambda: "harbour office" in place.texts())
+    wait(lambda: "harbour office" in place.texts())
     daemon.end()
 
 
@@ -159,10 +156,3 @@ def _do_something(machine: Machine, random_: random.Random, name: str) -> None:
             file.write_text(text.replace("importance: 7", "importance: 8", 1))
         case "reword":
             file.write_text(text.replace("leaves", "departs", 1))
-
-
-def _until(holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < until, "it did not happen"
-        time.sleep(0.1)

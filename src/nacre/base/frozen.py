@@ -1,0 +1,78 @@
+"""Frozen dataclasses that are cheap to define.
+
+A command defines hundreds of classes and uses few. ``dataclass`` compiles six methods for each, which took half of the
+start. Here classes share methods, and the constructor is compiled when it is first called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import FrozenInstanceError, dataclass, field, fields, make_dataclass
+from operator import attrgetter
+from typing import Any, TypeVar, dataclass_transform
+
+T = TypeVar("T")
+_COPIED = ("__doc__", "__post_init__")
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def frozen(cls: type[T]) -> type[T]:
+    """Make a class a frozen dataclass with slots. Subclasses need ``@frozen``, too."""
+    made: Any = dataclass(init=False, repr=False, eq=False, slots=True)(cls)
+    key = _values(item.name for item in fields(made) if item.compare)
+    hash_key = _values(
+        item.name for item in fields(made) if (item.compare if item.hash is None else item.hash)
+    )
+
+    def construct(self: Any, *args: Any, **options: Any) -> None:
+        made.__init__ = _constructor(made)
+        made.__init__(self, *args, **options)
+
+    def equals(self: Any, other: Any) -> Any:
+        return key(self) == key(other) if other.__class__ is self.__class__ else NotImplemented
+
+    own = cls.__dict__
+    if "__init__" not in own:
+        made.__init__ = construct
+    if "__eq__" not in own:
+        made.__eq__ = equals
+    if own.get("__hash__") is None:
+        made.__hash__ = lambda self: hash(hash_key(self))
+    if "__repr__" not in own:
+        made.__repr__ = _repr
+    made.__setattr__ = made.__delattr__ = _refuse
+    made.__setstate__ = _restore
+    return made  # type: ignore[no-any-return]
+
+
+def _values(names: Iterable[str]) -> Callable[[Any], Any]:
+    listed = tuple(names)
+    return attrgetter(*listed) if listed else lambda _: ()
+
+
+def _constructor(made: Any) -> Any:
+    """Return the constructor of an equal dataclass."""
+    equal = make_dataclass(
+        made.__name__,
+        [(item.name, item.type, item) for item in fields(made)],
+        namespace={name: getattr(made, name) for name in _COPIED if hasattr(made, name)},
+        repr=False,
+        eq=False,
+        frozen=True,
+    )
+    return equal.__init__  # type: ignore[misc]
+
+
+def _repr(self: Any) -> str:
+    shown = (f"{item.name}={getattr(self, item.name)!r}" for item in fields(self) if item.repr)
+    return f"{self.__class__.__qualname__}({', '.join(shown)})"
+
+
+def _refuse(_: Any, name: str, *__: Any) -> None:
+    raise FrozenInstanceError(name)
+
+
+def _restore(self: Any, state: tuple[None, dict[str, Any]]) -> None:
+    """Set the fields of a copied or unpickled instance."""
+    for name, value in state[1].items():
+        object.__setattr__(self, name, value)
