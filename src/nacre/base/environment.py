@@ -66,12 +66,7 @@ def home_folder(environ: Mapping[str, str], home: str | None = None) -> str:
 def server_address(environ: Mapping[str, str]) -> str:
     """Return the PostgreSQL address in ``NACRE_DB``; empty if it names a file or is not set."""
     address = environ.get("NACRE_DB", "")
-    return address if is_server(address) else ""
-
-
-def is_server(address: str) -> bool:
-    """Return True for the address of a PostgreSQL server, False for a file's path."""
-    return address.startswith(("postgresql://", "postgres://"))
+    return address if address.startswith(("postgresql://", "postgres://")) else ""
 
 
 def without_login(address: str) -> str:
