@@ -24,8 +24,8 @@ from nacre.base.serving import LOOPBACK, Names
 from nacre.home.home import open_home
 from nacre.serve.browsers import Browsers
 from nacre.serve.events import Bus, Live
-from nacre.serve.program import make_app
 from nacre.serve.homes import Waiting
+from nacre.serve.program import make_app
 from nacre.serve.web import Served
 from nacre.settings import load_settings
 from nacre.values.memory import Actor
