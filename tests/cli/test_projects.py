@@ -352,8 +352,13 @@ def test_what_was_forgotten_by_a_projects_name_keeps_both_from_a_merge(
     nacre("forget", "--project", "mill-old", "--before", "2026-11-19", "--yes")
     nacre("store", "Rye comes on Mondays", "--project", "mill-old")
     for source, into in (("mill-old", "mill"), ("mill", "mill-old")):
-        assert "forgotten statements of" in nacre("project", "merge", source, into, "--yes", code=4).err
-    assert "forgotten statements of" in nacre("project", "rename", "mill-old", "elsewhere", code=4).err
+        assert (
+            "forgotten statements of"
+            in nacre("project", "merge", source, into, "--yes", code=4).err
+        )
+    assert (
+        "forgotten statements of" in nacre("project", "rename", "mill-old", "elsewhere", code=4).err
+    )
     assert len(ids(nacre)) == 2
 
 

@@ -701,7 +701,7 @@ def test_a_project_that_is_not_there_is_left_out_with_a_warning(
     told = nacre(
         "config", "set", "writer.exclude_projects", '["acme-*", "acme_billing", "/code/acme"]'
     )
-    assert re.findall("there is no project '(.+?)'", told.err) == ["acme_billing", "/code/acme"]
+    assert re.findall("no project is called '(.+?)'", told.err) == ["acme_billing", "/code/acme"]
     assert len(nacre("config", "show", "writer.exclude_projects", "--json").json["value"]) == 3
 
 
@@ -862,4 +862,4 @@ def test_a_writer_whose_price_nobody_knows_is_not_set(
     monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-a-test")
     refused = nacre("writer", "set", "openai:a-model-of-tomorrow", code=None)
     assert refused.code != 0
-    assert "nobody knows what openai:a-model-of-tomorrow costs" in refused.err
+    assert "the price of openai:a-model-of-tomorrow is unknown" in refused.err

@@ -931,7 +931,7 @@ class _Server:
         ]
 
     def ask(self, method: str, parameters: dict[str, Any]) -> Any:
-        """Return the answer to a request. Raises _Refusal."""
+        """Return the answer to a request. Raises _RefusalError."""
         self._number += 1
         self._send({"id": self._number, "method": method, "params": parameters})
         while True:

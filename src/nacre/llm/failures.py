@@ -243,7 +243,7 @@ def late(target: CallTarget, seconds: float) -> ModelUnavailableError:
 def cut_off(target: CallTarget) -> ModelUnavailableError:
     """Return the error for a call that nacre cancelled."""
     return ModelUnavailableError(
-        f"the call of {target.name} was cancelled", hint="run the command again", retry=False
+        f"the call of {target.name} was cut off", hint="run the command again", retry=False
     )
 
 
@@ -409,14 +409,14 @@ def _where_key(provider: Provider) -> str:
 def no_key(target: CallTarget) -> ModelRefusedError:
     """Return the error for a missing key."""
     return ModelRefusedError(
-        f"{target.name} needs a key for {target.provider.label}",
+        f"there is no key for {target.provider.label}, which {target.name} needs",
         hint=f"{_where_key(target.provider)}; nacre writer setup chooses another model",
     )
 
 
 def no_library(target: CallTarget, library: str) -> ModelRefusedError:
     """Return the error for a provider's library that is not installed."""
-    message = f"{target.name} needs the library {library!r}, which is not installed"
+    message = f"the library {library!r} is not installed, which {target.name} needs"
     return ModelRefusedError(message, hint=install_hint(library))
 
 
@@ -424,7 +424,7 @@ def no_program(target: CallTarget, program: str) -> ModelRefusedError:
     """Return the error for an agent's command that is not installed."""
     hint = f"install {target.provider.label}, sign in with it once, and have {program!r} on PATH"
     return ModelRefusedError(
-        f"{target.name} needs the command {program!r}, which is not installed", hint=hint
+        f"the command {program!r} is not installed, which {target.name} needs", hint=hint
     )
 
 
@@ -532,9 +532,9 @@ def _answer_of(model: str) -> str:
 
 def _wrong(completion: Completion, error: Exception) -> str:
     if completion.is_cut:
-        return "was truncated: it ran out of tokens"
-    reason = error if isinstance(error, msgspec.ValidationError) else "it is not JSON"
-    return f"does not match the schema: {reason}"
+        return "was cut off: it ran out of tokens"
+    reason = error if isinstance(error, msgspec.ValidationError) else "it is no JSON"
+    return f"is not of the shape asked for: {reason}"
 
 
 def _repair(prompt: Prompt, completion: Completion, wrong: str) -> str:
