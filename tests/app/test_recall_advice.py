@@ -118,7 +118,7 @@ def test_three_phrasings_are_enough(world: World, monkeypatch: pytest.MonkeyPatc
     [
         (ModelUnavailableError("scripted:1 does not answer"), "scripted:1 does not answer"),
         (BudgetSpentError("today's budget is used up"), "today's budget is used up"),
-        ("no JSON", "does not match the schema"),
+        ("no JSON", "is not of the shape"),
         (None, "no language model is set"),
     ],
 )

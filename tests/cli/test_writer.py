@@ -865,4 +865,4 @@ def test_a_writer_whose_price_nobody_knows_is_not_set(
     monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-a-test")
     refused = nacre("writer", "set", "openai:a-model-of-tomorrow", code=None)
     assert refused.code != 0
-    assert "nobody knows what openai:a-model-of-tomorrow costs" in refused.err
+    assert "the price of openai:a-model-of-tomorrow is unknown" in refused.err

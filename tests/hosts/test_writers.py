@@ -211,7 +211,7 @@ TROUBLES = {
     "limit": (LIMITED, 25, "has reached a limit", "try again later"),
     "sign-in": (Reply(status=401, message="no such key"), 60, "is not signed in", "sign in with"),
     "hang": (Reply(fault="hang"), 8, "did not answer within 8 seconds", "check the network"),
-    "garbage": ("Once upon a time {", 60, "is not JSON", "choose another model"),
+    "garbage": ("Once upon a time {", 60, "is no JSON", "choose another model"),
 }
 
 

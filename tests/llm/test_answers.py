@@ -32,14 +32,14 @@ def test_wrongly_shaped_answer_is_returned_once_with_errors() -> None:
     model = ScriptedModel([{"parts": [{"title": "hull"}]}, Whole([Part("hull")])])
     assert ask(model, PROMPT, Whole) == Whole([Part("hull")])
     assert model.name not in model.prompts[1].text
-    assert "it does not match the schema: " in model.prompts[1].text
+    assert "it is not of the shape asked for: " in model.prompts[1].text
     assert "title" in model.prompts[1].text
     assert "Which parts?" in model.prompts[1].text
 
 
 def test_an_answer_that_is_wrong_twice_is_not_taken() -> None:
     model = ScriptedModel(["no", "no"])
-    with pytest.raises(UnusableAnswerError, match="does not match the schema"):
+    with pytest.raises(UnusableAnswerError, match="not of the shape"):
         ask(model, PROMPT, Whole)
     assert len(model.prompts) == 2
 

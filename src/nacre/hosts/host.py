@@ -78,7 +78,7 @@ OWN_COMMANDS = ("nacre-hook", "nacre.serve.hook_process")
 
 
 class Piece(Protocol):
-    """A part of a text that belongs to nacre. Both methods raise Unparsable for a text of another form."""
+    """A part of a text that belongs to nacre. Both methods raise UnparsableFileError."""
 
     def put(self, text: str) -> str:
         """Return the text with exactly one copy of the piece; the same text if it is correct already."""

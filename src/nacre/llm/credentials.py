@@ -701,7 +701,7 @@ def _in_config(settings: Settings, provider: str) -> Iterator[Place]:
         provider,
         written,
         f"models.providers.{provider}.api_key, {origin}",
-        warning=f"{origin} contains the key of {provider}",
+        warning=f"the key of {provider} is written in {origin}",
         hint=f"nacre writer keys {provider} --remove removes it; nacre writer setup --provider {provider} stores it",
     )
 

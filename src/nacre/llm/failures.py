@@ -251,7 +251,7 @@ def late(target: CallTarget, seconds: float) -> ModelUnavailableError:
 def cut_off(target: CallTarget) -> ModelUnavailableError:
     """Return the error for a call that nacre cancelled."""
     return ModelUnavailableError(
-        f"the call of {target.name} was cancelled", hint="run the command again", retry=False
+        f"the call of {target.name} was cut off", hint="run the command again", retry=False
     )
 
 
@@ -420,7 +420,7 @@ def no_key(target: CallTarget) -> ModelRefusedError:
 
 def no_library(target: CallTarget, library: str) -> ModelRefusedError:
     """Return the error for a provider's library that is not installed."""
-    message = f"{target.name} needs the library {library!r}, which is not installed"
+    message = f"the library {library!r} is not installed, which {target.name} needs"
     return ModelRefusedError(message, hint=install_hint(library))
 
 
@@ -428,7 +428,7 @@ def no_program(target: CallTarget, program: str) -> ModelRefusedError:
     """Return the error for an agent's command that is not installed."""
     hint = f"install {target.provider.label}, sign in with it once, and have {program!r} on PATH"
     return ModelRefusedError(
-        f"{target.name} needs the command {program!r}, which is not installed", hint=hint
+        f"the command {program!r} is not installed, which {target.name} needs", hint=hint
     )
 
 
