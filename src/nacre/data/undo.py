@@ -58,10 +58,7 @@ _PATH = "file"
 
 @operation("log", by_key=True)
 def log(home: Home, request: LogRequest | None = None) -> list[Listed]:
-    """Return operations, the newest first: all, or those on one memory, in one project, or of one action.
-
-    Raises NotFoundError, ConflictError.
-    """
+    """Return operations, the newest first. Raises NotFoundError, ConflictError."""
     request = request or LogRequest()
     look(home)
     operations = home.journal.operations(

@@ -258,7 +258,7 @@ class Journal(Store):
             self._db.run_many("insert_touched", rows)
 
     @runs("explain_operation")
-    def explain(self, operation_id: str, why: str | None) -> None:
+    def explain(self, operation: str, why: str | None) -> None:
         """Set the reason for an operation."""
 
     def find(self, operation_id: str) -> Operation | None:
@@ -273,7 +273,7 @@ class Journal(Store):
         return self._db.one("find_ledger_line", operation=operation_id) is not None
 
     @runs("close_operation")
-    def close(self, operation_id: str, subject: str | None) -> None:
+    def close(self, operation: str, subject: str | None) -> None:
         """Close an operation, so that it can be committed."""
 
     def withdraw(self, path: str) -> None:

@@ -137,7 +137,7 @@ class Memories(Store):
                 self._index(row[0], memory)
 
     @runs("set_importance")
-    def set_importance(self, memory_id: str, importance: int) -> None:
+    def set_importance(self, memory: str, importance: int) -> None:
         """Change only the importance, so that the memory keeps its row and its vectors."""
 
     def set_claim(self, memory_id: str, claim: Claim) -> None:

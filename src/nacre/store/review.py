@@ -58,7 +58,7 @@ class Candidates(Store):
         return records(HeldCandidate, self._db.all("list_worded_candidates"))
 
     @runs("settle_candidate")
-    def settle(self, candidate_id: str, at: int) -> None:
+    def settle(self, candidate: str, at: int) -> None:
         """Mark a candidate as accepted or rejected by the owner, so that it is not offered again
         (epoch milliseconds).
 
@@ -78,7 +78,7 @@ class Candidates(Store):
         return records(HeldCandidate, self._db.all("list_candidates_settled_at", at=at))
 
     @runs("unsettle_candidate")
-    def unsettle(self, candidate_id: str) -> None:
+    def unsettle(self, candidate: str) -> None:
         """Mark a candidate as pending again."""
 
     def delete(self, candidate_ids: Iterable[str]) -> None:

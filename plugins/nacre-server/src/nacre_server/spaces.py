@@ -17,7 +17,7 @@ from msgspec import Meta
 from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms, to_ms
 from nacre.base.request import Request
-from nacre.base.text import count_tokens
+from nacre.base.text import count_tokens, to_bytes
 from nacre.errors import (
     ConflictError,
     NacreError,
@@ -560,7 +560,7 @@ def _key(row: Row) -> Key:
 
 
 def _hash(secret: str) -> bytes:
-    return blake2b(secret.encode("utf-8", "replace"), digest_size=_HASH_BYTES).digest()
+    return blake2b(to_bytes(secret), digest_size=_HASH_BYTES).digest()
 
 
 # -- Other spaces of the server ------------------------------------------------

@@ -53,7 +53,7 @@ INSERT INTO archive_segments (archived, number, start, until, digest, is_copy)
 SELECT row, :number, :start, :until, :digest, :is_copy FROM archived WHERE path = :path;
 
 -- list_archive_segments --
--- The ranges of the segments of a pack, in order.
+-- The ranges of a pack, in order.
 SELECT start, until FROM archive_segments
 WHERE archived = (SELECT row FROM archived WHERE path = :path) ORDER BY number;
 

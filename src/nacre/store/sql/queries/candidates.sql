@@ -40,7 +40,7 @@ ORDER BY id LIMIT 3;
 
 -- settle_candidate --
 -- The owner accepted or rejected it. The text is kept for a while, so that this can be undone.
-UPDATE candidates SET dropped = :at WHERE id = :candidate_id;
+UPDATE candidates SET dropped = :at WHERE id = :candidate;
 
 -- find_settled_candidates --
 -- Settled candidates that still have their text, by the beginning or end of the id.
@@ -55,7 +55,7 @@ SELECT memory, why, detail, score, found FROM candidates WHERE dropped = :at AND
 
 -- unsettle_candidate --
 -- It is pending again.
-UPDATE candidates SET dropped = NULL WHERE id = :candidate_id;
+UPDATE candidates SET dropped = NULL WHERE id = :candidate;
 
 -- list_worded_candidates --
 -- Candidates with text, pending or settled.

@@ -5,7 +5,7 @@ SELECT DISTINCT value ->> 1, value ->> 2 FROM json_each(:uses) WHERE true
 ON CONFLICT DO NOTHING;
 
 -- insert_file_uses --
--- The turns that touched files, and how. Because of the limit, a server expands the list before comparing.
+-- The turns that touched files, and how. For the limit, a server expands the list first.
 INSERT INTO file_uses (file, turn, action)
 SELECT f.row, t.row, u.action FROM (
     SELECT CAST(value ->> 0 AS BIGINT) AS turn, value ->> 1 AS path, value ->> 3 AS action FROM json_each(:uses) LIMIT -1
@@ -44,7 +44,7 @@ ORDER BY coalesce(t.time, s.ended, s.started) DESC NULLS LAST, t.row DESC
 LIMIT :limit;
 
 -- list_requests --
--- Requests before a place in a session, latest first: words of the owner, or of the agent that started the session.
+-- Requests before a place in a session, latest first, by the owner or the agent that started it.
 SELECT row FROM turns
 WHERE session = :session AND seq < :seq AND speaker = :speaker AND flags & :noise = 0 AND text <> ''
 ORDER BY seq DESC LIMIT :limit;

@@ -85,7 +85,7 @@ DELETE FROM inbound WHERE state IN ('done', 'refused') AND received < :before;
 SELECT * FROM chat_sessions WHERE key = :key AND closed IS NULL;
 
 -- chat_session_of_line --
--- The session of a key whose transcript contains a line. Ids begin with the time, so it is the last one before.
+-- The session of a key whose transcript contains a line: the last before it, as ids begin with the time.
 SELECT * FROM chat_sessions WHERE key = :key AND id < :line ORDER BY id DESC LIMIT 1;
 
 -- list_recent_chat_states --
@@ -233,7 +233,7 @@ DELETE FROM chat_sessions WHERE id = :session;
 DELETE FROM pairings WHERE approved IS NULL AND asked < :before;
 
 -- gateway_counts --
--- By channel since a time: waiting messages, and parts that are waiting, sent, failed, or perhaps sent twice.
+-- By channel since a time: waiting messages, and parts waiting, sent, failed, or doubled.
 SELECT channel, sum(waiting), sum(sending), sum(sent), sum(failed), sum(doubled) FROM (
     SELECT channel, state IN ('waiting', 'taken') AS waiting, 0 AS sending, 0 AS sent, 0 AS failed, 0 AS doubled FROM inbound
     UNION ALL

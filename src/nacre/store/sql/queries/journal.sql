@@ -15,7 +15,7 @@ SELECT id, at, action, subject, why, actor, committed FROM operations WHERE clos
 
 -- explain_operation --
 -- The reason, known after the writes.
-UPDATE operations SET why = :why WHERE id = :operation_id;
+UPDATE operations SET why = :why WHERE id = :operation;
 
 -- find_operation --
 -- By id.
@@ -27,7 +27,7 @@ SELECT 1 FROM intents WHERE operation = :operation AND action = 'append' LIMIT 1
 
 -- close_operation --
 -- It has no further writes.
-UPDATE operations SET closed = 1, subject = coalesce(subject, :subject) WHERE id = :operation_id;
+UPDATE operations SET closed = 1, subject = coalesce(subject, :subject) WHERE id = :operation;
 
 -- delete_withheld --
 -- A file with a secret was corrected or changed again.

@@ -1,6 +1,6 @@
 -- set_importance --
 -- The only field that use changes. The row, and with it text and vectors, stays.
-UPDATE memories SET importance = :importance WHERE id = :memory_id;
+UPDATE memories SET importance = :importance WHERE id = :memory;
 
 -- delete_memory --
 -- Before its new version is inserted, or when its file was deleted.
@@ -35,7 +35,7 @@ SELECT * FROM past_memories WHERE row IN (SELECT CAST(value AS BIGINT) FROM json
 SELECT * FROM past_memories WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
 
 -- find_memory_by_content --
--- The same text in any state, because a retired memory is not restored automatically. Active ones come first.
+-- The same text in any state, as a retired memory is not restored automatically. Active ones come first.
 SELECT id FROM memories WHERE content_hash = :content_hash
 ORDER BY superseded_by IS NOT NULL OR retired_at IS NOT NULL, created DESC, row LIMIT 1;
 
@@ -56,7 +56,7 @@ SELECT m.id, m.kind, m.content, c.turns FROM confirmations c JOIN memories m ON 
 WHERE c.session = :session;
 
 -- list_news --
--- Recent memories that matter to a session that did not store them. A mark beyond the last row is of another
+-- Recent memories for a session that did not store them. A mark beyond the last row is of another
 -- database.
 SELECT m.* FROM active_memories m
 WHERE m.row > CASE WHEN :mark <= (SELECT coalesce(max(row), 0) FROM memories) THEN :mark ELSE 0 END

@@ -151,7 +151,7 @@ UPDATE sessions SET
     extracted = (SELECT coalesce(max(seq) + 1, 0) FROM turns t WHERE t.session = sessions.row), unwritten = NULL;
 
 -- list_sessions_to_extract --
--- Sessions with turns not yet processed by extraction or a writer.
+-- With turns not yet processed by extraction or a writer.
 SELECT row, extracted, behind, unwritten, asked FROM (
     SELECT row, started, extracted, unwritten, asked,
         (SELECT coalesce(max(seq) + 1, 0) FROM turns t WHERE t.session = sessions.row) AS behind
@@ -160,7 +160,7 @@ SELECT row, extracted, behind, unwritten, asked FROM (
 ORDER BY started NULLS FIRST, row;
 
 -- list_sessions_not_shown --
--- Sessions fully processed by extraction but not by a writer.
+-- Fully processed by extraction but not by a writer.
 SELECT row, extracted, extracted, unwritten, asked, TRUE FROM sessions
 WHERE kind = 'main' AND (unwritten IS NOT NULL OR asked IS NULL) AND extracted > 0
     AND extracted >= (SELECT coalesce(max(seq) + 1, 0) FROM turns t WHERE t.session = sessions.row)
@@ -327,8 +327,8 @@ SELECT DISTINCT cwd FROM sessions WHERE cwd IS NOT NULL ORDER BY cwd;
 SELECT file, tool_version FROM sessions WHERE file IS NOT NULL AND tool_version IS NOT NULL ORDER BY ended NULLS FIRST, row;
 
 -- list_heard --
--- The latest main sessions of each tool, and whether the owner spoke in them, apart from harness noise. Words to
--- sub-agents do not count. Turns are read only for the requested sessions, which the inner LIMIT sorts first.
+-- The latest main sessions of each tool, and whether the owner spoke in them, apart from harness noise and words to
+-- sub-agents. Turns are read only for the requested sessions, which the inner LIMIT sorts first.
 SELECT tool, tool_version, EXISTS (
     SELECT 1 FROM turns t WHERE t.session = s.row AND t.speaker = 'owner' AND t.flags & 2 = 0 AND t.text <> ''
 ) FROM (SELECT DISTINCT tool AS name FROM sessions) JOIN sessions s ON s.row IN (
@@ -341,7 +341,7 @@ SELECT tool, tool_version, EXISTS (
 ) ORDER BY tool, coalesce(started, ended, 0) DESC, row DESC;
 
 -- list_typed --
--- Beginnings of distinct texts that owners typed, without harness noise, summaries and words to sub-agents.
+-- Beginnings of distinct texts typed by owners, without noise, summaries and words to sub-agents.
 SELECT DISTINCT substr(text, 1, 160) FROM turns
 WHERE speaker = 'owner' AND flags & 14 = 0 AND length(text) BETWEEN 20 AND 2000
 ORDER BY 1;

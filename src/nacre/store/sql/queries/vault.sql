@@ -46,7 +46,7 @@ SELECT id FROM memories WHERE id NOT IN (SELECT memory FROM vault_files) ORDER B
 SELECT path, memory, mtime_ns, size, hash FROM vault_files;
 
 -- list_seen --
--- As of the last scan, with pending writes (without a size), in one statement, so at the same moment.
+-- As of the last scan, with pending writes (without a size), at the same moment.
 SELECT path, mtime_ns, size, NULL FROM vault_files
 UNION ALL SELECT path, mtime_ns, size, reason FROM unreadable_files WHERE version = :version
 UNION ALL SELECT path, 0, -1, NULL FROM intents WHERE applied = 0;
