@@ -199,12 +199,6 @@ export interface Check {
   hint: string | null;
 }
 
-export interface Choice {
-  memories: Array<Memory>;
-  named: Array<[string, Match, string | null]>;
-  is_wider: boolean;
-}
-
 export interface ChoresReport {
   done: number;
   failed: number;
@@ -1465,6 +1459,12 @@ export interface Retention {
   files: number | null;
 }
 
+export interface RetirePlan {
+  memories: Array<Memory>;
+  named: Array<[string, Match, string | null]>;
+  is_wider: boolean;
+}
+
 export interface Retirement {
   at: string;
   reason: string | null;
@@ -2334,6 +2334,8 @@ export interface ChatsRequest {
   limit?: number;
   offset?: number;
 }
+
+export type Choice = "keep-both" | "keep-new" | "keep-old";
 
 export interface ChoresRequest {
   seconds?: number;
@@ -3292,7 +3294,7 @@ export interface Operations {
   "project-list": [Record<string, never>, Array<ProjectLine>];
   "project-show": [ProjectRequest, ProjectDetail];
   "project-depend": [ProjectDependRequest, ProjectLine];
-  "retire-plan": [RetireRequest, Choice];
+  "retire-plan": [RetireRequest, RetirePlan];
   "unretire": [ReferencesRequest, BroughtBack];
   "retired": [Record<string, never>, Array<Memory>];
   "retired-standing": [Record<string, never>, Array<StandingRetirement>];
