@@ -49,7 +49,7 @@ from nacre.values import session as values_session
 if TYPE_CHECKING:
     from nacre.home.home import Home
     from nacre.home.views import CompanionView, LinkView, MemoryView, Step
-    from nacre.memories.retire import BroughtBack, Choice
+    from nacre.memories.retire import BroughtBack, Chosen
     from nacre.memories.store import Rehearsal
     from nacre.values.memory import Memory, StandingRetirement
     from nacre.values.recall import Evidence, Filter
@@ -625,7 +625,7 @@ def _list(run: Run) -> None:
     )
 
 
-def _ask(run: Run, chosen: Choice, *, persist: bool, yes: bool) -> None:
+def _ask(run: Run, chosen: Chosen, *, persist: bool, yes: bool) -> None:
     if yes:
         return
     if not run.is_interactive:

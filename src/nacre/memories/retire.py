@@ -37,7 +37,7 @@ NEARLY = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Chosen:
     """Memories to retire, and how they were named: (pattern, match, canonical key).
 
     ``is_wider`` is true if a subject or pattern matches more memories than were named.
@@ -57,7 +57,7 @@ class BroughtBack:
 
 
 @operation("retire-plan", by_key=True)
-def choose(home: Home, request: RetireRequest) -> Choice:
+def choose(home: Home, request: RetireRequest) -> Chosen:
     """Return the active memories that a request would retire, without changing them.
 
     Criteria are references (ids or parts of them, subjects, patterns with ``*``), ``subjects``,
@@ -82,7 +82,7 @@ def choose(home: Home, request: RetireRequest) -> Choice:
         choice.add_about(text, about, may_be_none=request.persist)
     for text in request.like:
         choice.add_about(text, _similar_to(active, text), is_wider=True)
-    return Choice(tuple(choice.found.values()), tuple(choice.named), choice.is_wider)
+    return Chosen(tuple(choice.found.values()), tuple(choice.named), choice.is_wider)
 
 
 class _Choice:
@@ -152,7 +152,7 @@ def _sorted_words(text: str) -> str:
 
 
 def retire_chosen(
-    home: Home, chosen: Choice, reason: str | None = None, *, persist: bool = False
+    home: Home, chosen: Chosen, reason: str | None = None, *, persist: bool = False
 ) -> tuple[list[Memory], list[StandingRetirement]]:
     """Retire the chosen memories, with ``persist`` also ones stored later under the same name.
 
@@ -221,7 +221,7 @@ def list_standing(home: Home) -> list[StandingRetirement]:
     return home.tombstones.standing()
 
 
-def _add_rules(home: Home, chosen: Choice, reason: str | None) -> list[StandingRetirement]:
+def _add_rules(home: Home, chosen: Chosen, reason: str | None) -> list[StandingRetirement]:
     clean = home.redactor.clean(reason) if reason else None
     with home.change(RETIRE_ALWAYS, why=clean) as change, change.transaction():
         present = {(rule.pattern, rule.match) for rule in home.tombstones.standing()}

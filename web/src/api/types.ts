@@ -199,17 +199,17 @@ export interface Check {
   hint: string | null;
 }
 
-export interface Choice {
-  memories: Array<Memory>;
-  named: Array<[string, Match, string | null]>;
-  is_wider: boolean;
-}
-
 export interface ChoresReport {
   done: number;
   failed: number;
   given_up: number;
   left: number;
+}
+
+export interface Chosen {
+  memories: Array<Memory>;
+  named: Array<[string, Match, string | null]>;
+  is_wider: boolean;
 }
 
 export interface Claim {
@@ -2331,6 +2331,8 @@ export interface ChatsRequest {
   offset?: number;
 }
 
+export type Choice = "keep-both" | "keep-new" | "keep-old";
+
 export interface ChoresRequest {
   seconds?: number;
 }
@@ -3306,7 +3308,7 @@ export interface Operations {
   "project-list": [Record<string, never>, Array<ProjectLine>];
   "project-show": [ProjectRequest, ProjectDetail];
   "project-depend": [ProjectDependRequest, ProjectLine];
-  "retire-plan": [RetireRequest, Choice];
+  "retire-plan": [RetireRequest, Chosen];
   "unretire": [ReferencesRequest, BroughtBack];
   "retired": [Record<string, never>, Array<Memory>];
   "retired-standing": [Record<string, never>, Array<StandingRetirement>];
