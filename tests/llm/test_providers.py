@@ -183,7 +183,7 @@ def test_plain_http_to_another_machine_is_the_owners_choice(opened: Open) -> Non
 
 @pytest.mark.parametrize(
     ("name", "told"),
-    [("nobody:m", "no model provider"), ("ollama", "not a model"), ("ollama:", "no model")],
+    [("nobody:m", "no model provider"), ("ollama", "not a model"), ("ollama:", "not a model")],
 )
 def test_a_name_that_is_none_says_what_there_is(opened: Open, name: str, told: str) -> None:
     with pytest.raises(ModelRefusedError, match=told):

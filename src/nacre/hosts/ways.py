@@ -668,7 +668,7 @@ def _runs(server: Server) -> str:
 
 ISOLATED, RESTORED, CONFLICT = "isolated", "restored", "conflict"
 
-_ISOLATED = "the host neither loads nor writes it; nacre imports anything written there"
+_ISOLATED = "the host neither loads nor writes it; anything written there is imported"
 _RESTORED = "the host still loads and writes it"
 _UNWRITTEN = "its settings could not be changed: the host still loads and writes it"
 _ON_HINT = "nacre init --host {host} --own-memory keep keeps it on; --own-memory isolate then turns it off again"

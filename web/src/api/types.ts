@@ -206,6 +206,12 @@ export interface ChoresReport {
   left: number;
 }
 
+export interface Chosen {
+  memories: Array<Memory>;
+  named: Array<[string, Match, string | null]>;
+  is_wider: boolean;
+}
+
 export interface Claim {
   entity: string;
   attribute: string;
