@@ -24,7 +24,7 @@ def started() -> Iterator[tuple[str, list[str]]]:
             if isinstance(node, ast.Call):
                 name = ast.unparse(node.func)
                 starts = name.endswith("start_process") or (
-                    name == "_start" and "settings" in ast.unparse(node.args[0])
+                    name == "_start" and ast.unparse(node.args[0]) == "home"
                 )
                 arguments = node.args if starts else []
             elif isinstance(node, ast.List) and "program()" in ast.unparse(node):
