@@ -128,7 +128,7 @@ def test_unknown_records_and_corrupt_lines_are_counted_and_shown(world: World) -
 
 
 def test_a_named_path_that_does_not_exist_is_an_error(world: World) -> None:
-    with world.open() as memory, pytest.raises(NotFoundError, match="nothing at"):
+    with world.open() as memory, pytest.raises(NotFoundError, match="no file or folder"):
         memory.ingest(world.user_home / "nowhere")
 
 

@@ -181,7 +181,7 @@ def test_beyond_the_budget_it_says_first_how_much_a_model_learns(world: World) -
         NACRE_MODELS_DAILY_BUDGET_USD="0.04",
     )
     report = ingest(context)
-    assert "of them now, the rest on the next days" in (report.foreseen or "")
+    assert "now, the rest on the next days" in (report.foreseen or "")
     assert report.sessions == 6
     assert context.sessions.to_extract(), "the rest waits for another day"
 

@@ -660,7 +660,7 @@ def test_a_short_reply_judges_nothing_and_a_long_one_by_its_beginning(plain: Wor
         assert "50 characters" in str(memory.feedback("ok", falcon).note)
         late = "word " * 1600 + REPLY
         assert memory.feedback(late, falcon).judged[0].verdict.value == "unused"
-        with pytest.raises(InvalidQueryError, match="which memories"):
+        with pytest.raises(InvalidQueryError, match="no memories to judge"):
             memory.feedback(REPLY)
         with pytest.raises(NotFoundError):
             memory.feedback(REPLY, "nope-nope")

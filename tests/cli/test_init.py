@@ -152,7 +152,7 @@ def test_hooks_are_told_to_start_the_daemon_only_where_they_do(
     nacre("init", "--host", "claude-code", "--yes")
     assert "hooks" not in told()
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "true")
-    assert "hooks do, too" in told()
+    assert "as do hooks" in told()
     nacre("init", "--uninstall", "--yes")
     assert "hooks" not in told()
 

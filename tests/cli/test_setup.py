@@ -560,7 +560,7 @@ def test_settings_are_shown_without_keys(nacre: Nacre, key: str, value: str) -> 
     for one in shown:
         assert "no-shape-of-a-key" not in one.out + one.err
         assert "0123456789abcdef" not in one.out + one.err
-    assert "keeps keys in a better place" in said.err
+    assert "stores keys more safely" in said.err
 
 
 def test_a_setting_of_another_shape_is_told_without_the_key_in_it(nacre: Nacre) -> None:

@@ -12,4 +12,4 @@ def test_unknown_tool_set_is_refused_with_valid_names(nacre: Nacre) -> None:
 
 
 def test_a_person_who_starts_it_is_told_what_it_waits_for(terminal_process: Nacre) -> None:
-    assert "Ctrl-D ends this" in terminal_process("mcp", typed="\x04").out
+    assert "Ctrl-D ends it" in terminal_process("mcp", typed="\x04").out

@@ -134,4 +134,4 @@ async def test_client_without_sampling_gets_a_hint(
             await client.call_tool("memory_extract", {"session": f"claude-code:{SESSION}"})
         )
     assert answer.error["code"] == "model_refused"
-    assert "offers it" in answer.error["hint"]
+    assert "offers sampling" in answer.error["hint"]

@@ -56,7 +56,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
             "history:forget",
             "Permanently delete memories, their source turns and everything derived from them.",
         ),
-        "review": Entry("review:review", "Go through pending items: keep, change or drop them."),
+        "review": Entry("review:review", "Review pending items: keep, change or drop them."),
         "undo": Entry("history:undo", "Undo an operation."),
         "resume": Entry("sessions:resume", "Continue a session in its own tool."),
         "did": Entry("work:did", "Show who changed a file, when and why."),

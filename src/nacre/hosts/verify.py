@@ -451,7 +451,7 @@ def hosts_in_a_line(settings: Settings) -> list[Check]:
     )
     if broken and (other := written_by_another(settings, wired)):
         finding = f"{', '.join(broken)}: {other}"
-        return [Check("hosts", WARNING, finding, "nacre init fits them to this one")]
+        return [Check("hosts", WARNING, finding, "nacre init updates them")]
     enabled_again = [
         wish.host
         for wish in wired.wishes

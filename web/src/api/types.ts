@@ -206,12 +206,6 @@ export interface ChoresReport {
   left: number;
 }
 
-export interface Chosen {
-  memories: Array<Memory>;
-  named: Array<[string, Match, string | null]>;
-  is_wider: boolean;
-}
-
 export interface Claim {
   entity: string;
   attribute: string;

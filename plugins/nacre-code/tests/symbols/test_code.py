@@ -265,7 +265,7 @@ def test_the_code_of_a_project_can_be_forgotten(nacre: Nacre, shop: Path) -> Non
     )
     assert nacre("graph", "callers", "Order.pay", code=3).err
     assert (
-        "No code was known of shop."
+        "There was no code of shop."
         in nacre("graph", "ingest-code", "--forget", "--project", "shop").out
     )
 
@@ -275,7 +275,7 @@ def test_who_forgets_a_project_forgets_its_code(nacre: Nacre, shop: Path) -> Non
     nacre("forget", "--project", "shop", "--yes")
     assert nacre("graph", "callers", "Order.pay", code=3).err
     assert (
-        "No code was known of shop."
+        "There was no code of shop."
         in nacre("graph", "ingest-code", "--forget", "--project", "shop").out
     )
 

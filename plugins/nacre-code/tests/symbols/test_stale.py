@@ -90,7 +90,7 @@ def test_symbols_that_are_still_there_make_it_less_likely(
     (partly,) = (one for one in stale(nacre) if len(one["symbols"]) == 2)
     assert there["confidence"] == pytest.approx(0.3 * missing["confidence"], abs=1e-3)
     assert partly["confidence"] == pytest.approx(0.65 * missing["confidence"], abs=1e-3)
-    assert "no longer there: cool_down" in nacre("graph", "stale", "--days", "3650").out
+    assert "missing now: cool_down" in nacre("graph", "stale", "--days", "3650").out
 
 
 def test_a_file_that_is_gone_is_told(nacre: Nacre, tmp_path: Path, project: Path) -> None:
