@@ -74,7 +74,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "context": Entry(
             "recall:context", "Print the context for an agent, at session start or for a prompt."
         ),
-        "retire": Entry("memories:retire", "Take memories out of recall; their files are kept."),
+        "retire": Entry("memories:retire", "Remove memories from recall, but keep their files."),
         "log": Entry("history:log", "List changes to your memories, newest first."),
         "todo": Entry("memories:todo", "List, add and finish todos."),
         "dream": Entry("dream:dream", "Merge duplicate memories and retire outdated ones."),
