@@ -88,7 +88,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "writer": Entry(
             "writer:writer", "Show or change the model that writes memories from your sessions."
         ),
-        "graph": Entry("graph:graph", "Link memories, follow the links, and analyse them."),
+        "graph": Entry("graph:graph", "Link memories, follow links and analyse them."),
         "data": Entry("groups:data", "Import, export, back up and move your data."),
         "admin": Entry("groups:admin", "Check, repair and measure the installation."),
     },
