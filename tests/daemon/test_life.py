@@ -249,7 +249,7 @@ def test_with_the_last_host_the_daemon_ends_that_was_started_for_them(
     assert nacre("init", "--host", "roo", "--uninstall", "--yes", "--json").json["daemon"] is None
     assert is_served()
     told = nacre("init", "--uninstall", "--yes").out
-    assert "The daemon ended" in told
+    assert "The daemon was stopped" in told
     assert "memories stay" in told
     assert served.end() == 0
     serving("--no-watch")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import socket
 import ssl
 import time
@@ -9,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
@@ -290,3 +293,35 @@ def _no_thread_is_awaited() -> Iterator[None]:
     began = time.monotonic()
     yield
     assert time.monotonic() - began < 60
+
+
+@pytest.mark.parametrize(
+    ("api", "body"),
+    [
+        ("chat", {"choices": [{"message": {"content": [{"type": "text", "text": "red"}]}}]}),
+        ("chat", {"choices": [{"message": {"tool_calls": [{"function": {"arguments": {}}}]}}]}),
+        ("openai", {"output": [{"type": "function_call", "arguments": {"word": "red"}}]}),
+    ],
+)
+def test_an_answer_that_is_not_text_is_refused(
+    opened: Open, api: str, body: dict[str, object]
+) -> None:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.end_headers()
+            self.wfile.write(json.dumps({"id": "a", "model": "m", **body}).encode())
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        with FakeProvider([]) as provider:
+            config = provider.config(api)
+        address = f"http://127.0.0.1:{server.server_port}"
+        config = re.sub(r"http://127\.0\.0\.1:\d+", address, config)
+        with pytest.raises(UnexpectedServiceError, match="format"):
+            one_try(opened("fake:m", config)).complete(QUICK)
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -156,12 +156,13 @@ class Group(_WithJson, click.Group):
 
     def _named_below(self, ctx: click.Context, name: str) -> list[str]:
         """Return the paths below this group at which a command has exactly this name."""
-        return [
-            f"{group_name} {name}"
-            for group_name in self.list_commands(ctx)
-            if isinstance(group := self.get_command(ctx, group_name), click.Group)
-            and name in group.list_commands(ctx)
-        ]
+        paths = []
+        for group_name in self.list_commands(ctx):
+            with contextlib.suppress(NacreError):  # a broken plugin
+                group = self.get_command(ctx, group_name)
+                if isinstance(group, click.Group) and name in group.list_commands(ctx):
+                    paths.append(f"{group_name} {name}")
+        return paths
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the examples."""

@@ -522,10 +522,10 @@ def detect(tree: Tree) -> ImportSource:
         with suppress(UnavailableError):
             if (source := get_source(name)).recognise(tree):
                 return source
-    raise InvalidInputError(
-        f"no known format of another memory in {tree.root}",
-        hint=f"give the format: --from {', '.join(sources())}; for transcripts, use nacre ingest",
-    )
+    hint = f"give the format: --from {', '.join(sources())}; for transcripts, use nacre ingest"
+    if "agenr" not in find_plugins(IMPORTERS):
+        hint += f"; for other memory systems: {install_hint('extras')}"
+    raise InvalidInputError(f"no known format of another memory in {tree.root}", hint=hint)
 
 
 @cache

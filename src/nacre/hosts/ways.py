@@ -450,11 +450,13 @@ class RpcProcess:
     def __exit__(self, *_: object) -> None:
         with suppress(OSError):  # it ended before the request
             self._process.stdin.close()  # type: ignore[union-attr] # it is a pipe
-        try:
-            self._process.wait(timeout=3)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        for end in (self._process.terminate, self._process.kill):
+            try:
+                self._process.wait(timeout=3)
+                break
+            except subprocess.TimeoutExpired:
+                end()
+        self._process.wait()
         self._errors.close()
 
     def ask(self, method: str, parameters: Values) -> Any:
@@ -470,10 +472,10 @@ class RpcProcess:
             if line is None:
                 raise RpcError(self._last_words())
             try:
-                message = json.loads(line)
-            except ValueError:
-                raise RpcError("its output is not JSON-RPC") from None
-            if mapping(message).get("id") == self._number and "method" not in message:
+                message = mapping(json.loads(line))
+            except ValueError:  # some programs print a notice first
+                continue
+            if message.get("id") == self._number and "method" not in message:
                 if "error" in message:
                     reason = string(message["error"], "message") or "no reason given"
                     raise RpcError(f"it refuses: {reason[:200]}")

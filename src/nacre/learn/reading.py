@@ -95,11 +95,6 @@ def calls(turns: Sequence[Turn], begin: int, end: int) -> list[ToolCall]:
     ]
 
 
-def has_changes(turns: Sequence[Turn], begin: int, end: int) -> bool:
-    """Return True if a call in a part of the session changed a file."""
-    return any(is_change(call) for call in calls(turns, begin, end))
-
-
 def is_change(call: ToolCall) -> bool:
     """Return True if a call changed a file."""
     is_edit = call.action is Action.EDIT or (

@@ -542,7 +542,7 @@ class OpenAIModel(_LibraryModel):
         calls = objects(choice.message, "tool_calls")
         content = choice.message.get("content") or ""
         text = calls[0]["function"]["arguments"] if calls else content
-        return _completion(text, chat, is_cut=choice.finish_reason == "length")
+        return _completion(self._target, text, chat, is_cut=choice.finish_reason == "length")
 
     def _streamed_chat(self, request: JsonObject, hear: Hear) -> _Chat:
         """Stream a chat and pass each piece to ``hear``. Raises ModelUnavailableError if its last piece is missing."""
@@ -603,10 +603,12 @@ class OpenAIModel(_LibraryModel):
             item["arguments"] for item in response.output if item.get("type") == "function_call"
         ]
         text = called[0] if called else "".join(part.get("text") or "" for part in parts)
-        return _completion(text, response, is_cut=response.status == "incomplete")
+        return _completion(self._target, text, response, is_cut=response.status == "incomplete")
 
 
-def _completion(text: str, answer: _Answer, *, is_cut: bool) -> Completion:
+def _completion(target: CallTarget, text: object, answer: _Answer, *, is_cut: bool) -> Completion:
+    if not isinstance(text, str):
+        raise failures.strange(target, body=b"{}")
     usage = answer.usage or {}
     details = mapping(usage, "input_tokens_details") or mapping(usage, "prompt_tokens_details")
     cached = total(details, "cached_tokens")

@@ -511,7 +511,8 @@ class _Reader:
             yield from self.agent(texts, "item", offset, record)
         elif item.role == "user" and not self.source.carry.get("events"):
             notes = mapping(item.internal_chat_message_metadata_passthrough)
-            marks = objects(notes, "content_item_metadata")
+            listed = notes.get("content_item_metadata")
+            marks = [mapping(mark) for mark in listed] if isinstance(listed, list) else []
             own_blocks = [
                 block
                 for block, mark in zip(blocks, chain(marks, repeat({})), strict=False)

@@ -367,6 +367,8 @@ _DATE_IN_NAME = re.compile(
     r"(?<!\d)(\d{4})-(\d{2})-(\d{2})(?:[ T_-]?(\d{2})[:_-]?(\d{2})(?:[:_-]?(\d{2}))?(?!\d))?"
 )
 _UNDECODABLE_SHARE = 0.05
+_SPEAKERS = re.compile(r"^\W*(?:[\d:.,> -]+\W*)?Speaker \d+\b", re.MULTILINE)
+"""Speakers numbered by a recorder of meetings."""
 _NOT_TEXT = frozenset(
     {".json", ".jsonl", ".lock", ".zst", ".svg", ".xml", ".html", ".htm", ".csv", ".tsv"}
 )
@@ -386,6 +388,11 @@ def is_text(head: Head) -> bool:
     # The head may end in the middle of a character.
     undecodable = head.text[:-1].count("\ufffd")
     return undecodable <= len(head.text) * _UNDECODABLE_SHARE
+
+
+def _sniff_text(head: Head) -> bool:
+    """Return True for text, except notes of a meeting, because not all of its words are the owner's."""
+    return is_text(head) and not _SPEAKERS.search(head.text)
 
 
 def name_session(path: Path) -> str:
@@ -453,7 +460,7 @@ ADAPTER_PLAIN_TEXT = Adapter(
     tool=TOOL_PLAIN_TEXT,
     label="Plain text",
     roots=lambda _: (),
-    sniff=is_text,
+    sniff=_sniff_text,
     parse=parse_plain_text,
     whole=True,
     guesses=True,
@@ -570,7 +577,7 @@ def _section_turns(body: str, time: datetime | None, identities: Sequence[str]) 
 
 
 def _sniff_markdown(head: Head) -> bool:
-    if not is_text(head):
+    if not _sniff_text(head):
         return False
     return (
         head.path.suffix.lower() in _SUFFIXES

@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 
     from nacre.home.home import ModelLoader
     from nacre.serve.browsers import Browsers
-    from nacre.serve.events import Live
     from nacre.store.search import Kept
 
 MOST = 6

@@ -595,13 +595,6 @@ def as_edge(row: Row) -> StoredLink:
     )
 
 
-def _text(day: date | None) -> str | None:
-    return day.isoformat() if day else None
-
-
-# -- Usage of memories --------------------------------------------------------
-
-
 _STEPS = (3, 10, 25)
 """Recall counts at which a memory earns another step of importance."""
 

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 else:
     msgspec = Module("msgspec")
 
-_VISIBLE_SCOPES = {
+_VISIBLE_SCOPES: dict[Scope, tuple[Scope, ...]] = {
+    Scope.PRIVATE: (),
     Scope.PERSONAL: (Scope.PERSONAL, Scope.PUBLIC),
     Scope.PUBLIC: (Scope.PUBLIC,),
 }
@@ -99,7 +100,7 @@ def memory_clause(criteria: Filter, today: date | None = None, *, for_list: bool
         _among("m.expiry", criteria.expiry),
         _among("substr(m.session, 1, max(instr(m.session, ':') - 1, 0))", criteria.tools),
         (criteria.sessions, _MEMORY_IN_SESSIONS, criteria.sessions, criteria.sessions),
-        _among("m.scope", _VISIBLE_SCOPES.get(criteria.scope, ())),
+        _among("m.scope", _VISIBLE_SCOPES[criteria.scope]),
         (today and not day, "(m.valid_until IS NULL OR m.valid_until >= ?)", today),
         (today and not for_list, "(m.expires_on IS NULL OR m.expires_on > ?)", today),
         (criteria.min_importance is not None, "m.importance >= ?", criteria.min_importance),

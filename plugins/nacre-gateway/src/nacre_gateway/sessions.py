@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
-from dataclasses import field, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -102,10 +102,11 @@ class Transcripts:
     """Transcripts of a home."""
 
     home: Path
-    folder: Path = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "folder", self.home / FOLDER / "sessions")
+    @property
+    def folder(self) -> Path:
+        """Return the folder of all transcripts."""
+        return self.home / FOLDER / "sessions"
 
     def path(self, session: str) -> Path:
         """Return the path of a session's transcript."""

@@ -203,6 +203,7 @@ class ServerVault:
         if PurePosixPath(path).name == LISTING:
             self._db.run("delete_former_versions", path=path)
 
+    @in_transaction
     def _reword(self, lines: Sequence[bytes]) -> None:
         """Replace the ledger's lines by shorter ones. ``lines`` holds all lines."""
         for (number, line), replacement in zip(

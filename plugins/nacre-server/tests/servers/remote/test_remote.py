@@ -56,7 +56,7 @@ def test_turns_over_the_quota_are_refused_until_room_exists(
     )
     laptop("server", "cluster", "tenants", "ada", "--turns", "1", NACRE_DB=place.database)
     refused = laptop("server", "remote", "sync", code=1)
-    assert "may hold 1 turn" in refused.err
+    assert "its limit is 1 turn" in refused.err
     assert SESSION not in str(place.ask("search-sessions", text="timetable ferry"))
     laptop("server", "cluster", "tenants", "ada", "--turns", "2", NACRE_DB=place.database)
     laptop.sync()
