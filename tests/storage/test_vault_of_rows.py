@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 
+import pytest
+
 from nacre.base.ids import bytes_hash
 from nacre.store.schema import Database
+from nacre.vault.files import LEDGER
 from nacre_server.vault import ServerVault
 from tests.storage.conftest import Open
 from tests.storage.made import NOON
@@ -74,3 +77,12 @@ def test_what_a_transaction_wrote_and_took_back_is_told_to_nobody_afterwards(ten
         assert vault.times() != before
         raise ZeroDivisionError
     assert (vault.times(), vault.pages()) == (before, {})
+
+
+def test_a_ledger_is_rewritten_completely_or_not_at_all(tenants: Open) -> None:
+    vault = _vault(tenants("ledger-at-once"))
+    vault.append(LEDGER, ["first", "second"])
+    before = vault.read(LEDGER)
+    with pytest.raises(ValueError, match="shorter"):
+        vault.write_bytes(LEDGER, b"1st\n", base=bytes_hash(before))
+    assert vault.read(LEDGER) == before

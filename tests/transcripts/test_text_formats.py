@@ -205,3 +205,11 @@ def test_a_file_in_which_nothing_is_said_yields_nothing(
     adapter: Any, read: Any, write: Any
 ) -> None:
     assert read(adapter, write("x.md", "\n \n"))[:2] == ([], [])
+
+
+@pytest.mark.parametrize("text", TALKS.values(), ids=TALKS)
+def test_without_the_plugin_a_recorded_talk_is_not_read_as_the_owners_words(
+    text: str, write: Any
+) -> None:
+    head = read_head(write("2026-04-02 Forest Meeting.md", text))
+    assert not any(adapter.sniff(head) for adapter in ADAPTERS[1:])

@@ -10,7 +10,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
-from dataclasses import field, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import count
@@ -389,10 +389,11 @@ class Parts:
     new_id: Callable[[], str]
     log: Callable[[str], None]
     listen: Callable[[Mapping[str, ServesHttp]], Coroutine[Any, Any, None]] | None = None
-    transcripts: Transcripts = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "transcripts", Transcripts(self.settings.home))
+    @property
+    def transcripts(self) -> Transcripts:
+        """Return the transcripts of the home."""
+        return Transcripts(self.settings.home)
 
 
 class Gateway:
