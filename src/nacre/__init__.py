@@ -13,7 +13,7 @@ from nacre.base import late_modules
 late_modules.install()
 
 TYPE_CHECKING = (
-    False  # as type checkers take it; typing itself takes longer to load than all of this
+    False  # type checkers treat this as True; importing typing takes longer than this module
 )
 if TYPE_CHECKING:
     from typing import Any
@@ -98,7 +98,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name when it is first asked for, so that ``import nacre`` costs nothing."""
+    """Load a public name on first use, so that ``import nacre`` costs nothing."""
     if name not in _EXPORTS:
         raise AttributeError(f"module 'nacre' has no attribute {name!r}")
     from nacre.base.lazy import load  # noqa: PLC0415 - every hook imports this package

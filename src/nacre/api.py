@@ -72,10 +72,10 @@ from nacre.values.session import FlushReport, HandoffView, Speaker
 
 @one_at_a_time
 class MemoryHome:
-    """An open home, to read transcripts, store, recall and search.
+    """An open home, for reading transcripts and for storing, recalling and searching memories.
 
-    Use as a context manager. Threads may share an instance: their calls run in turn, and others continue
-    while one waits for a language model. Separate instances work in parallel.
+    Use it as a context manager. Threads can share an instance. Their calls run one at a time, but
+    other calls continue while one waits for a language model. Separate instances work in parallel.
     """
 
     def __init__(self, home: Home) -> None:
@@ -93,7 +93,7 @@ class MemoryHome:
         self.close()
 
     def close(self) -> None:
-        """Close the database after pending model calls. Further calls do nothing."""
+        """Close the database after pending model calls. Further calls have no effect."""
         self._home.turn.wait_for_all()
         self._home.close()
 
@@ -110,10 +110,10 @@ class MemoryHome:
         on_progress: Callable[[Any], object] | None = None,
         **fields: Any,
     ) -> Any:
-        """Run an operation of :mod:`nacre.serve.catalogue` by name; ``fields`` are those of its request.
+        """Run an operation from :mod:`nacre.serve.catalogue`. ``fields`` are the fields of its request.
 
-        Raises InvalidInputError for a field that is unknown or out of bounds, ConflictError for an operation that needs
-        the home closed (use :func:`call`), and the operation's errors.
+        Raises InvalidInputError for a field that is unknown or out of bounds, ConflictError for an
+        operation that needs the home closed (use :func:`call`), and the operation's errors.
         """
         target = operation_of(operation)
         return target.run_in(self._home, target.make(fields), on_progress)
@@ -127,9 +127,9 @@ class MemoryHome:
     ) -> IngestReport:
         """Read transcripts: the given files and folders, or all that discovery finds.
 
-        ``extract`` learns memories from them, ``vectors`` computes embeddings. Unreadable files are in the
-        report's ``problems``. Raises NotFoundError for a missing path, and OwnerOnlyError if an agent names files,
-        since their text would count as the owner's.
+        ``extract`` learns memories from transcripts, ``vectors`` computes embeddings. The report's
+        ``problems`` list unreadable files. Raises NotFoundError for a missing path, and
+        OwnerOnlyError if an agent names files, since their text would count as the owner's.
         """
         named = [Path(path) for path in paths]
         report: IngestReport = self.call(
@@ -149,11 +149,12 @@ class MemoryHome:
     ) -> list[Proposal]:
         """Return the memories that a transcript or stored ``session`` would yield, without storing them.
 
-        With both, ``session`` selects a session of the transcript. ``model`` (``provider:model``; ``none``
-        for the rules) defaults to the configured extraction model; rules replace a failed call, as ``asked``
-        of each proposal shows. ``way`` is ``fitting`` (whole if the model has room), ``whole`` or ``chunks``.
-        ``owner_only`` sends only the owner's turns, ``related`` adds existing memories on the topic. Raises
-        InvalidQueryError, NotFoundError, Conflict, UnreadableTranscriptError, ModelRefusedError.
+        With both, ``session`` selects a session in the transcript. ``model`` (``provider:model``;
+        ``none`` for the rules) defaults to the configured extraction model. Rules replace a failed
+        call, as shown by each proposal's ``asked``. ``way`` is ``fitting`` (whole if the model has
+        room), ``whole`` or ``chunks``. ``owner_only`` sends only the owner's turns. ``related``
+        adds existing memories on the topic. Raises InvalidQueryError, NotFoundError, ConflictError,
+        UnreadableTranscriptError, ModelRefusedError.
         """
         if path is None and not session:
             raise InvalidQueryError(
@@ -188,14 +189,15 @@ class MemoryHome:
         dedup_threshold: float | None = None,
         quote: str | None = None,
     ) -> StoreOutcome:
-        """Store a memory durably. Waits for other writers.
+        """Store a memory durably, waiting for other writers.
 
-        ``importance`` is 1 to 10. From ``expires_on`` on, recall and context omit the memory. A statement
-        equal to a memory of the project is not stored again, and a contradicting one supersedes it, unless
-        ``force``. Secrets are redacted. Where rules cannot decide, a language model is asked if background
-        models are permitted or with ``online_dedup``; ``aggressive`` and ``dedup_threshold`` (a cosine) set
-        the minimum similarity. A memory from an agent's process is a proposal unless the owner typed the
-        ``quote``. Raises InvalidMemoryError, and StoreBusyError after 30 seconds.
+        ``importance`` is 1 to 10. From ``expires_on`` on, recall and context omit the memory.
+        Unless ``force``, a statement equal to a memory in the project is not stored again, and a
+        contradicting statement supersedes the memory. Secrets are redacted. If rules cannot decide,
+        a language model is asked if background models are permitted or with ``online_dedup``.
+        ``aggressive`` and ``dedup_threshold`` (a cosine) set the minimum similarity. A memory from
+        an agent's process is a proposal unless the owner typed the ``quote``. Raises
+        InvalidMemoryError, and StoreBusyError after 30 seconds.
         """
         return ingest.store(
             self._home,
@@ -236,13 +238,13 @@ class MemoryHome:
         rerank: bool = False,
         ignore_time: bool = False,
     ) -> RecallResult:
-        """Return the best memories, pending candidates and turns (at most ``turns``) for a question, with
-        confidences.
+        """Return the best memories, pending candidates and turns for a question, with confidences.
 
-        Times without a zone are local. A time in the question affects the ranking unless ``ignore_time``.
-        Results count as used unless ``update`` is off; memories used in the same ``session`` (the host's own
-        id) become related. ``expand`` lets a language model add rephrased queries, ``rerank`` lets it grade
-        the best hits. Raises InvalidQueryError.
+        ``turns`` is the maximum number of turns. Times without a zone are local. A time in the
+        question affects the ranking unless ``ignore_time``. Results count as used unless ``update``
+        is off. Memories used in the same ``session`` (the host's id) become related. With
+        ``expand``, a language model adds rephrased queries. With ``rerank``, it grades the best
+        hits. Raises InvalidQueryError.
         """
         return recall.recall(
             self._home,
@@ -274,12 +276,12 @@ class MemoryHome:
         update: bool = True,
         session: str | None = None,
     ) -> DeepResult:
-        """Return at most five memories of one project that an agent needs for its answer, as a block of text.
+        """Return at most five memories from one project that an agent needs for its answer, as a text block.
 
-        A language model decides if one is configured (``models.recall``), within a minute;
-        otherwise, or if it fails, rules do. ``recent`` are earlier messages as (``owner`` or ``agent``,
-        text), the latest last; ``folder`` is the agent's folder. Only trusted memories are included. Raises
-        InvalidQueryError.
+        If configured (``models.recall``), a language model decides within a minute. Otherwise, or
+        if the model fails, rules decide. ``recent`` are earlier messages as (``owner`` or
+        ``agent``, text), latest last. ``folder`` is the agent's folder. Only trusted memories are
+        included. Raises InvalidQueryError.
         """
         messages = tuple(
             Said(choose(Speaker, speaker, InvalidQueryError), words) for speaker, words in recent
@@ -307,11 +309,12 @@ class MemoryHome:
         parts: Sequence[Part | str] = (),
         lexical: bool = False,
     ) -> ContextBlock:
-        """Return the context for an agent: for a ``prompt``, or without one for the start of a session.
+        """Return an agent's context for a ``prompt`` or, without a prompt, for the start of a session.
 
-        ``moment`` overrides this for a session that starts with a prompt. ``folder`` is the agent's folder.
-        Items already given to the host's ``session`` (``<tool>:<id>``) are omitted: call :meth:`context_told`
-        after delivery. ``text`` is empty if nothing is relevant. Raises InvalidInputError.
+        ``moment`` overrides this for a session that starts with a prompt. ``folder`` is the agent's
+        folder. Items already given to the host's ``session`` (``<tool>:<id>``) are omitted. Call
+        :meth:`context_told` after delivery. ``text`` is empty if nothing is relevant. Raises
+        InvalidInputError.
         """
         when = (
             choose(Moment, moment, InvalidInputError)
@@ -337,25 +340,25 @@ class MemoryHome:
         hooks.write_state(self._home.settings.home, session, block.state)
 
     def signals(self, session: str, *, folder: str | Path | None = None) -> ContextBlock:
-        """Return memories that other sessions just stored and that concern a running ``session``
-        (``<tool>:<id>``).
+        """Return memories that other sessions just stored and that concern a running ``session``.
 
-        The first call starts the subscription. Call :meth:`context_told` with every result after delivery.
+        The ``session`` is ``<tool>:<id>``. The first call starts the subscription. After delivering
+        a result, call :meth:`context_told`.
         """
         return self.context(
             moment=Moment.PROMPT, folder=folder, session=session, parts=(Part.SIGNALS,)
         )
 
     def handoff(self, folder: str | Path = ".") -> HandoffView:
-        """Return the latest handoff of a folder's project, and whether it is undelivered."""
+        """Return the latest handoff for a folder's project, and whether it is undelivered."""
         return handoff.handoff(self._home, HandoffRequest(folder=str(Path(folder).absolute())))
 
     def hand_over(
         self, words: str | None = None, *, session: str | None = None, folder: str | Path = "."
     ) -> HandoffView:
-        """Store a handoff of a session (``<tool>:<id>``), or of the last one of the folder's project.
+        """Store a handoff for a session (``<tool>:<id>``), or for the folder project's last session.
 
-        Its text is ``words``, else the owner's last messages, or a model's summary if one is configured.
+        Its text is ``words``, else a model's summary if configured, else the owner's last messages.
         Raises NotFoundError for a session without turns.
         """
         request = HandoffRequest(
@@ -370,9 +373,10 @@ class MemoryHome:
         transcript: str | Path | None = None,
         seconds: float = 60.0,
     ) -> FlushReport:
-        """Read and learn from the latest turns of one session or all, and finish work left by hooks.
+        """Read and learn from the latest turns in one session or all, and finish work queued by hooks.
 
-        ``transcript`` is the file of an unknown session; ``seconds`` limits the work left by hooks.
+        ``transcript`` is the file of an unknown session. ``seconds`` limits the work queued by
+        hooks.
         """
         file = str(Path(transcript).absolute()) if transcript else None
         return flushing.flush(self._home, session=session, transcript=file, seconds=seconds)
@@ -386,7 +390,7 @@ class MemoryHome:
         mode: Mode | str = Mode.HYBRID,
         around: datetime | None = None,
     ) -> RecallResult:
-        """Return the turns of all sessions that answer a question, the best first. Raises InvalidQueryError."""
+        """Return turns from all sessions that answer a question, best first. Raises InvalidQueryError."""
         query = RecallQuery(
             text=text,
             filter=in_utc(filter),
@@ -399,8 +403,8 @@ class MemoryHome:
     def get(self, reference: str, *, update: bool = True, session: str | None = None) -> Memory:
         """Return a memory, active or retired, by id, id prefix or subject.
 
-        It counts as used, in the host's ``session`` if given, unless ``update`` is off. Raises NotFoundError,
-        ConflictError.
+        The memory counts as used, in the host's ``session`` if given, unless ``update`` is off.
+        Raises NotFoundError, ConflictError.
         """
         return read_memory(
             self._home, GetRequest(reference=reference, update=update, session=session)
@@ -411,13 +415,14 @@ class MemoryHome:
     ) -> FeedbackReport:
         """Update memories from an agent's reply: which were used, and which had to be restated.
 
-        These are the given ones, else those used in ``session`` since its last feedback; ``stored`` are those
-        the agent stored meanwhile. The reply is not stored. Raises InvalidQueryError, NotFoundError, ConflictError.
+        ``references`` default to memories used in ``session`` since its last feedback. ``stored``
+        are memories that the agent has stored since then. The reply is not stored. Raises
+        InvalidQueryError, NotFoundError, ConflictError.
         """
         return recall.feedback(self._home, reply, references, session=session, stored=stored)
 
     def judge(self, *references: str, good: bool) -> FeedbackReport:
-        """Rate memories as good or bad; bad ones are queued for review. Raises NotFoundError, ConflictError."""
+        """Rate memories as good or bad. Bad memories are queued for review. Raises NotFoundError, ConflictError."""
         return recall.judge(self._home, references, good=good)
 
     def reviews(self) -> Sequence[Pending]:
@@ -439,10 +444,10 @@ class MemoryHome:
     ) -> Memory:
         """Change fields of a memory and return it.
 
-        Fields are subject, content, kind, importance, expiry, scope, project (``None``: global) and tags;
-        ``add_tags`` adds to the present tags, also under concurrent edits. With ``expected``, the etag from
-        ``call("look", reference=…)``, a file changed since is not overwritten. Raises NotFoundError, EditConflictError,
-        InvalidMemoryError.
+        Fields are subject, content, kind, importance, expiry, scope, project (``None``: global) and
+        tags. ``add_tags`` adds to the current tags, even under concurrent edits. ``expected`` is
+        the etag from ``call("look", reference=…)``; a file changed since then is not overwritten.
+        Raises NotFoundError, EditConflictError, InvalidMemoryError.
         """
         return answers.edit(
             self._home,
@@ -450,7 +455,7 @@ class MemoryHome:
         )
 
     def history(self, reference: str) -> list[Step]:
-        """Return a memory with its predecessors and successors, the oldest first. Raises NotFoundError."""
+        """Return a memory with its predecessors and successors, oldest first. Raises NotFoundError."""
         return history_of(self._home, ReferenceRequest(reference=reference))
 
     def retire(
@@ -460,11 +465,11 @@ class MemoryHome:
         reason: str | None = None,
         persist: bool = False,
     ) -> list[Memory]:
-        """Retire memories (soft delete); their files move to ``retired/``.
+        """Retire memories (soft delete). Their files move to ``retired/``.
 
-        ``references`` are ids, subjects, or patterns with ``*``; ``contains`` are parts of subjects. With
-        ``persist``, memories stored later under these subjects are retired as well. Raises NotFoundError,
-        ConflictError.
+        ``references`` are ids, subjects, or patterns with ``*``. ``contains`` are parts of
+        subjects. With ``persist``, memories stored later under these subjects are retired too.
+        Raises NotFoundError, ConflictError.
         """
         return answers.retire_memories(
             self._home,
@@ -474,9 +479,9 @@ class MemoryHome:
         )
 
     def unretire(self, *references: str) -> answers.BroughtBack:
-        """Restore retired or superseded memories; a superseding memory stays active.
+        """Restore retired or superseded memories. A superseding memory stays active.
 
-        Ids of persistent retirements end those. Raises NotFoundError, ConflictError.
+        The id of a persistent retirement ends that retirement. Raises NotFoundError, ConflictError.
         """
         back: answers.BroughtBack = self.call("unretire", references=references)
         return back
@@ -491,10 +496,10 @@ class MemoryHome:
         regex: bool = False,
         before: datetime | None = None,
     ) -> Deletion:
-        """Return the effects of forgetting one of these, or a project's content ``before`` a time, without
-        changes.
+        """Return what forgetting sessions, memories, a project or matches would delete.
 
-        Raises InvalidQueryError, NotFoundError, ConflictError.
+        ``before`` restricts this to earlier content. Raises InvalidQueryError, NotFoundError,
+        ConflictError.
         """
         request = ForgetRequest(
             sessions=tuple(sessions),
@@ -511,12 +516,13 @@ class MemoryHome:
         return forgetting.forget(self._home, deletion)
 
     def forgotten(self) -> Sequence[Forgotten]:
-        """Return past deletions, the latest first."""
+        """Return past deletions, latest first."""
         return forgetting.forgotten(self._home)
 
     def allow_again(self, reference: str) -> Forgotten:
-        """Let forgotten content be read again, by the id of a run, session or memory. Raises NotFoundError,
-        ConflictError.
+        """Allow forgotten content to be read again.
+
+        ``reference`` is the id of a run, session or memory. Raises NotFoundError, ConflictError.
         """
         allowed: Forgotten = self.call("forget-allow-again", reference=reference)
         return allowed
@@ -524,7 +530,7 @@ class MemoryHome:
     def log(
         self, reference: str | None = None, *, project: str | None = None, limit: int = 50
     ) -> Sequence[Listed]:
-        """Return operations, the newest first, on all memories, one, or a project.
+        """Return operations on all memories, one memory, or a project, newest first.
 
         Raises NotFoundError, ConflictError.
         """
@@ -534,7 +540,7 @@ class MemoryHome:
         )
 
     def undo(self, operation: str | None = None, *, force: bool = False) -> Undoing:
-        """Undo an operation, by default the last one not undone.
+        """Undo an operation. The default is the last operation not undone.
 
         ``force`` keeps both versions of content changed since. Raises NotFoundError, ConflictError.
         """
@@ -552,10 +558,10 @@ class MemoryHome:
     def sync(
         self, remote: str | None = None, *, dry_run: bool = False, timeout_seconds: float = 60.0
     ) -> Synced:
-        """Synchronise the vault with a remote, whose address is needed only the first time.
+        """Synchronise the vault with a remote. Its address is needed only the first time.
 
-        Raises RemoteUnreachableError, RemoteRefusedError, HistoryRewrittenError, SecretFoundError, EditConflictError,
-        UnusableRepositoryError.
+        Raises RemoteUnreachableError, RemoteRefusedError, HistoryRewrittenError, SecretFoundError,
+        EditConflictError, UnusableRepositoryError.
         """
         synced: Synced = self.call(
             "sync", remote=remote, dry_run=dry_run, timeout_seconds=timeout_seconds
@@ -569,7 +575,7 @@ class MemoryHome:
         limit: int = 50,
         offset: int = 0,
     ) -> list[Memory]:
-        """Return active memories, the newest first."""
+        """Return active memories, newest first."""
         memories, _ = remembering.list_active(
             self._home, in_utc(filter), limit=max(0, limit), offset=max(0, offset)
         )
@@ -586,9 +592,9 @@ def open_memory(
 ) -> MemoryHome:
     """Open a home, creating it if missing.
 
-    ``home`` defaults to ``$NACRE_HOME``, then ``~/.nacre``. ``clock`` and ``ids`` are for tests;
-    ``load_embedder`` replaces the bundled model, ``load_model`` opens language models by name. Raises
-    InvalidSettingsError, UnusableStoreError, UnusableVaultError, SchemaTooNewError.
+    ``home`` defaults to ``$NACRE_HOME``, then ``~/.nacre``. ``clock`` and ``ids`` are for tests.
+    ``load_embedder`` replaces the bundled model. ``load_model`` opens a language model with a given
+    name. Raises InvalidSettingsError, UnusableStoreError, UnusableVaultError, SchemaTooNewError.
     """
     return MemoryHome(
         open_home(
@@ -609,10 +615,10 @@ def call(
     on_progress: Callable[[Any], object] | None = None,
     **fields: Any,
 ) -> Any:
-    """Run an operation of :mod:`nacre.serve.catalogue`, opening the home if the operation needs it.
+    """Run an operation from :mod:`nacre.serve.catalogue`, opening the home if needed.
 
-    ``home`` is as for :func:`open_memory`, ``fields`` are those of the operation's request. Raises as
-    :meth:`MemoryHome.call`.
+    ``home`` is as for :func:`open_memory`. ``fields`` are the fields of the operation's request.
+    Raises the same errors as :meth:`MemoryHome.call`.
     """
     target = operation_of(operation)
     request, settings = target.make(fields), load_settings(home)

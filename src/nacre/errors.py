@@ -4,20 +4,20 @@ NacreError
 ├── InvalidInputError        invalid settings, queries, memories or transcripts; the caller can fix them
 ├── NotFoundError            there is nothing with that id or name
 ├── ConflictError            two writers disagree: edits, a moved remote, a rewritten history
-├── OwnerOnlyError           an agent called an operation of the owner
-├── NotAllowedError          the role of an account in a space does not allow it
+├── OwnerOnlyError           an agent called an operation reserved for the owner
+├── NotAllowedError          an account's role in a space does not allow the operation
 ├── UnavailableError         try again or degrade: a busy store, a missing model or remote, a spent budget
 ├── ChannelRefusedError      a channel's platform refuses; trying again does not help
 ├── ModelRefusedError        a model's provider refuses; trying again does not help
-├── UnusableCredentialsError a file with credentials is unreadable, or the key is of another kind
+├── UnusableCredentialsError a file with credentials is unreadable, or a key has the wrong type
 ├── UnusableAnswerError      a model's answer has the wrong form
 ├── RemoteRefusedError       the remote refuses
 ├── SecretFoundError         nacre refuses to store or send a secret
 ├── InternalError            a bug in nacre
 └── UnusableStoreError       the home needs a repair or upgrade
 
-An error has a message and a hint for the user. Each interface maps errors to its own exit codes or HTTP statuses.
-A class's docstring is its default message.
+An error has a message and a hint for the user. Each interface maps errors to exit codes or HTTP
+statuses. A class's docstring is its default message.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class ChannelUnavailableError(UnavailableError):
         hint: str | None = None,
         retry_after: float | None = None,
     ) -> None:
-        """``retry_after``: seconds to wait, as requested by the platform."""
+        """``retry_after`` is the requested wait in seconds."""
         super().__init__(message, hint=hint)
         self.retry_after = retry_after
 
@@ -182,7 +182,7 @@ class EmbedderHeldError(EmbedderUnavailableError):
         reason: str = "no yes",
         for_less: bool = False,
     ) -> None:
-        """``reason`` is ``no yes``, or as in a refusal of models; ``for_less``: fewer texts may be permitted."""
+        """``reason`` is ``no yes``, or as in a refusal of models. With ``for_less``, fewer texts might be permitted."""
         super().__init__(message, hint=hint)
         self.reason = reason
         self.for_less = for_less
@@ -208,8 +208,9 @@ class ModelUnavailableError(UnavailableError):
         after_seconds: float | None = None,
         may_cost: bool = True,
     ) -> None:
-        """``retry``: a retry may help. ``after_seconds``: wait requested by the provider. ``may_cost``: the
-        model may have started on the request, which is billed.
+        """With ``retry``, a retry might help. ``after_seconds`` is the wait that the provider requested.
+
+        With ``may_cost``, the model might have started, which is billed.
         """
         super().__init__(message, hint=hint)
         self.retry = retry

@@ -1,4 +1,4 @@
-"""Every setting once: its key, type, default and bounds, what it does, and the values that it can have."""
+"""All settings: keys, types, defaults, bounds, descriptions and possible values."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from nacre.values.session import Task
 
 @frozen
 class Setting:
-    """One setting: its key in the file, its type, its default, and what it does."""
+    """One setting: its key in the file, type, default and description."""
 
     key: str
     type: Any
     default: Any
     summary: str
     is_hidden: bool = False
-    """True if ``nacre config show`` omits it unless it is set; for rare cases."""
+    """True if ``nacre config show`` omits the setting unless it is set. Used for rare cases."""
 
     @property
     def variable(self) -> str:
-        """The environment variable that overrides it."""
+        """The environment variable that overrides the setting."""
         return "NACRE_" + self.key.replace(".", "_").upper()
 
 
@@ -428,10 +428,10 @@ SETTINGS: tuple[Setting, ...] = (
         is_hidden=True,
     ),
 )
-"""The settings. ``models.<task>`` stands for one key per task, see :data:`KEYS`."""
+"""All settings. ``models.<task>`` represents one key per task; see :data:`KEYS`."""
 
 VECTORS = "embedding"
-"""What making vectors by a provider's model is called in the ledger."""
+"""Name in the ledger for embedding with a provider's model."""
 
 _MODEL = re.compile(r"(none|[\w.-]+:\S*)?")
 _MODELS = frozenset({"models.default", *(f"models.{task.value}" for task in Task)})
@@ -453,7 +453,7 @@ def _with_tasks(setting: Setting) -> tuple[Setting, ...]:
 
 
 KEYS = tuple(key for setting in SETTINGS for key in _with_tasks(setting))
-"""All settings, with one for each task of ``models.<task>``."""
+"""All settings, with ``models.<task>`` expanded to one setting per task."""
 
 _BY_KEY = {setting.key: setting for setting in KEYS}
 CHOICES = {
@@ -468,20 +468,20 @@ CHOICES = {
         "openai-subscription",
     ),
 }
-"""Of some texts, every value that they can have."""
+"""Allowed values of some text settings."""
 
 _SERVER = re.compile(r"postgres(?:ql)?://[^/?#\s]*/[^/?#\s]+(?:\?[^#\s]*)?")
 _PASSWORD = re.compile(r"://[^/@:]*:[^/]*@|[?&]password=")
 
 _MAY_HOLD_KEYS = frozenset({"models.providers", "gateway.channels", "storage.url"})
-"""What is wrong with them is told without what they hold."""
+"""Settings whose values can contain keys. Error messages about them omit the values."""
 
 _LEAST = {
     "gateway.answers_a_minute": 1,
     "recall.limit": 1,
     "models.timeout_seconds": 1,
 }
-"""Of numbers, where that is more than 0."""
+"""Minimum values of number settings, if not 0."""
 
 _MOST = {
     "usefulness.hold_out": 0.5,
@@ -489,7 +489,7 @@ _MOST = {
 
 
 def known(key: str) -> Setting:
-    """The setting of that key. Raises InvalidSettingsError with the nearest names."""
+    """Return the setting with that key. Raises InvalidSettingsError with the nearest names."""
     if key in _BY_KEY:
         return _BY_KEY[key]
     near = [
@@ -503,7 +503,7 @@ def known(key: str) -> Setting:
 
 
 def check(key: str, value: Any) -> Any:
-    """Convert a value (text from a command line counts) to its setting's type. Raises InvalidSettingsError."""
+    """Convert a value, possibly command line text, to its setting's type. Raises InvalidSettingsError."""
     setting = known(key)
     try:
         converted = (
@@ -540,8 +540,8 @@ def check(key: str, value: Any) -> Any:
 
 
 def _converted(setting: Setting, value: Any) -> Any:
-    """Raises ValueError, RecursionError."""
-    import msgspec  # noqa: PLC0415 - 7 ms that a hook pays only for a setting that needs it
+    """Convert a value. Raises ValueError, RecursionError."""
+    import msgspec  # noqa: PLC0415 - 7 ms that a hook pays only for a setting that needs msgspec
 
     if (
         isinstance(value, str)
@@ -558,7 +558,7 @@ def _converted(setting: Setting, value: Any) -> Any:
 
 
 def _check_server(address: str) -> None:
-    """That it is an address, and holds no password: the file is read by more than nacre."""
+    """Require a valid address without a password, because other programs also read the file."""
     if not _SERVER.fullmatch(address):
         told = "storage.url is not the address of a PostgreSQL server"
         raise InvalidSettingsError(told, hint="write postgresql://login@server:5432/database")
@@ -588,7 +588,7 @@ _CHECKS: Mapping[str, Callable[[Any], None]] = {
     "storage.url": _check_server,
     "redaction.patterns": _check_patterns,
 }
-"""What else a value has to fulfil."""
+"""Additional checks of values, keyed by setting."""
 
 
 def _is_compound(setting: Setting) -> bool:

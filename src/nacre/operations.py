@@ -1,8 +1,9 @@
-"""Operations: functions of nacre that its interfaces offer, with the rules for calling them.
+"""Operations: functions that nacre's interfaces offer, with the rules for calling them.
 
-Mark a function with :func:`operation`. Its first parameter is the home or the settings. Its parameters with
-``Annotated`` bounds and help are the fields of a request; a function whose callers pass a request on takes that
-as its second parameter instead. Other keyword-only parameters belong to callers in Python.
+Mark a function with :func:`operation`. Its first parameter is the home or the settings. Parameters
+with ``Annotated`` bounds and help are the fields of its request. If callers pass on a request, the
+function takes the request as its second parameter instead. Other keyword-only parameters are for
+Python callers.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ if TYPE_CHECKING:
     from nacre.home.home import Home
     from nacre.settings import Settings
 else:
-    msgspec = lazy.Module("msgspec")  # a hook cannot afford to load it
+    msgspec = lazy.Module("msgspec")  # a hook cannot afford to load msgspec
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @frozen
 class Operation:
-    """A function with the rules of :func:`operation`."""
+    """A function with the rules that :func:`operation` sets."""
 
     name: str
     function: Callable[..., Any]
@@ -50,28 +51,28 @@ class Operation:
 
     @property
     def in_words(self) -> str:
-        """Return the command line of the operation."""
+        """The operation's command line."""
         return f"nacre {self.command or self.name.replace('-', ' ')}"
 
     @property
     def needs_home(self) -> bool:
-        """True if the function takes the open home, and not the settings."""
+        """True if the function takes the open home, not the settings."""
         first = next(iter(inspect.signature(self.function).parameters.values()))
         kind = getattr(first.annotation, "__name__", str(first.annotation))
         return kind.rpartition(".")[2] != "Settings"
 
     @property
     def request(self) -> Any:
-        """Return the type of the request, or ``Nothing``."""
+        """The type of the request, or ``Nothing``."""
         return _types(self.function)[0]
 
     @property
     def result(self) -> Any:
-        """Return the type of the result."""
+        """The type of the result."""
         return _types(self.function)[1]
 
     def is_offered(self, face: Face) -> bool:
-        """Return True if an interface offers the operation; only the command line closes the home."""
+        """Return True if an interface offers the operation. Only the command line closes the home."""
         excluded = {Face.DAEMON: not self.daemon, Face.HTTP: not self.http}
         keeps_home_open = face in (Face.DAEMON, Face.MCP, Face.HTTP)
         return not excluded.get(face) and not (keeps_home_open and self.closed)
@@ -84,8 +85,8 @@ class Operation:
     ) -> Any:
         """Run the operation with the home or the settings, whichever its function takes.
 
-        Raises OwnerOnlyError, NotAllowedError, InvalidInputError for a number or time that is too large, and the
-        operation's own errors.
+        Raises OwnerOnlyError, NotAllowedError, InvalidInputError for a number or time that is too
+        large, and the operation's errors.
         """
         if target.actor.bearer and not self.by_key:
             raise NotAllowedError(
@@ -114,7 +115,7 @@ class Operation:
     def allowed(self, target: Home | Settings, request: Any = None) -> AbstractContextManager[None]:
         """Return a context that checks the caller's role and records writes on a server.
 
-        Without a ``request``, the operation does not count as the owner's because of its fields.
+        Without a ``request``, its fields cannot make the operation an owner's operation.
         """
         home = cast("Home", target)
         server = home.database.server if self.needs_home else None
@@ -123,7 +124,7 @@ class Operation:
         return server.allowed(home, self.name, writes=self.writes, owners=self.is_owners(request))
 
     def is_owners(self, request: Any) -> bool:
-        """Return True if only the owner may make this request."""
+        """Return True if only the owner can make this request."""
         if isinstance(self.owners, bool):
             return self.owners
         return any(getattr(request, name, False) for name in self.owners)
@@ -133,7 +134,7 @@ class Operation:
     ) -> Any:
         """Run the operation in an open home.
 
-        Raises ConflictError if the operation needs a closed home, and the operation's own errors.
+        Raises ConflictError if the operation needs a closed home, and the operation's errors.
         """
         if self.closed:
             raise ConflictError(
@@ -162,14 +163,14 @@ class Operation:
     ) -> bytes:
         """Run the operation on a JSON request and return the result as JSON.
 
-        Raises InvalidInputError and the operation's own errors.
+        Raises InvalidInputError and the operation's errors.
         """
         return json.encode(self.run_in(home, self.decode(data), on_progress))
 
     def decode(self, data: bytes | msgspec.Raw) -> Any:
         """Decode a JSON request.
 
-        Raises InvalidInputError if it is malformed, out of bounds or has unknown fields.
+        Raises InvalidInputError if the request is malformed, out of bounds or has unknown fields.
         """
         try:
             request = json.decode(data, self.request)
@@ -184,7 +185,7 @@ class Operation:
         return json.decode(data, self.result)
 
 
-def operation(  # noqa: PLR0913 - each rule by its name
+def operation(  # noqa: PLR0913 - one parameter per rule
     name: str,
     *,
     writes: bool = False,
@@ -198,12 +199,13 @@ def operation(  # noqa: PLR0913 - each rule by its name
 ) -> Callable[[Function], Function]:
     """Offer a function as an operation.
 
-    ``writes``: it changes more than usage counts and traces. ``takes_long``: it may take minutes; few of these run
-    at once, so that other calls are still answered. ``closed``: it takes the settings and requires that no process
-    has the home open. ``owners``: it changes rules, privacy or the owner's statements, so agents may not call it;
-    either always, or when one of these request fields is set. ``by_key``: it is limited to the rows of a key's space;
-    the others use the server's machine or its money. ``daemon`` and ``http``: these interfaces offer it. ``command``
-    is its command line without ``nacre``, if it differs from the name.
+    ``writes``: it changes more than usage counts and traces. ``takes_long``: it can take minutes;
+    few such operations run concurrently, so that other calls are still answered. ``closed``: it
+    takes the settings and requires that no process has the home open. ``owners``: it changes rules,
+    privacy or the owner's statements, so agents must not call it, either always or when a listed
+    request field is set. ``by_key``: it is limited to the rows in a key's space; other operations
+    use the server's machine or money. ``daemon`` and ``http``: these interfaces offer it.
+    ``command`` is its command line without ``nacre``, if different from the name.
     """
 
     def mark(function: Function) -> Function:
@@ -216,14 +218,14 @@ def operation(  # noqa: PLR0913 - each rule by its name
 
 
 def operation_of(function: Callable[..., Any]) -> Operation:
-    """Return the operation of a function. Raises KeyError if the function is not an operation."""
+    """Return a function's operation. Raises KeyError if the function is not an operation."""
     marked: Operation = vars(function)["operation"]
     return marked
 
 
 @cache
 def _types(function: Callable[..., Any]) -> tuple[Any, Any, tuple[str, ...]]:
-    """Return the types of a function's request and result, and the parameters that are fields of the request."""
+    """Return the types of a function's request and result, and the parameters that are request fields."""
     own = inspect.unwrap(getattr(function, "__func__", function))
     hints = get_type_hints(own, localns=_Names(own.__globals__), include_extras=True)
     parameters = inspect.signature(function).parameters
@@ -253,14 +255,14 @@ def _default(parameter: inspect.Parameter) -> tuple[Any, ...]:
 
 
 class _Names(dict[str, Any]):
-    """The names of a module. Those that only type checkers import are ``Any``."""
+    """The names in a module. Names that only type checkers import are ``Any``."""
 
     def __missing__(self, name: str) -> Any:
         return vars(builtins).get(name, Any)
 
 
 def _names_files(request: Any) -> bool:
-    """Return True if the request names local files, which a remote caller must not read or write."""
+    """Return True if the request names local files. A remote caller must not read or write them."""
     values = (getattr(request, name) for name in getattr(request, "__struct_fields__", ()))
     return any(
         isinstance(item, Path)
@@ -270,9 +272,9 @@ def _names_files(request: Any) -> bool:
 
 
 def _refuse_unknown(request: Any, fields: Mapping[str, Any]) -> None:
-    """Reject unknown fields in requests that are dataclasses, because hooks load them.
+    """Reject unknown fields in requests that are dataclasses, because hooks load those requests.
 
-    msgspec rejects them only in its own structs.
+    msgspec rejects unknown fields only in its structs.
     """
     field_names = {field.name for field in dataclasses.fields(request)}
     unknown = next((name for name in fields if name not in field_names), None)

@@ -16,11 +16,11 @@ class Embedder(Protocol):
     """A model that turns texts into vectors."""
 
     name: str
-    """Model and version. Vectors of different names are not comparable."""
+    """Model and version. Vectors with different names are not comparable."""
 
     @property
     def dimensions(self) -> int:
-        """Components of a vector."""
+        """Number of components in a vector."""
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return a unit vector per text, as rows of a (texts, dimensions) matrix. Raises EmbedderUnavailableError."""
@@ -28,7 +28,7 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class RemoteEmbedder(Protocol):
-    """An embedder that distinguishes questions from passages, or may be slow."""
+    """An embedder that distinguishes questions from passages, or can be slow."""
 
     name: str
     step: int
@@ -36,20 +36,20 @@ class RemoteEmbedder(Protocol):
 
     @property
     def dimensions(self) -> int:
-        """Components of a vector; 0 while unknown."""
+        """Number of components in a vector, or 0 while unknown."""
 
     @property
     def tokens(self) -> int:
-        """Tokens counted by the provider so far; 0 if it does not count."""
+        """Number of tokens counted by the provider so far, or 0 if it does not count."""
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed passages, see :class:`Embedder`."""
+        """Embed passages; see :class:`Embedder`."""
 
     def within(self, seconds: float, *, question: bool = False) -> Embedder:
-        """Return the model with a time limit, for questions or passages."""
+        """Return the model with a time limit in seconds, for questions or passages."""
 
     def close(self) -> None:
-        """Close connections, including those from ``within``."""
+        """Close connections, including connections from ``within``."""
 
 
 @runtime_checkable
@@ -57,7 +57,7 @@ class CountedEmbedder(RemoteEmbedder, Protocol):
     """An embedder whose calls cost money or leave this machine."""
 
     def counted_by(self, meter: Any) -> Embedder:
-        """Return the model with each call reported to a :class:`nacre.llm.embeddings.Meter`."""
+        """Return a model that reports each call to a :class:`nacre.llm.embeddings.Meter`."""
 
     def size_of(self, texts: Sequence[str]) -> int:
         """Return an upper estimate of the tokens sent for texts."""
@@ -69,16 +69,14 @@ class Reranker(Protocol):
     name: str
 
     def score(self, question: str, texts: Sequence[str]) -> Sequence[float]:
-        """Return a number per text, higher is better, meaningful only relative to the others. Raises
-        RerankerUnavailableError.
-        """
+        """Return one relative score per text. Higher is better. Raises RerankerUnavailableError."""
 
 
 class LanguageModel(Protocol):
-    """A thread-safe model that answers prompts. Retries, counting, caching and recording are wrappers."""
+    """A thread-safe model that answers prompts. Wrappers add retries, counting, caching and recording."""
 
     name: str
-    """``provider:model``."""
+    """Has the form ``provider:model``."""
 
     capabilities: Capabilities
 

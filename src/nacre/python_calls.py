@@ -25,11 +25,11 @@ _NAMES = {
     "plan_forgetting": "forget-plan",
 }
 _WITHOUT_OPERATION = frozenset(("call", "close", "signals"))
-"""Methods without an operation, or that look theirs up themselves."""
+"""Methods that have no operation or look it up themselves."""
 
 
 def operation_of(name: str) -> Operation:
-    """Return an operation by name. Raises InvalidInputError."""
+    """Return the operation with that name. Raises InvalidInputError."""
     operation = CATALOGUE.get(name)
     if operation is None:
         raise InvalidInputError(
@@ -39,9 +39,9 @@ def operation_of(name: str) -> Operation:
 
 
 def one_at_a_time(home: type[Home]) -> type[Home]:
-    """Make public methods run in turn across threads.
+    """Make public methods run one at a time across threads.
 
-    On a server, methods require the caller's role to allow them, and writes are logged.
+    On a server, the caller's role must allow each method, and writes are logged.
     """
     for name, method in list(vars(home).items()):
         if isinstance(method, FunctionType) and not name.startswith("_"):

@@ -36,7 +36,7 @@ class Changes(TypedDict, total=False):
 
 
 def choose(options: type[Choice], given: str, error: type[InvalidInputError]) -> Choice:
-    """Return an enum member by value. Raises ``error`` with the valid values."""
+    """Return the enum member with that value. Raises ``error`` with the valid values."""
     try:
         return options(given)
     except ValueError:
@@ -94,7 +94,7 @@ def tags_of(given: Sequence[str]) -> tuple[str, ...]:
 
 
 def in_utc(criteria: Filter | None) -> Filter:
-    """Return a filter with times in UTC, by default an empty one."""
+    """Return a filter with times in UTC. The default is an empty filter."""
     return (
         replace(criteria, since=utc(criteria.since), until=utc(criteria.until))
         if criteria
@@ -103,5 +103,5 @@ def in_utc(criteria: Filter | None) -> Filter:
 
 
 def utc(moment: datetime | None) -> datetime | None:
-    """Return a moment in UTC; without a zone it is local."""
+    """Return a moment in UTC. A moment without a zone is local."""
     return times.in_utc(moment) if moment else None

@@ -1,6 +1,6 @@
-"""The settings of a home: defaults, ``config.toml`` and environment variables, read only here.
+"""The settings of a home, read only here: defaults, ``config.toml`` and environment variables.
 
-``NACRE_<SECTION>_<KEY>`` overrides ``section.key`` of the file.
+``NACRE_<SECTION>_<KEY>`` overrides ``section.key`` in the file.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ else:
 T = TypeVar("T")
 
 _FROM_FILE = frozenset({"remote.url", "remote.private"})
-"""Settings without an environment variable, which could redirect the memory to another remote."""
+"""Settings without an environment variable, because it could redirect the memory to another remote."""
 
 _MAX_BYTES = 256_000
-"""Maximum size of ``config.toml``."""
+"""Maximum size of ``config.toml`` in bytes."""
 
 
 @frozen
@@ -67,13 +67,13 @@ class Settings:
     user_home: Path = field(default_factory=Path)
     platform: str = sys.platform
     face: str = "python"
-    """Interface (:class:`~nacre.values.memory.Face`) of this process."""
+    """This process's interface (:class:`~nacre.values.memory.Face`)."""
 
     is_temporary: bool = False
-    """True if the home is deleted with the process, so that no lasting work may be queued in its files."""
+    """True if the home is deleted with the process. Lasting work must then not be queued in its files."""
 
     def __getitem__(self, key: str) -> Any:
-        """Return a setting by its key. Raises InvalidSettingsError for an unknown key."""
+        """Return the setting with that key. Raises InvalidSettingsError for an unknown key."""
         return self.values[known(key).key].value
 
     def flag(self, key: str) -> bool:
@@ -93,12 +93,12 @@ class Settings:
         return self._of(str, key)
 
     def texts(self, key: str) -> list[str]:
-        """Return a list of strings."""
+        """Return a string list setting."""
         return self._of(list[str], key)
 
     @property
     def redaction(self) -> tuple[list[str], list[str], tuple[str, ...]]:
-        """The owner's redaction rules: patterns, exceptions, and additional kinds."""
+        """The owner's redaction rules: patterns, exceptions, and additional kinds of secrets."""
         kinds = tuple(
             kind
             for kind in ("emails", "home_paths", "payment_cards")
@@ -107,17 +107,18 @@ class Settings:
         return self.texts("redaction.patterns"), self.texts("redaction.allow"), kinds
 
     def _of(self, kind: type[T], key: str) -> T:
-        assert known(key).type == kind, f"{key} is another type"  # noqa: S101 - the caller's mistake, not the owner's
+        assert known(key).type == kind, f"{key} is another type"  # noqa: S101 - an error by the caller, not the owner
         value: T = self[key]
         return value
 
     def having(self, key: str, value: Any) -> Settings:
-        """Return a copy with another value of a setting. Raises InvalidSettingsError."""
+        """Return a copy with a changed setting. Raises InvalidSettingsError."""
         return replace(self, values={**self.values, key: Value(check(key, value), "nacre")})
 
     def read_again(self) -> Settings:
-        """Return a copy with the file's current values; values set by this process stay. Raises
-        InvalidSettingsError.
+        """Return a copy with the file's current values. Values set by this process stay.
+
+        Raises InvalidSettingsError.
         """
         now = load_settings(self.home, self.environ)
         read = ("default", str(self.config))
@@ -130,10 +131,9 @@ class Settings:
 
     @property
     def actor(self) -> Actor:
-        """The caller: as set for this thread; else an agent, if its variables or a parent process show one;
-        else the owner.
+        """The caller: as set for this thread, else an agent found by :mod:`nacre.base.environment`, else the owner.
 
-        The daemon's own work is the owner's.
+        The daemon's own work counts as the owner's.
         """
         is_own = self.face == actors.Face.DAEMON
         agent = None if is_own else agent_in(self.environ) or environment.own_agent()
@@ -141,7 +141,7 @@ class Settings:
 
     @property
     def server(self) -> str:
-        """Address of the PostgreSQL server with the memory; empty for a local file."""
+        """Address of the PostgreSQL server with the memory, or an empty string for a local file."""
         return server_address(self.environ) or (
             "" if self.environ.get("NACRE_DB") else self.text("storage.url")
         )
@@ -153,26 +153,26 @@ class Settings:
 
     @property
     def mark(self) -> str:
-        """Hash of the values and the database's location, equal for processes that answer alike."""
+        """Hash of the values and the database location. It is equal for processes that answer alike."""
         values = sorted((key, repr(value.value)) for key, value in self.values.items())
         text = repr((values, self.server or os.path.realpath(self.database)))
         return sha256(text.encode("utf-8", "replace")).hexdigest()
 
     @property
     def vault(self) -> Path:
-        """The folder of memories."""
+        """The folder that contains memories."""
         return self.home / "vault"
 
     @property
     def where(self) -> str:
-        """The displayed location of rows: the database's path, or the server without login, with the tenant."""
+        """The displayed location of rows: the database path, or the server without login, with the tenant."""
         if not self.server:
             return str(self.database)
         return f"{without_login(self.server)} (tenant {self.text('storage.tenant')})"
 
     @property
     def shown_vault(self) -> Path:
-        """The displayed prefix of document paths; empty for a server."""
+        """The displayed prefix for document paths, empty on a server."""
         return Path() if self.server else self.vault
 
     @property
@@ -187,9 +187,10 @@ def load_settings(
     *,
     mending: str | None = None,
 ) -> Settings:
-    """Read settings. ``home`` precedes ``NACRE_HOME``, then ``~/.nacre``. Raises InvalidSettingsError.
+    """Read settings. The home is ``home``, else ``NACRE_HOME``, else ``~/.nacre``.
 
-    The file's value of the key ``mending`` may be invalid, since it will be replaced.
+    The file's value for the key ``mending`` can be invalid, since it will be replaced. Raises
+    InvalidSettingsError.
     """
     environ = process_environment() if environ is None else dict(environ)
     owner = Path(user_home(environ))
@@ -206,14 +207,14 @@ def load_settings(
 
 
 def write_setting(config: Path, key: str, value: Any) -> Any:
-    """Set a value in the config file, keeping comments and order, and return the new value. Raises
-    InvalidSettingsError.
+    """Set a value in the config file, keeping comments and order, and return the new value.
 
-    Tables are merged with the file's; an empty table replaces it.
+    A table is merged with the existing table. An empty table replaces it. Raises
+    InvalidSettingsError.
     """
 
     converted = check(key, value)
-    before = _read_file(config).get(key)  # raises if unreadable
+    before = _read_file(config).get(key)  # raises if the file is unreadable
     if converted and isinstance(converted, dict) and isinstance(before, dict):
         converted = check(key, {**before, **converted})
     document = (
@@ -229,12 +230,12 @@ def write_setting(config: Path, key: str, value: Any) -> Any:
 
 
 def _is_agents(environ: Mapping[str, str]) -> bool:
-    """Return True if an agent runs this process and may have set its variables."""
+    """Return True if an agent runs this process and might have set its variables."""
     return bool(agent_in(environ) or environment.own_agent())
 
 
 def unwrite_setting(config: Path, key: str) -> None:
-    """Remove a setting from the config file, keeping the rest. Raises InvalidSettingsError."""
+    """Remove a setting from the config file and keep other settings. Raises InvalidSettingsError."""
     known(key)
     if key not in _read_file(config):
         return
@@ -262,7 +263,7 @@ def _resolve(
 
 
 def _read_file(config: Path) -> dict[str, Any]:
-    """Return the file's values by dotted key."""
+    """Return the file's values. Keys are dotted."""
     try:
         with os.fdopen(files.open_file(os.path.realpath(config), os.O_RDONLY), "rb") as file:
             data = file.read(_MAX_BYTES + 1)

@@ -1,1 +1,1 @@
-"""Base."""
+"""Shared low-level modules."""

@@ -1,4 +1,4 @@
-"""Limits and help of request fields: ``Annotated[int, bounds("Maximum.", ge=1)]``.
+"""Limits and help text for request fields: ``Annotated[int, bounds("Maximum.", ge=1)]``.
 
 Annotations are strings, which msgspec evaluates only to decode or describe a request. A hook cannot
 afford the 15 ms that loading msgspec takes.
@@ -18,13 +18,13 @@ else:
 
 
 def bounds(description: str, **limits: Any) -> Any:
-    """Return a ``msgspec.Meta`` with help and limits, such as ``ge``, ``le`` and ``max_length``."""
+    """Return a ``msgspec.Meta`` with help text and limits, such as ``ge``, ``le`` and ``max_length``."""
 
     return msgspec.Meta(description=description, **limits)
 
 
 def bounds_of(request: type, name: str, description: str = "", **limits: Any) -> Any:
-    """Return the limits and help of a request's field, overridden by the arguments."""
+    """Return the limits and help text of a request's field. Arguments override declared values."""
 
     declared = _meta(annotations_of(request)[name]) or msgspec.Meta()
     merged = {
@@ -35,12 +35,12 @@ def bounds_of(request: type, name: str, description: str = "", **limits: Any) ->
 
 @cache
 def annotations_of(request: type) -> dict[str, Any]:
-    """Return the types of a request's fields, cached because each costs as much as its bounds."""
+    """Return the types of a request's fields. Cached, because evaluating annotations is slow."""
     return get_type_hints(request, include_extras=True)
 
 
 def _meta(kind: Any) -> Any:
-    """Return the ``Meta`` of an annotated type or of a member of a union."""
+    """Return the ``Meta`` of an annotated type or a union member."""
     own = next(
         (item for item in getattr(kind, "__metadata__", ()) if type(item).__name__ == "Meta"), None
     )

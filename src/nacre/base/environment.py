@@ -1,4 +1,4 @@
-"""Environment variables, read only here. Standard library only: hooks pay for every import."""
+"""Environment variables, read only here. Standard library only, because hooks pay for every import."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 
 OWN_CALL_VARIABLE = "NACRE_OWN_CALL"
-"""Set for the agent commands that nacre calls, so that nacre does nothing in their hooks."""
+"""Variable set for agent commands that nacre calls, so that their hooks do nothing."""
 
 AGENTS = {
     "CLAUDECODE": "claude-code",
@@ -29,12 +29,12 @@ AGENTS = {
     "GOOSE_TERMINAL": "goose",
     "AI_AGENT": "an agent",
 }
-"""Variables that only agent tools set in their shells, and the tool of each."""
+"""Variables that only agent tools set in their shells, mapped to the tools."""
 
 OWNERS = frozenset({"NACRE_OWNER_IDENTITIES", "NACRE_INGEST_ROOTS"})
-"""Settings variables ignored if an agent sets them, like a file named in ``NACRE_CONFIG``.
+"""Settings variables ignored if an agent sets them, directly or in a file named by ``NACRE_CONFIG``.
 
-With them, an agent could speak as the owner.
+An agent could otherwise speak as the owner.
 """
 
 SESSIONS = {
@@ -42,7 +42,7 @@ SESSIONS = {
     "CODEX_THREAD_ID": "codex",
     "GEMINI_SESSION_ID": "gemini-cli",
 }
-"""Variables with the session's id in processes that a host starts, and the tool of each."""
+"""Variables with the session id in processes that a host starts, mapped to the host's tool."""
 
 
 def environment() -> dict[str, str]:
@@ -64,7 +64,7 @@ def home_folder(environ: Mapping[str, str], home: str | None = None) -> str:
 
 
 def server_address(environ: Mapping[str, str]) -> str:
-    """Return the PostgreSQL address in ``NACRE_DB``; empty if it names a file or is not set."""
+    """Return the PostgreSQL address in ``NACRE_DB``, or an empty string if it names a file or is not set."""
     address = environ.get("NACRE_DB", "")
     return address if address.startswith(("postgresql://", "postgres://")) else ""
 
@@ -74,19 +74,19 @@ def without_login(address: str) -> str:
     scheme, _, rest = address.partition("://")
     place, _, options = rest.partition("?")
     if "@" not in place and "@" in options:
-        return f"{scheme}://…"  # the password may contain a question mark
+        return f"{scheme}://…"  # the password can contain a question mark
     return f"{scheme}://{place.rpartition('@')[2]}"
 
 
 def is_own_call(environ: Mapping[str, str]) -> bool:
-    """Return True in an agent command that nacre calls, where hooks must do nothing."""
+    """Return True in an agent command that nacre calls. Hooks must then do nothing."""
     return bool(environ.get(OWN_CALL_VARIABLE))
 
 
 def session_in(environ: Mapping[str, str]) -> str | None:
-    """Return the session of the calling agent as ``<tool>:<id>``, if its host names it.
+    """Return the calling agent's session as ``<tool>:<id>``, if its host sets it.
 
-    Processes started before a session's reset still have the previous id.
+    Processes started before a session reset still have the previous id.
     """
     return next(
         (f"{tool}:{environ[name]}" for name, tool in SESSIONS.items() if environ.get(name)), None
@@ -99,19 +99,19 @@ def agent_in(environ: Mapping[str, str]) -> str | None:
 
 
 def of_the_owner(environ: Mapping[str, str]) -> dict[str, str]:
-    """Remove the variables that mark a process as an agent's, and settings that the agent set.
+    """Return the variables without agent marks, and without settings that the agent set.
 
-    A process that a hook starts is the owner's.
+    A process that a hook starts belongs to the owner.
     """
     removed = {*AGENTS, *SESSIONS, *(OWNERS if any(environ.get(name) for name in AGENTS) else ())}
     return {name: value for name, value in environ.items() if name not in removed}
 
 
 def turn_off_telemetry() -> None:
-    """Turn off onnxruntime's telemetry; call before importing it.
+    """Turn off onnxruntime's telemetry. Call this before importing onnxruntime.
 
-    It would number the device, write events under the user's home, and know an address to send them
-    to.
+    The telemetry would number the device, write events under the user's home, and know an address
+    to send them to.
     """
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
@@ -129,8 +129,8 @@ def _home_of_account() -> str:
 
 
 # -- Agents among the parents of a process ---------------------------------------------------------
-# A process below an agent's program is the agent's. Editors with an agent do not count: their
-# terminal is the owner's. On Windows, only the variables count.
+# A process below an agent's program belongs to the agent. Editors with an agent do not count,
+# because their terminal belongs to the owner. On Windows, only the variables count.
 
 
 _PROGRAMS = {
@@ -153,10 +153,10 @@ _PROGRAMS = {
     "droid": "droid",
     "auggie": "augment",
 }
-"""Agent programs and their tools' names."""
+"""Agent programs, mapped to tool names."""
 
 _ADOPTERS = frozenset({"systemd", "init"})
-"""Programs that adopt processes whose parent has ended."""
+"""Programs that adopt orphaned processes."""
 
 _INTERPRETERS = re.compile(r"(?:node|nodejs|bun|deno|python[\d.]*|pypy[\d.]*|uv|npx)(?:\.exe)?\Z")
 _PACKAGE_IN_PATH = re.compile(r"/(?:node_modules|site-packages)/(?:@[^/]+/)?([^/]+)/")
@@ -180,7 +180,7 @@ def agent_above(pid: int | None = None) -> str | None:
 
 
 def agent_of_process(pid: int) -> str | None:
-    """Return the agent that runs a process: from its parents or, if they have ended, its variables."""
+    """Return the agent that runs a process. If its parents have ended, use its variables."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             pairs = (
@@ -193,7 +193,7 @@ def agent_of_process(pid: int) -> str | None:
 
 
 def is_orphan(pid: int) -> bool:
-    """Return True if a process has no terminal and its starter has ended."""
+    """Return True if a process has no terminal and its parent has ended."""
     parent_and_words = _parent_by_proc(pid)
     if parent_and_words is None:
         return False
@@ -208,7 +208,7 @@ def is_orphan(pid: int) -> bool:
 
 @cache
 def own_agent() -> str | None:
-    """Return the agent that started this process; cached because the parents may end."""
+    """Return the agent that started this process. Cached, because its parents can end."""
     return agent_above()
 
 
@@ -232,7 +232,7 @@ def _stem(path: str) -> str:
 
 
 def _parent_by_proc(pid: int) -> tuple[int, tuple[str, ...]] | None:
-    """Return the parent of a process and the parent's command line."""
+    """Return a process's parent and the parent's command line."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             parent = int(file.read().rpartition(b")")[2].split()[1])
@@ -242,7 +242,7 @@ def _parent_by_proc(pid: int) -> tuple[int, tuple[str, ...]] | None:
             )
     except (OSError, ValueError, IndexError):
         return None
-    if len(words) == 1:  # the program has set its own title
+    if len(words) == 1:  # the program has set a process title
         words = words[0].split()
     return (parent, tuple(words)) if parent > 0 else None
 
@@ -255,7 +255,7 @@ def _parent_by_ps(pid: int) -> tuple[int, tuple[str, ...]] | None:
 
 @cache
 def _processes() -> Mapping[int, tuple[int, str]]:
-    """Return the parent and command line of every process; empty if they cannot be listed."""
+    """Return every process's parent and command line, or nothing if they cannot be listed."""
     import subprocess  # noqa: PLC0415 - 8 ms, needed only without /proc
 
     try:
@@ -283,11 +283,11 @@ NAME = "nacre-memory"
 
 
 NO_VECTORS = f"pip install '{NAME}[vectors]'; the lexical mode needs none of it"
-"""Hint for missing libraries of the vector lane."""
+"""Hint for missing vector libraries."""
 
 
 def install_hint(extra: str) -> str:
-    """Return the command that installs an optional part."""
+    """Return the command that installs an optional dependency group."""
     return f"pip install '{NAME}[{extra}]'"
 
 
@@ -298,8 +298,8 @@ SUPPLIES = Path("/sys/class/power_supply")
 
 
 def is_on_battery(supplies: Path = SUPPLIES) -> bool:
-    """Return True if a battery is discharging and no mains is connected; False if unknown."""
-    # The battery of a mouse has scope "Device".
+    """Return True if a battery is discharging and mains power is not connected. Unknown means False."""
+    # A mouse battery has scope "Device".
     own: list[Path] = []
     with suppress(OSError):
         own = [file for file in sorted(supplies.iterdir()) if _read(file / "scope") != "Device"]

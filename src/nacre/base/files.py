@@ -1,6 +1,6 @@
 """Private files (mode 0600, folders 0700), zips and SQL files.
 
-The umask has no effect. Windows keeps its own permissions.
+The umask has no effect. Windows keeps its permissions.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _SAFE_FLAGS = (
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_BINARY", 0)
 )
-"""Do not follow symbolic links or block on pipes."""
+"""Flags that avoid following symbolic links or blocking on pipes."""
 _TEMPORARY_NAME = re.compile(r"\.([0-9]{1,9})\.tmp(-journal)?$")
 
 
 def temporary_name(path: Path, part: str = "") -> Path:
-    """Return the path of a file, or of a ``part`` of it, until it is complete.
+    """Return the temporary path for an incomplete file, or for a ``part`` of a file.
 
     It contains the process id, so that the next write can remove files of a killed process.
     """
@@ -44,7 +44,7 @@ def temporary_name(path: Path, part: str = "") -> Path:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and its missing parents with mode 0700; leave an existing folder as it is."""
+    """Make a folder and its missing parents with mode 0700. An existing folder stays unchanged."""
     missing = [path]
     while not missing[-1].exists() and missing[-1].parent != missing[-1]:
         missing.append(missing[-1].parent)
@@ -60,7 +60,7 @@ def make_folder(path: Path) -> None:
 
 
 def open_file(path: Path | str, flags: int, *, dir_fd: int | None = None) -> int:
-    """Open a regular file, created with mode 0600; return its descriptor.
+    """Open a regular file and return its descriptor. A new file gets mode 0600.
 
     Raises OSError for anything else, including symbolic links, without blocking.
     """
@@ -86,10 +86,10 @@ def write_file(path: Path, data: bytes | str) -> None:
 
 @contextlib.contextmanager
 def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
-    """Yield a private file that gets its name only if the block succeeds, and is deleted otherwise.
+    """Yield a private file. Rename it to its final name if the block succeeds, otherwise delete it.
 
-    Its ``name`` is the temporary path. Raises ConflictError if the file exists and ``overwrite`` is
-    false.
+    ``file.name`` is the temporary path. Raises ConflictError if the file exists, unless
+    ``overwrite``.
     """
     _refuse_taken(path, overwrite)
     make_folder(path.parent)
@@ -104,17 +104,17 @@ def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        _refuse_taken(path, overwrite)  # another process may have created it during the block
+        _refuse_taken(path, overwrite)  # another process might have created the file during the block
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 
 
 def sweep(folder: Path, name: str = "") -> None:
-    """Remove the temporary files of killed processes from a folder, for one file name or for all.
+    """Remove temporary files of killed processes from a folder, for one file name or for all names.
 
-    Files of this process are removed only for a given name: other threads may be writing the
-    others.
+    Files of this process are removed only with a given name, because other threads might be writing
+    files.
     """
     for path in folder.glob(f".{glob.escape(name)}*.tmp*"):
         match = _TEMPORARY_NAME.search(path.name)
@@ -124,7 +124,7 @@ def sweep(folder: Path, name: str = "") -> None:
 
 
 def _is_alive(process: int) -> bool:
-    """Return True if a process exists or this is unknown."""
+    """Return True if a process exists, or if this cannot be determined."""
     if not _IS_POSIX:
         return True
     try:
@@ -146,8 +146,8 @@ def _refuse_taken(path: Path, overwrite: bool) -> None:
 def refuse_unsafe(folder: Path) -> None:
     """Raise UnusableStoreError, with a command that fixes it, if other users can write to a folder.
 
-    A folder that others can only read is accepted; ``nacre admin doctor`` reports it. A symbolic link
-    counts as its target if the owner or root made it.
+    A folder that others can only read is accepted; ``nacre admin doctor`` reports it. A symbolic
+    link counts as its target if the owner or root made the link.
     """
     if not _IS_POSIX:
         return
@@ -166,7 +166,7 @@ def refuse_unsafe(folder: Path) -> None:
 
 
 def shared(paths: list[Path]) -> Iterator[tuple[Path, int]]:
-    """Yield the files and folders that other users can access, with their correct mode.
+    """Yield files and folders that other users can access, with the correct mode.
 
     All paths below ``paths`` are checked, except symbolic links.
     """
@@ -199,4 +199,4 @@ BROKEN = (
     zipfile.BadZipFile,
     zipfile.LargeZipFile,
 )
-"""Errors that a zip may raise: truncated, damaged, encrypted, or compressed in an unknown way."""
+"""Errors for zip files that are truncated, damaged, encrypted, or compressed in an unknown way."""

@@ -1,7 +1,8 @@
 """Frozen dataclasses that are cheap to define.
 
-A command defines hundreds of classes and uses few. ``dataclass`` compiles six methods for each, which took half of the
-start. Here classes share methods, and the constructor is compiled when it is first called.
+A command defines hundreds of classes and uses few. ``dataclass`` compiles six methods for each
+class, which took half of the start time. Here, classes share methods, and the constructor is
+compiled on its first call.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _COPIED = ("__doc__", "__post_init__")
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def frozen(cls: type[T]) -> type[T]:
-    """Make a class a frozen dataclass with slots. Subclasses need ``@frozen``, too."""
+    """Make a class a frozen dataclass with slots. Subclasses need ``@frozen`` too."""
     made: Any = dataclass(init=False, repr=False, eq=False, slots=True)(cls)
     if not all(item.init for item in fields(made)):
         raise TypeError(f"{cls.__name__}: use dataclass for fields with init=False")
@@ -53,7 +54,7 @@ def _values(names: Iterable[str]) -> Callable[[Any], Any]:
 
 
 def _constructor(made: Any) -> Any:
-    """Return the constructor of an equal dataclass."""
+    """Return the constructor of an equivalent dataclass."""
     equal = make_dataclass(
         made.__name__,
         [(item.name, item.type, item) for item in fields(made)],

@@ -1,4 +1,4 @@
-"""Ids, hashes and epoch milliseconds. Time and randomness are injected for tests."""
+"""Ids, hashes and epoch milliseconds. Time and randomness can be injected for tests."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def utc_now() -> datetime:
 
 
 def to_millisecond(moment: datetime) -> datetime:
-    """Truncate a time to milliseconds, the resolution of nacre's times."""
+    """Truncate a time to milliseconds, which is nacre's resolution."""
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 
 
 def uuid7_source(clock: Clock = utc_now, random: Callable[[int], bytes] = os.urandom) -> Ids:
     """Return a source of UUIDv7 (RFC 9562): milliseconds, a counter and random bits.
 
-    The counter starts at random. Ids from one source are unique and ascending, also within a
+    The counter starts at random. Ids from one source are unique and ascending, even within a
     millisecond.
     """
     lock = threading.Lock()
@@ -55,7 +55,7 @@ def uuid7_source(clock: Clock = utc_now, random: Callable[[int], bytes] = os.ura
 
 
 def uuid7(millisecond: int, bits: int) -> str:
-    """Return the UUIDv7 of a time with the lower 76 of some bits, without two of them."""
+    """Return a UUIDv7 for a time, using the lower 76 of ``bits``, except two."""
     tail = (bits >> 64 & 0xFFF) << 64 | 0b10 << 62 | bits & 0x3FFF_FFFF_FFFF_FFFF
     text = f"{millisecond << 80 | 0x7 << 76 | tail:032x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
@@ -66,7 +66,7 @@ def _blake2b(data: bytes, **options: Any) -> hashlib.blake2b:
 
 
 def turn_hash(role: str, text: str, occurrence: int) -> str:
-    """Return an id for a turn without one; repeated text gets the next ``occurrence``."""
+    """Return an id for a turn that has no id. Repeated text needs the next ``occurrence``."""
     body = f"{role}\n{occurrence}\n{text}".encode("utf-8", errors="replace")
     return _blake2b(body, digest_size=8).hexdigest()
 
@@ -93,7 +93,7 @@ def to_ms(moment: datetime | None) -> int | None:
 
 
 def from_ms(value: int | None) -> datetime | None:
-    """Return the time in aware UTC, or ``None`` if it is unknown."""
+    """Return the time in aware UTC, or ``None`` for ``None``."""
     moment = None if value is None else at_ms(value)
     return None if moment == UNKNOWN_TIME and value else moment
 
@@ -108,6 +108,6 @@ def at_ms(value: int) -> datetime:
 
 
 def first_id(millisecond: int) -> str:
-    """Return the lowest UUIDv7 of a time in epoch milliseconds."""
+    """Return the lowest UUIDv7 for a time in epoch milliseconds."""
     digits = f"{millisecond:012x}"
     return f"{digits[:8]}-{digits[8:]}"

@@ -1,4 +1,4 @@
-"""JSON: a safe parser for files that may be damaged, and the codec of nacre's values."""
+"""A safe JSON parser for files that might be damaged, and the codec for nacre's values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import msgspec
 from nacre.errors import NacreError
 
 MOST_LEVELS = 100
-"""Deeper values are rejected, because recursive code would fail on them later."""
+"""Maximum nesting depth. Recursive code would fail on deeper values later."""
 
 
 def parse(data: bytes | str) -> Any:
@@ -32,12 +32,12 @@ def parse(data: bytes | str) -> Any:
 
 
 def quoted(value: Mapping[str, object]) -> str:
-    """Return a value on one line for a prompt, escaped so that it cannot end its quotation."""
+    """Return a value on one line for a prompt. It is escaped so that it cannot end its quotation."""
     return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def _levels(value: Any) -> int:
-    """Return the nesting depth of a value, at most one more than the limit."""
+    """Return a value's nesting depth, at most one more than the limit."""
     level, values = 0, [value]
     while values and level <= MOST_LEVELS:
         level += 1
@@ -55,7 +55,7 @@ def _refuse(constant: str) -> None:
 
 
 # -- Nacre's values --------------------------------------------------------------------------------
-# msgspec encodes and decodes them, with hooks for types that it does not support, such as paths.
+# msgspec encodes and decodes nacre's values. Hooks handle types it does not support, such as paths.
 
 
 T = TypeVar("T")
@@ -68,9 +68,8 @@ _PREPARING = threading.RLock()
 def _prepare(kind: Any) -> None:
     """Prepare msgspec for a type, in one thread at a time.
 
-    msgspec stores incomplete type information on the class. Another thread that decodes the same
-    type meanwhile crashes the process. Elsewhere in nacre, decode only with decoders made on
-    import.
+    msgspec stores incomplete type information on the class. If another thread decodes the type
+    meanwhile, the process crashes. Elsewhere in nacre, decode only with decoders made on import.
     """
     if kind not in _PREPARED:
         with _PREPARING:
@@ -102,7 +101,7 @@ def encode(value: Any) -> bytes:
 
 
 def decode(data: bytes | msgspec.Raw, kind: Any) -> Any:
-    """Decode JSON. Raises msgspec.ValidationError or, if unreadable, msgspec.DecodeError."""
+    """Decode JSON. Raises msgspec.ValidationError, or msgspec.DecodeError for unreadable data."""
     try:
         return _decoder(kind).decode(data)
     except (RecursionError, UnicodeDecodeError) as error:
@@ -125,7 +124,7 @@ def to_plain(value: Any) -> Any:
 def from_plain(value: Any, kind: Any, *, strict: bool = True) -> Any:
     """Build a value from the result of :func:`to_plain`. Raises msgspec.ValidationError.
 
-    If not ``strict``, strings are accepted for numbers and booleans.
+    Unless ``strict``, strings are accepted for numbers and booleans.
     """
     return convert(value, kind, strict=strict, dec_hook=_special)
 

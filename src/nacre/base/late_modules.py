@@ -1,8 +1,8 @@
 """Lazy execution of nacre's modules.
 
-``from nacre.serve import server_web`` binds the module without running it; it runs when an
-attribute is first used. ``from nacre.serve.server_web import Web`` runs it at once. Import the
-module if it is slow to load and only some calls need it.
+``from nacre.serve import server_web`` binds the module but runs it only when an attribute is first
+used. ``from nacre.serve.server_web import Web`` runs it immediately. Import the module if it is
+slow to load and only some calls need it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from _thread import RLock
 from importlib.machinery import PathFinder
 
 TYPE_CHECKING = (
-    False  # type checkers take this as True; importing typing is slower than this module
+    False  # type checkers treat this as True; importing typing is slower than this module
 )
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,7 @@ class _NotRunYet(ModuleType):
 
 
 class _Loader:
-    """A loader that runs a module once with its ``own`` loader, in the first thread that needs it."""
+    """A loader that runs a module once with the ``own`` loader, in the first thread that needs it."""
 
     def __init__(self, own: Any) -> None:
         self._own = own
@@ -58,7 +58,7 @@ class _Loader:
         module.__class__ = _NotRunYet
 
     def run(self, module: ModuleType) -> None:
-        """Run the module, unless it has run or this thread is running it."""
+        """Run the module, unless it has already run or this thread is running it."""
         with self._lock:
             if self._is_running or type(module) is ModuleType:
                 return

@@ -18,10 +18,10 @@ def load(target: str) -> Any:
 
 
 class Module:
-    """A module that is imported when one of its attributes is first used.
+    """A module that is imported when an attribute is first used.
 
-    Declare it next to the import for type checkers, in interfaces that do not always need the
-    module.
+    In interfaces that do not always need the module, declare it next to the import for type
+    checkers.
     """
 
     def __init__(self, name: str) -> None:
@@ -34,8 +34,8 @@ class Module:
 class Lazy(Generic[T]):
     """An attribute created on first access: ``stores: Lazy[Stores] = Lazy("module:Stores")``.
 
-    ``make`` gets the target and the owner of the attribute. By default, the target is a store that
-    takes the owner's database.
+    ``make`` gets the target and the attribute's owner. By default, the target is a store that takes
+    the owner's database.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The connection to a home's daemon, and the chores that hooks leave.
+"""The connection to a home's daemon, and the chores that hooks queue.
 
 Standard library only, because hooks pay for every import.
 """
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     import subprocess
 
 LOCK = "daemon.lock"
-"""Lock file in the home. The daemon holds it while it runs."""
+"""Lock file in the home. The daemon holds the lock while running."""
 
 CHORES_LOCK = "chores.lock"
-"""Lock file in the home. The process that does chores holds it (:mod:`nacre.setup.chores`)."""
+"""Lock file in the home. The process that does chores holds the lock (:mod:`nacre.setup.chores`)."""
 
 _MAX_SOCKET_PATH_BYTES = 100
-"""In bytes; systems allow about 104 in a socket's path."""
+"""Maximum length of a socket path in bytes. Systems allow about 104."""
 
 _MAX_NAME_CHARACTERS = 200
 
 
 def socket_path(home: str) -> str:
-    """Return the socket's path, in the home or, if that path is too long, in :func:`run_folder`.
+    """Return the socket path, in the home or, if that path is too long, in :func:`run_folder`.
 
     It depends on the home's real path, so that links to the home reach the same daemon.
     """
@@ -47,8 +47,8 @@ def socket_path(home: str) -> str:
 
 
 def run_folder() -> str:
-    """Return a short folder of this user for sockets, created with mode 0700 by the listener."""
-    base = "/private/tmp" if sys.platform == "darwin" else "/tmp"  # noqa: S108 - the subfolder belongs to the user alone
+    """Return this user's short folder for sockets. The listener creates it with mode 0700."""
+    base = "/private/tmp" if sys.platform == "darwin" else "/tmp"  # noqa: S108 - the subfolder belongs only to the user
     return os.path.join(base, f"nacre-{os.getuid() if hasattr(os, 'getuid') else 'user'}")
 
 
@@ -58,12 +58,12 @@ def session_file(home: str, session: str) -> str:
 
 
 def chores_folder(home: str) -> str:
-    """Return the folder of chores, which has one file for each."""
+    """Return the chores folder, which has one file per chore."""
     return os.path.join(home, "run", "chores")
 
 
 def _name(text: str) -> str:
-    """Return a file name that is unique to the text and not hidden."""
+    """Return a unique, non-hidden file name for a text."""
     name = "".join(
         character
         if character.isascii() and (character.isalnum() or character in "-_.")
@@ -82,7 +82,7 @@ def _hash(data: bytes) -> str:
 
 
 def is_own(path: str) -> bool:
-    """Return True if only this user can write to the socket's folder; never connect otherwise.
+    """Return True if only this user can write to the socket's folder. Otherwise never connect.
 
     Raises OSError.
     """
@@ -99,9 +99,9 @@ def is_own(path: str) -> bool:
 
 # -- Calls to the daemon ---------------------------------------------------------------------------
 # The daemon speaks HTTP on its socket, with one request per connection. ``POST /call/OPERATION``
-# runs an operation of :mod:`nacre.serve.catalogue`. The body is ``{"protocol": <number>, "request":
-# {…}}``, the response ``{"result": …}`` or ``{"error": {"code", "message", "hint"}}``. Optional
-# keys of the body: ``seconds``, how long the caller waits; ``agent``, the tool that calls through
+# runs an operation from :mod:`nacre.serve.catalogue`. The body is ``{"protocol": <number>,
+# "request": {…}}``, the response ``{"result": …}`` or ``{"error": {"code", "message", "hint"}}``.
+# Optional body keys: ``seconds``, how long the caller waits; ``agent``, the tool that calls through
 # MCP; ``settings``, the ``Settings.mark`` that the daemon must have; ``notes: true``, which adds
 # ``"notes": {"warnings": […], "problems": […]}`` to the response. ``POST /hook/HOST/EVENT`` runs a
 # hook (:mod:`nacre.serve.server`).
@@ -111,7 +111,7 @@ PROTOCOL = 1
 _NOT_THIS_DAEMON = ("other_version", "other_settings", "ending")
 _CHUNK = 65_536
 MOST_BYTES = 64_000_000
-"""Limit for a request or a response."""
+"""Maximum size of a request or response in bytes."""
 
 _STOP_POLL_SECONDS = 0.02
 _LENGTH = re.compile(rb"^content-length: *(\d{1,9})\r$", re.IGNORECASE | re.MULTILINE)
@@ -122,7 +122,7 @@ class DaemonAwayError(Exception):
 
 
 class DaemonRefusedError(Exception):
-    """The daemon answered with an error; ``error`` has its code, message and hint."""
+    """The daemon answered with an error. ``error`` has the code, message and hint."""
 
     def __init__(self, error: dict[str, Any]) -> None:
         super().__init__(str(error.get("message", "")))
@@ -130,9 +130,9 @@ class DaemonRefusedError(Exception):
 
 
 def ask(home: str, operation: str, request: dict[str, Any], *, seconds: float) -> Any:
-    """Return the result of an operation in the daemon, as parsed JSON. Raises DaemonAwayError, DaemonRefusedError.
+    """Return an operation's result from the daemon, as parsed JSON. Raises DaemonAwayError, DaemonRefusedError.
 
-    ``seconds`` limits the whole exchange. The daemon does not start a request that has expired.
+    ``seconds`` limits the whole exchange. The daemon does not start an expired request.
     """
     return ask_whole(home, operation, request, seconds=seconds).get("result")
 
@@ -140,9 +140,9 @@ def ask(home: str, operation: str, request: dict[str, Any], *, seconds: float) -
 def ask_whole(
     home: str, operation: str, request: dict[str, Any], *, seconds: float, **more: Any
 ) -> dict[str, Any]:
-    """Return the whole response; ``more`` is added to the body. Raises DaemonAwayError, DaemonRefusedError."""
+    """Return the whole response. ``more`` is added to the body. Raises DaemonAwayError, DaemonRefusedError."""
     message = {"protocol": PROTOCOL, "request": request, "seconds": seconds, **more}
-    # Daemons reject lone surrogates.
+    # Daemons reject unpaired surrogates.
     body = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace")
     try:
         answer = json.loads(post(home, f"/call/{operation}", body, seconds=seconds)[1])
@@ -159,7 +159,7 @@ def ask_whole(
 
 
 def post(home: str, target: str, body: bytes, *, seconds: float) -> tuple[int, bytes]:
-    """Post a body to the daemon; return the status and the response's body. Raises DaemonAwayError."""
+    """Post a body to the daemon. Return the status and the response body. Raises DaemonAwayError."""
     if not hasattr(socket, "AF_UNIX"):
         raise DaemonAwayError("this system has no local sockets")
     path, until = socket_path(home), time.monotonic() + seconds
@@ -185,7 +185,7 @@ def post(home: str, target: str, body: bytes, *, seconds: float) -> tuple[int, b
 
 
 def is_whole(message: bytearray) -> bool:
-    """Return True if an HTTP message has arrived completely, as its Content-Length says."""
+    """Return True if an HTTP message is complete according to Content-Length."""
     end = message.find(b"\r\n\r\n")
     length = _LENGTH.search(message, 0, end + 2) if end >= 0 else None
     return end >= 0 and len(message) - end - 4 >= (int(length[1]) if length else 0)
@@ -199,7 +199,7 @@ def _remaining(until: float) -> float:
 
 
 def ask_to_stop(home: Path, seconds: float = 5.0) -> bool:
-    """Stop the daemon of a home; return True if it is gone in time."""
+    """Stop a home's daemon. Return True if it has stopped in time."""
     with contextlib.suppress(DaemonAwayError, DaemonRefusedError):
         ask(str(home), "stop", {}, seconds=1.0)
     until = time.monotonic() + seconds
@@ -219,7 +219,7 @@ _PATH_VARIABLES = ("NACRE_CONFIG", "NACRE_DB")
 def start_daemon(
     home: str, environ: Mapping[str, str], *options: str
 ) -> subprocess.Popen[bytes] | None:
-    """Start the daemon of a home, which ends when idle; do nothing if its lock is held, or if it could not be asked.
+    """Start a home's daemon, which ends when idle. Do nothing if its lock is held or sockets are unsupported.
 
     Raises OSError.
     """
@@ -229,7 +229,7 @@ def start_daemon(
 
 
 def start_chores(home: str, environ: Mapping[str, str]) -> None:
-    """Start a process that does the chores, unless one runs. That one also takes later chores.
+    """Start a process that does the chores, unless one is running. A running process also does later chores.
 
     Raises OSError.
     """
@@ -262,12 +262,12 @@ def start_process(
 
 
 def program() -> list[str]:
-    """Return the command that starts nacre; services and GUI programs may have another PATH."""
+    """Return the command that starts nacre. PATH can differ in services and GUI programs."""
     return [sys.executable, "-P", "-m", "nacre"]
 
 
 def environment_of(home: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables for a process on the same home, with absolute paths."""
+    """Return variables for a process that uses the same home. Paths are absolute."""
     variables = {**environ, "NACRE_HOME": os.path.abspath(home)}
     variables |= {
         name: os.path.abspath(os.path.expanduser(variables[name]))
@@ -284,7 +284,8 @@ def environment_of(home: str, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 # -- Chores ----------------------------------------------------------------------------------------
-# A chore is a small file. The daemon or ``nacre chores`` takes it (:mod:`nacre.setup.chores`).
+# A chore is a small file. The daemon or ``nacre chores`` does the chore
+# (:mod:`nacre.setup.chores`).
 
 
 _CHORE_NUMBERS = itertools.count()
@@ -303,10 +304,10 @@ def leave_chore(
     occasion: str = "",
     at: float | None = None,
 ) -> str:
-    """Write a chore atomically to a home; return its path. Raises OSError.
+    """Write a chore atomically to a home and return its path. Raises OSError.
 
-    ``kind`` is one of :data:`EVENTS`, ``session`` is ``<tool>:<the host's own id>``, ``transcript``
-    its file, ``folder`` its working folder, and ``at`` the time in epoch seconds (default: now).
+    ``kind`` is one of :data:`EVENTS`. ``session`` is ``<tool>:<the host's id>``, ``transcript`` its
+    file, and ``folder`` its working folder. ``at`` is the time in epoch seconds (default: now).
     """
     chore = {
         "kind": kind,

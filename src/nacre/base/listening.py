@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 from nacre.base.serving import ADMIT, TOO_MANY
 
 # -- Connection limits -----------------------------------------------------------------------------
-# Any process on the machine can open connections. They must not use up the file descriptors or the
-# room of callers with the token.
+# Any process on the machine can open connections. They must not exhaust file descriptors or block
+# callers that have the token.
 
 
 _GRACE_SECONDS = 1
 _MAX_MESSAGE_BYTES = 65_536
 _BACKLOG = 32
-"""Connections accepted in one batch, before the first is handled."""
+"""Number of connections accepted in one batch, before the first is handled."""
 
 
 _MAX_LEAVING = 32
@@ -35,23 +35,23 @@ _BUSY_RESPONSE = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\n%b\r
 
 
 class Bounded(H11Protocol):
-    """A connection with a time limit, which makes room for other connections.
+    """A connection with a time limit that makes room for other connections.
 
     A stranger is a connection without a valid token whose request is incomplete. If there are too
-    many, the oldest gets ``503``. The newest stays, as it may be about to send the token.
+    many, the oldest gets ``503``. The newest stays, because it might be about to send the token.
     """
 
     most_strangers = 64
-    """Maximum of strangers; with all others it stays below 256, the file limit of some systems."""
+    """Maximum number of strangers. All connections then stay below 256, the file limit on some systems."""
 
     most_strangers_of_peer = 48
-    """Maximum of strangers from the same address."""
+    """Maximum number of strangers from one address."""
 
     most_served = 64
-    """Maximum of open connections with the token or a complete request."""
+    """Maximum number of open connections with the token or a complete request."""
 
     patience_seconds = 10.0
-    """Time limit for receiving a request and for sending its answer; may take twice as long."""
+    """Time limit in seconds for receiving a request and for sending its answer. It can take twice as long."""
 
     _timer: asyncio.TimerHandle | None = None
     _is_known = False
@@ -72,7 +72,7 @@ class Bounded(H11Protocol):
             super().data_received(data)
 
     def handle_websocket_upgrade(self, event: Any) -> None:
-        """See uvicorn: another protocol takes over the connection."""
+        """See uvicorn. A different protocol takes over the connection."""
         if self._timer:
             self._timer.cancel()
         super().handle_websocket_upgrade(event)
@@ -85,7 +85,7 @@ class Bounded(H11Protocol):
 
     @property
     def _is_held_up(self) -> bool:
-        """Return True if it waits for the client to send a request or receive an answer."""
+        """True while waiting for the client to send a request or receive an answer."""
         cycle = self.cycle
         return cycle is None or cycle.response_complete or cycle.more_body or self.flow.write_paused
 
@@ -119,7 +119,7 @@ class Bounded(H11Protocol):
         next(connection for connection in strangers if connection._peer == peer)._turn_away()
 
     def _turn_away(self) -> None:
-        """Send ``503`` unless an answer has started, then close the connection."""
+        """Send ``503``, unless an answer has started. Then close the connection."""
         self._is_leaving = True
         if (
             self.flow.write_paused
@@ -129,7 +129,7 @@ class Bounded(H11Protocol):
             return
         if self.cycle is None or (self.cycle.more_body and not self.cycle.response_started):
             self.transport.write(_BUSY_RESPONSE)
-        if not self.transport.can_write_eof():  # as over TLS
+        if not self.transport.can_write_eof():  # for example over TLS
             self.transport.close()
             return
         self.transport.write_eof()  # close() would reset the connection if more of the request arrives
@@ -138,10 +138,10 @@ class Bounded(H11Protocol):
         self._timer = self.loop.call_later(_LEAVE_SECONDS, self.transport.abort)
 
     def _admit(self, has_token: bool) -> bool:
-        """Return True if there is room for this request; a connection with the token stays.
+        """Return True if there is room for this request. A connection with the token stays.
 
-        If there is no room, drop the connection that has waited longest for its body: even one with
-        the token may be slow on purpose.
+        If there is no room, drop the connection that has waited longest for its body. Even a
+        connection with the token might be slow on purpose.
         """
         served = [
             connection
@@ -179,10 +179,10 @@ def listening_config(
     most_message: int = _MAX_MESSAGE_BYTES,
     room: int = 0,
 ) -> uvicorn.Config:
-    """Return uvicorn's configuration for an app, with TLS if ``cert`` is given.
+    """Return uvicorn's configuration for an app. Use TLS if ``cert`` is given.
 
     ``most_message`` is the maximum size of a WebSocket message in bytes. ``room`` replaces the
-    limits on connections: behind a load balancer, all come from the same address.
+    connection limits, because behind a load balancer all connections have the same address.
     """
     return uvicorn.Config(
         app,

@@ -1,6 +1,6 @@
 """Locks between processes, and turns between threads.
 
-A lock is a file; the system unlocks it when its process dies.
+A lock is a file. The system unlocks it when its process dies.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ else:
 PATIENCE_SECONDS = 30.0
 _WARN_AFTER_SECONDS = 1.0
 _MAX_GIVE_WAY_SECONDS = 0.5
-"""At most; a waiting process polls every few milliseconds, and may wait as long for a core."""
+"""Maximum wait. A waiting process polls every few milliseconds, and can wait as long for a core."""
 _PAUSE_SECONDS = 0.005
 
 Observe = Callable[[str, float], None]
-"""Called when a lock is released, with its name and how many seconds it was held."""
+"""Callback for a released lock. Arguments are its name and how many seconds it was held."""
 
 
 class FileLock:
-    """An exclusive, reentrant lock on a file. Others wait, then get StoreBusyError.
+    """An exclusive, reentrant lock on a file. Other processes wait, then get StoreBusyError.
 
-    A file that cannot be opened raises UnusableStoreError. Waiting processes go before those that only
-    try the lock. Each thread needs its own object.
+    A file that cannot be opened raises UnusableStoreError. Waiting processes go before processes
+    that only try the lock. Each thread needs a separate object.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class FileLock:
         self.release()
 
     def acquire(self, patience_seconds: float = 0.0) -> bool:
-        """Take the lock within a time in seconds; return True on success."""
+        """Take the lock within a time limit in seconds. Return True on success."""
         if self._depth == 0:
             if not (self._wait(patience_seconds) if patience_seconds else self._try_unqueued()):
                 return False
@@ -68,13 +68,13 @@ class FileLock:
         return True
 
     def release(self) -> None:
-        """Release the lock, once for each time it was acquired; do nothing if it was lost."""
+        """Release the lock, once per acquisition. Do nothing if it was lost."""
         self._depth = max(0, self._depth - 1)
         if self._depth == 0 and self._descriptor >= 0:
             self._free()
 
     def let_others(self) -> None:
-        """Let waiting processes have the lock, then take it again. Data read before may be stale.
+        """Yield the lock to waiting processes, then take it again. Data read before may be stale.
 
         Do nothing if the lock was taken more than once, because outer code relies on it. Raises
         StoreBusyError, with the lock released, if it cannot be taken again.
@@ -87,7 +87,7 @@ class FileLock:
         self.__enter__()
 
     def give_way(self) -> None:
-        """Before acquiring: let waiting processes take the lock. Do nothing while it is held."""
+        """Yield to waiting processes before acquiring the lock. Do nothing while it is held."""
         until = time.monotonic() + _MAX_GIVE_WAY_SECONDS
         while (
             self._depth == 0
@@ -99,7 +99,7 @@ class FileLock:
 
     @contextmanager
     def if_free(self, patience_seconds: float = 0.0) -> Iterator[bool]:
-        """Hold the lock if it is free in time; yield True if it is held."""
+        """Hold the lock if it is free in time. Yield True if it is held."""
         is_held = self.acquire(patience_seconds)
         try:
             yield is_held
@@ -108,7 +108,7 @@ class FileLock:
                 self.release()
 
     def remove(self) -> None:
-        """Delete the lock's files. Call it only if no process uses the lock any more."""
+        """Delete the lock's files. Call this only when no process uses the lock."""
         for path in (self._path, self._path.with_suffix(".wait")):
             with suppress(OSError):
                 path.unlink(missing_ok=True)
@@ -180,9 +180,9 @@ class Turn:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Release the turn in the block; do nothing if this thread does not have it.
+        """Release the turn during the block. Do nothing if this thread does not have the turn.
 
-        Call it with no lock held and no transaction open: data read before may have changed
+        Call this with no lock held and no open transaction. Data read before might have changed
         afterwards.
         """
         if self._holder != get_ident():
@@ -201,7 +201,7 @@ class Turn:
             self._came_back.notify_all()
 
     def wait_for_all(self) -> None:
-        """Wait until no thread is in :meth:`aside`. Call it with the turn; others get it meanwhile."""
+        """Wait until no thread is in :meth:`aside`. The caller must have the turn; other threads get it meanwhile."""
         holder, depth = self._holder, self._depth
         self._holder = self._depth = 0
         self._came_back.wait_for(lambda: not self._aside)
@@ -209,7 +209,7 @@ class Turn:
 
 
 def is_held(path: Path) -> bool:
-    """Return True if a process holds the lock at a path, also if read-only."""
+    """Return True if a process holds the lock at a path, even if read-only."""
     for flags in (os.O_RDWR, os.O_RDONLY):
         with suppress(OSError):
             descriptor = files.open_file(path, flags)
@@ -223,7 +223,7 @@ def is_held(path: Path) -> bool:
 
 
 def _warn(message: str) -> None:
-    """Log a warning, on standard error unless the application configured logging."""
+    """Log a warning, to standard error unless the application configured logging."""
     import logging  # noqa: PLC0415 - 8 ms, only while waiting
 
     logging.getLogger("nacre").warning(message)
@@ -249,7 +249,7 @@ def _open_descriptor(path: Path) -> Iterator[int]:
 
 
 def _join_queue(descriptor: int) -> None:
-    """Join the queue with a shared lock. On Windows, there is none and no priority."""
+    """Join the queue with a shared lock. Windows has no queue and no priority."""
     if sys.platform != "win32":
         with suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)

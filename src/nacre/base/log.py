@@ -1,4 +1,4 @@
-"""The logs in a home."""
+"""Log files in a home."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ MAX_BYTES = 1_000_000
 
 
 class Log:
-    """A log in the folder ``logs`` of a home. A full log replaces the one that ends in ``.log.1``."""
+    """A log in a home's ``logs`` folder. A full log replaces the file that ends in ``.log.1``."""
 
     def __init__(self, home: Path, name: str) -> None:
         self.path = home / "logs" / f"{name}.log"
 
     def write(self, line: str) -> None:
-        """Append a line. The file is opened each time, so that it may be moved or deleted."""
+        """Append a line. The file is opened for each line, so that it can be moved or deleted."""
         files.make_folder(self.path.parent)
         descriptor = files.open_file(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         with os.fdopen(descriptor, "a", encoding="utf-8", errors="replace") as file:
@@ -28,7 +28,7 @@ class Log:
             self.path.replace(self.path.with_suffix(".log.1"))
 
     def last_lines(self, count: int) -> list[str]:
-        """Return the last lines, the oldest first."""
+        """Return the last lines, oldest first."""
         tail: deque[str] = deque(maxlen=count)
         for file in (self.path.with_suffix(".log.1"), self.path):
             try:

@@ -1,4 +1,4 @@
-"""Files that a command writes outside the home, at a path that the caller names."""
+"""Files that a command writes outside the home, to a path that the caller names."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from nacre.errors import ConflictError
 
 @frozen
 class Territory:
-    """Paths that belong to nacre: folders with all their contents, and single files elsewhere."""
+    """Paths that belong to nacre: folders with all contents, and single files elsewhere."""
 
     folders: Sequence[Path]
     files: Sequence[Path] = ()
 
     def holds(self, path: Path) -> bool:
-        """Return True if a path is in the territory, also through links, ``..`` or upper case."""
+        """Return True if a path is in the territory, including through links, ``..`` or upper case."""
         place = Path(os.path.realpath(path.parent))
         if any(
             _is_same(folder, above) for above in (place, *place.parents) for folder in self.folders
@@ -56,16 +56,16 @@ class Territory:
 
 @contextlib.contextmanager
 def named_file(path: Path, keep_out: Territory, *, overwrite: bool = False) -> Iterator[BinaryIO]:
-    """Yield a file at a path that the owner named; it is complete or not written at all.
+    """Yield a file at a path that the owner named. It is written completely or not at all.
 
     Raises ConflictError if the path is in ``keep_out``, exists without ``overwrite``, or is not a
-    regular file: devices, pipes and links are never replaced.
+    regular file. Devices, pipes and links are never replaced.
     """
     path = path.expanduser().absolute()
     refuse_named(path, keep_out)
     with new_file(path, overwrite=overwrite) as file:
         yield file
-        refuse_named(path, keep_out)  # the path may have changed during the block
+        refuse_named(path, keep_out)  # the path might have changed during the block
 
 
 def refuse_named(path: Path, keep_out: Territory) -> None:

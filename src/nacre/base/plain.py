@@ -1,4 +1,4 @@
-"""Fields of plain values, as JSON is decoded, whose types are uncertain."""
+"""Access to fields in decoded JSON whose types are uncertain."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import Any
 JsonObject = dict[str, Any]
 
 Values = Mapping[str, Any]
-"""A JSON object that is only read."""
+"""A read-only JSON object."""
 
 
 def mapping(value: Any, *keys: str) -> Values:
-    """Return the object at a path of keys, or an empty one."""
+    """Return the object at a path of keys, or an empty object."""
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value if isinstance(value, Mapping) else {}
 
 
 def objects(value: Any, key: str) -> list[Values]:
-    """Return the objects in the list at a key, or none."""
+    """Return the objects in the list at ``key``, or an empty list."""
     return objects_in(value.get(key)) if isinstance(value, Mapping) else []
 
 
 def objects_in(items: Any) -> list[Values]:
-    """Return the objects in a list, or none if it is not a list."""
+    """Return the objects in a list, or an empty list if it is not a list."""
     return [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
 
 
 def string(value: Any, *keys: str) -> str | None:
-    """Return the first of some fields that is a non-blank string."""
+    """Return the value of the first field that contains a non-blank string."""
     for key in keys:
         text = value.get(key) if isinstance(value, Mapping) else None
         if isinstance(text, str) and text.strip():
@@ -38,6 +38,6 @@ def string(value: Any, *keys: str) -> str | None:
 
 
 def total(values: Values, *names: str) -> int:
-    """Return the sum of the integers in some fields."""
+    """Return the sum of some fields, ignoring values that are not integers."""
     counts = (values.get(name) for name in names)
     return sum(value for value in counts if type(value) is int)

@@ -1,4 +1,4 @@
-"""Base classes of requests."""
+"""Base classes for requests."""
 
 from __future__ import annotations
 

@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 ADMIT = "nacre.admit"
-"""Key in a request state: a function of "has the token" that returns True if there is room."""
+"""Key in the request state. Its function takes "has the token" and returns True if there is room."""
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-"""Host names of this machine for itself."""
+"""Names this machine uses for itself."""
 
 RETRY_SECONDS = 1
-"""``Retry-After`` of a server without room."""
+"""``Retry-After`` in seconds when a server has no room."""
 
 PROBLEM = "application/problem+json"
 
 Admit = Callable[[bool], bool]
 Shows = Callable[["Scope"], bool]
-"""Return True if the request's head has a valid credential."""
+"""A function that returns True if the request's head has a valid credential."""
 
 Lacks = Callable[["Scope"], "Refusal | None"]
-"""Return the refusal of a request without a credential; ``None`` if it needs none."""
+"""A function that returns a refusal for a missing credential, or ``None`` if no credential is needed."""
 
 _AUTHORITY = re.compile(
     r"([a-z0-9_][a-z0-9._-]*|\[[0-9a-f:.]+\])(?::([1-9][0-9]{0,4}))?", re.IGNORECASE
@@ -44,15 +44,15 @@ _PORTS = {"http": 80, "https": 443}
 
 @frozen
 class Names:
-    """Host names of a server, each with a port or ``None`` for any.
+    """A server's host names. Each has a port, or ``None`` for any port.
 
-    ``further`` are the names for other machines, which may go through a TLS proxy.
+    ``further`` are the names for other machines, possibly through a TLS proxy.
     """
 
     own: frozenset[tuple[str, int | None]]
     further: frozenset[tuple[str, int | None]]
     origins: frozenset[str] = frozenset()
-    """Other origins whose pages may call the server."""
+    """Other origins whose pages can call the server."""
 
     is_tls: bool = False
     """True if the server itself uses TLS."""
@@ -66,7 +66,7 @@ class Names:
         *,
         is_tls: bool = False,
     ) -> Names:
-        """Parse ``name`` and ``name:port``; ignore anything else."""
+        """Parse ``name`` and ``name:port``. Ignore anything else."""
         return cls(
             frozenset(_parse_names(own)),
             frozenset(_parse_names(further)),
@@ -80,7 +80,7 @@ class Names:
         return place is not None and _has(self.own | self.further, place)
 
     def is_same(self, origin: str, host: str) -> bool:
-        """Return True if an origin is the server that ``Host`` names, or an allowed origin."""
+        """Return True if an origin is allowed or is the server that ``Host`` names."""
         if origin in self.origins:
             return True
         scheme, _, rest = origin.partition("://")
@@ -96,10 +96,10 @@ class Names:
 
 
 class Guard:
-    """Middleware that refuses requests by their head, before reading the body.
+    """Middleware that refuses requests based on their head, before reading the body.
 
-    The status is 421 for another server, 403 for a page of another origin, 401 without a credential
-    (as ``lacks`` returns if ``shows`` finds none), and 503 without room.
+    The status is 421 for a wrong host, 403 for a page from a wrong origin, 401 without a credential
+    (if ``shows`` is False and ``lacks`` returns a refusal), and 503 without room.
     """
 
     def __init__(self, app: ASGIApp, names: Names, shows: Shows, lacks: Lacks) -> None:
@@ -131,7 +131,7 @@ class Guard:
 
 
 def shows_token(token: str | None) -> Shows:
-    """Return a check for ``Authorization: Bearer`` with this token; without one it fails."""
+    """Return a check for ``Authorization: Bearer`` with this token. Without a token, it fails."""
     expected = (token or "").encode()
 
     def shows(scope: Scope) -> bool:
@@ -205,7 +205,7 @@ TOO_MANY = Refusal.of(
 
 
 def authority(text: str) -> tuple[str, int | None] | None:
-    """Parse ``name[:port]`` strictly: no user, path, final dot or invalid port."""
+    """Parse ``name[:port]`` strictly. A user, path, final dot or invalid port is rejected."""
     match = _AUTHORITY.fullmatch(text)
     if match is None or match[1].endswith("."):
         return None
@@ -222,7 +222,7 @@ def _has(names: frozenset[tuple[str, int | None]], place: tuple[str, int | None]
 
 
 def values_of(scope: Scope, name: bytes) -> list[str]:
-    """Return the values of a header, named in lower case."""
+    """Return the values of a header. The name must be lower case."""
     return [value.decode("latin-1") for header, value in scope["headers"] if header == name]
 
 
@@ -236,7 +236,7 @@ _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 
 def names_of(host: str) -> tuple[str, ...]:
-    """Return the names by which other machines reach a host; empty for a loopback address."""
+    """Return the names by which other machines reach a host. A loopback address has no names."""
     if host in _LOOPBACK:
         return ()
     if host not in EVERYWHERE:
@@ -249,7 +249,7 @@ def names_of(host: str) -> tuple[str, ...]:
 
 
 def split_place(place: str) -> tuple[str, int]:
-    """Return the host and the port of ``[HOST:]PORT``. Raises InvalidInputError."""
+    """Return the host and port from ``[HOST:]PORT``. Raises InvalidInputError."""
     host, _, port = place.strip().rpartition(":")
     is_clear = ":" not in host or (host.startswith("[") and host.endswith("]"))
     if not is_clear or not port.isascii() or not port.isdigit() or int(port) > _MAX_PORT:

@@ -1,7 +1,7 @@
-"""Files of JSON lines that processes append to without waiting for the database.
+"""JSON lines files that processes append to without waiting for the database.
 
-A fold renames the spool, stores its lines in a transaction and deletes it. It must store a line
-that it reads again without effect, so that a crash loses and doubles nothing.
+A fold renames the spool, stores its lines in a transaction and deletes it. Storing a line twice
+must have no effect, so that a crash neither loses nor duplicates lines.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ class Spool:
         self.path = folder / f"{name}.jsonl"
 
     def append(self, line: bytes, at_most: int | None = None) -> None:
-        """Append a line, unless the file has ``at_most`` bytes.
+        """Append a line, unless the file already has ``at_most`` bytes.
 
-        Drop it if the disk is full or another process holds the spool.
+        Drop the line if the disk is full or another process holds the spool.
         """
         with suppress(StoreBusyError, OSError), self._lock():
             descriptor = files.open_file(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             with os.fdopen(descriptor, "ab") as file:
                 if at_most is None or file.tell() < at_most:
-                    # The newline comes first so that a truncated line damages no other.
+                    # The newline comes first, so that a truncated line does not damage the next.
                     file.write(b"\n" + line)
 
     def left(self) -> list[Path]:
-        """Return renamed spools that a crash left, oldest first."""
+        """Return renamed spools that a crash left behind, oldest first."""
         paths = self._folder.glob(f"{self._name}.*.taken")
         return sorted(path for path in paths if path.is_file() and os.access(path, os.R_OK))
 
     def take(self, new_id: Callable[[], str]) -> Iterator[Path]:
-        """Yield the spools to fold: those left by a crash, then this one under a new name."""
+        """Yield the spools to fold: first those that a crash left behind, then this spool, renamed."""
         yield from self.left()
         renamed = self._folder / f"{self._name}.{new_id()}.taken"
         if self.path.is_file() and os.access(self.path, os.R_OK):

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from nacre.base import ids
 
 # -- SQL files -------------------------------------------------------------------------------------
-# Each statement follows a line ``-- name --`` and comment lines with its purpose.
+# Each statement follows a ``-- name --`` line and comment lines that explain its purpose.
 
 
 _HEADING = re.compile(r"^-- (\w+) --\s*$", re.MULTILINE)
@@ -23,9 +23,9 @@ _HEADING = re.compile(r"^-- (\w+) --\s*$", re.MULTILINE)
 
 @cache
 def statements(package: str, folder: str) -> dict[str, str]:
-    """Return the statements of all ``.sql`` files in a package's folder, by name.
+    """Return the statements in a package folder's ``.sql`` files, keyed by name.
 
-    Raises ValueError if two have the same name.
+    Raises ValueError if two statements have the same name.
     """
     result: dict[str, str] = {}
     for file in sorted(
@@ -53,7 +53,7 @@ Parameters = Mapping[str, Any] | Sequence[Any]
 
 
 def bound(value: object) -> object:
-    """Return a value as columns hold it: times and durations in milliseconds, days as text, collections as JSON."""
+    """Return a value as stored in columns: times and durations in milliseconds, days as text, collections as JSON."""
     if value is None or type(value) in (str, int, float, bytes):
         return value
     if isinstance(value, Enum):
@@ -79,7 +79,7 @@ def bind(parameters: Parameters, convert: Callable[[Any], Any] = bound) -> Any:
 
 
 class Queries(Protocol):
-    """Runs statements by name."""
+    """Runner of named statements."""
 
     def all(self, name: str, /, **parameters: Any) -> list[tuple[Any, ...]]:
         """Return all rows of a named query."""
@@ -92,7 +92,7 @@ class Queries(Protocol):
         return [row[0] for row in self.all(name, **parameters)]
 
     def value(self, name: str, /, **parameters: Any) -> Any | None:
-        """Return the first value of a named query, or ``None`` without rows."""
+        """Return the first value of a named query, or ``None`` if there are no rows."""
         row = self.one(name, **parameters)
         return row[0] if row else None
 

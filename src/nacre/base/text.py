@@ -42,7 +42,7 @@ def to_text(data: bytes) -> str:
 
 
 def numbered(name: str, is_taken: Callable[[str], object]) -> str:
-    """Return a name, numbered from 2 on if it is taken."""
+    """Return a name, with a number from 2 on if it is taken."""
     number, free = 1, name
     while is_taken(free):
         number += 1
@@ -74,7 +74,7 @@ _UNSPACED = re.compile(
 _SIGNS = {"++": "plusplus", "#": "sharp"}
 _SIGNED = re.compile(r"\b([A-Za-z])(\+\+|#)(?![A-Za-z_])")
 _VOICED = "\u3099\u309a"
-"""Marks of voiced kana, which are different letters."""
+"""Marks for voiced kana, which are separate letters."""
 _ABOVE_ASCII = re.compile(r"[^\x00-\x7f]")
 _WORD = re.compile(r"[^\W_]+", re.UNICODE)
 _IDENTIFIER = re.compile(
@@ -103,9 +103,9 @@ _INVISIBLE_RANGES = (
 _UNSEEN = re.compile(
     f"[{_INVISIBLE_RANGES}]|(?<![^\x00-\x7f])[\u200c\u200d]+|[\u200c\u200d]+(?![^\x00-\x7f])|[\u200c\u200d]{{2,}}"
 )
-"""Invisible characters and marks of text direction, which can hide text or frame marks.
+"""Invisible characters and text direction marks, which can hide text or frame marks.
 
-Joiners are kept within words of scripts that need them.
+Joiners are kept within words in scripts that need them.
 """
 
 FRAME_MARK = re.compile(
@@ -122,7 +122,7 @@ _ZERO_WIDTH = tuple(character.encode() for character in "\u200b\u2060\ufeff")
 def visible(text: str) -> str:
     """Remove terminal sequences, control characters and zero-width spaces.
 
-    Coloured output hides the beginning of a token from redaction, and would colour the display.
+    Coloured output would hide the start of a token from redaction, and would colour the display.
     """
     if is_visible(text.encode("utf-8", "surrogatepass")):
         return text
@@ -147,12 +147,12 @@ _DISGUISES = re.compile(
 
 
 def is_disguised(text: str) -> bool:
-    """Return True if invisible characters are inside words, or words have full-width letters."""
+    """Return True if there are invisible characters inside words, or words in full-width letters."""
     return not text.isascii() and bool(_MAY_DISGUISE.search(text) and _DISGUISES.search(text))
 
 
 def undisguised(text: str) -> str:
-    """Return a text as its reader perceives it: without invisible characters, in ordinary letters."""
+    """Return a text as a reader perceives it, without invisible characters, in ordinary letters."""
     return unicodedata.normalize("NFKC", _UNSEEN.sub("", visible(text)))
 
 
@@ -162,7 +162,7 @@ def normalise(text: str) -> str:
 
 
 def harmless(text: str) -> str:
-    """Escape invisible characters and the frame marks of nacre and of agents' prompts."""
+    """Escape invisible characters, and frame marks of nacre and of agents' prompts."""
     text = visible(text)
     if not text.isascii():
         text = _UNSEEN.sub("", text)
@@ -170,12 +170,12 @@ def harmless(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Replace each run of white space by one space."""
+    """Replace each run of white space with one space."""
     return _SPACES.sub(" ", text).strip()
 
 
 def shorten(text: str, characters: int) -> str:
-    """Cut at a word, with an ellipsis, to at most ``characters``."""
+    """Cut to at most ``characters``, at a word, and add an ellipsis."""
     text = one_line(text)
     if len(text) <= characters:
         return text
@@ -185,7 +185,7 @@ def shorten(text: str, characters: int) -> str:
 
 
 def title_of(text: str, characters: int = 80) -> str:
-    """Return the first sentence, shortened, as the title of a memory without a subject."""
+    """Return the shortened first sentence as the title of a memory without a subject."""
     first = (
         next((line for line in text.strip().splitlines() if line.strip()), "")
         .lstrip("#-*+> ")
@@ -200,18 +200,18 @@ def title_of(text: str, characters: int = 80) -> str:
 
 
 def count(number: int, noun: str, many: str = "") -> str:
-    """Return a number with its noun, as ``3 memories``; the plural is formed with s by default."""
+    """Return a number with its noun, such as ``3 memories``. The default plural adds s."""
     return f"{number:,} {noun if number == 1 else many or f'{noun}s'}"
 
 
 def count_tokens(text: str) -> int:
-    """Estimate the tokens of a text: four characters each, one in scripts without spaces."""
+    """Estimate a text's tokens: one per four characters, or one per character in scripts without spaces."""
     unspaced = sum(len(run) for run in _UNSPACED.findall(text)) if not text.isascii() else 0
     return unspaced + -(-(len(text) - unspaced) // CHARACTERS_PER_TOKEN)
 
 
 def is_unspaced(text: str) -> bool:
-    """Return True if most letters are of scripts without spaces, about two per word."""
+    """Return True if most letters belong to scripts without spaces, which have about two letters per word."""
     if text.isascii():
         return False
     unspaced = sum(len(run) for run in _UNSPACED.findall(text))
@@ -222,7 +222,7 @@ def segment(text: str) -> str:
     """Prepare a text for a full-text index.
 
     Normalize character widths, split runs of unspaced scripts into overlapping pairs, and spell out
-    the signs in names like ``C++`` or ``F#``, which an index ignores.
+    symbols in names like ``C++`` or ``F#``, which an index ignores.
     """
     if "#" in text or "++" in text:
         text = _SIGNED.sub(lambda match: f"{match[1]}{_SIGNS[match[2]]} ", text)
@@ -242,7 +242,7 @@ def _pairs(run: str) -> Iterator[str]:
 
 
 def words(text: str) -> list[str]:
-    """Return the words as the index has them before stemming: segmented, lower case, no diacritics."""
+    """Return words as in the index before stemming: segmented, lower case, without diacritics."""
     text = segment(text)
     if not text.isascii():
         text = unicodedata.normalize(
@@ -312,13 +312,13 @@ STOP_WORDS = frozenset(
 
 EXCERPT_CHARACTERS = 280
 _LITERAL_CHARACTERS = 60
-"""Characters of ``wanted`` that are searched literally."""
+"""Maximum characters of ``wanted`` that are searched literally."""
 
 
 def excerpt(
     text: str, terms: Iterable[str], characters: int = EXCERPT_CHARACTERS, *, wanted: str = ""
 ) -> str:
-    """Return the part of a text with the most terms, or with ``wanted`` literally, on one line.
+    """Return one line: the part of a text with the most terms, or with ``wanted`` literally.
 
     Ellipses mark the cuts.
     """
@@ -356,13 +356,13 @@ def _places(lowered: str, term: str) -> list[int]:
 
 
 # -- Regular expressions of users and agents -------------------------------------------------------
-# Compilation is limited in size, searches in time.
+# Compilation is limited in size, and searches in time.
 
 
 _COUNT = re.compile(r"\{((?:\s|#.*\n)*[0-9](?:[0-9]|\s|#.*\n)*)")
 _MAX_EXPRESSION_CHARACTERS = 1_000
 _MAX_EXPRESSION_NODES = 1_000_000
-"""A million nodes take 300 MB and a third of a second, and cannot be interrupted."""
+"""Maximum expression size. This many nodes take 300 MB and a third of a second, without interruption."""
 
 
 class Expression:
@@ -391,29 +391,29 @@ class Expression:
 
 
 def _size(expression: str) -> int:
-    """Return the maximum number of nodes, as if all counts were nested: each multiplies them.
+    """Return the maximum number of nodes, as if all counts were nested and multiplied.
 
-    Spaces and comments may stand between digits; digits in comments count too.
+    Digits can be separated by spaces and comments. Digits in comments count too.
     """
     counts = ("".join(filter(str.isdecimal, count)) for count in _COUNT.findall(expression))
     return len(expression) * math.prod(max(1, int(count)) for count in counts)
 
 
 # -- English stems ---------------------------------------------------------------------------------
-# The full-text index uses the stems of SQLite's Porter tokenizer instead.
+# The full-text index uses stems from SQLite's Porter tokenizer instead.
 
 
 _PLURALS = (("ies", "y"), ("sses", "ss"), ("s", ""))
 _NO_PLURALS = ("ss", "us", "is")
 _VERB_ENDINGS = (("ing", ""), ("ied", "y"), ("ed", ""))
 _MIN_LETTERS = 3
-"""Minimum of letters that remain; one less for singulars."""
+"""Minimum number of remaining letters. For singulars, it is one less."""
 
 
 def stem(word: str) -> str:
     """Remove the ending of a plural, then of a verb, then a silent e, from a lower-case word.
 
-    "meetings", "meeting" and "meet" have the same stem. Words with other characters than letters
+    "meetings", "meeting" and "meet" have the same stem. Words with characters other than letters
     stay unchanged.
     """
     if len(word) <= _MIN_LETTERS or not word.isalpha():
@@ -439,7 +439,7 @@ def singular(word: str) -> str:
 
 
 def _undouble(word: str) -> str:
-    """Return "plan" for the "plann" of "planned"; leave "call" and "miss"."""
+    """Return "plan" for the "plann" of "planned". Leave "call" and "miss" unchanged."""
     is_double = len(word) > _MIN_LETTERS and word[-1] == word[-2] and word[-1] not in "lsz"
     return word[:-1] if is_double else word
 
@@ -452,18 +452,19 @@ _CODE = re.compile(r"^ {0,3}(```+|~~~+).*?(?:^ {0,3}\1|\Z)|(`+)[^`\n]+\2", re.DO
 _NAME_END = re.compile(r"[#|]|\\\|")
 _WORDS = re.compile(r"[^\W_]+")
 _MAX_LINKS = 500
-"""Maximum of links in a text; a longer list is not prose."""
+"""Maximum number of links in a text. A longer list is not prose."""
 
 
 def name_key(name: str) -> str:
-    """Join the words in lower case with hyphens: ``Tide Gauge`` becomes ``tide-gauge``."""
+    """Join words with hyphens, in lower case: ``Tide Gauge`` becomes ``tide-gauge``."""
     return "-".join(_WORDS.findall(unicodedata.normalize("NFKC", name).lower()))
 
 
 def mentioned(text: str) -> list[str]:
-    """Return the distinct keys of the names that a text links, except in code.
+    """Return the distinct keys for names that a text links, except in code.
 
-    ``[[name#heading|shown]]`` links the name, and a relative path (``../fact/name``) its last part.
+    ``[[name#heading|shown]]`` links the name. A relative path (``../fact/name``) links its last
+    part.
     """
     if "[[" not in text:
         return []
@@ -474,9 +475,9 @@ def mentioned(text: str) -> list[str]:
 
 
 def called(subject: str, path: str | None, aliases: Iterable[str]) -> dict[str, tuple[str, bool]]:
-    """Return the keys of a memory's names, each with the name as written and True for an alias.
+    """Return keys for a memory's names. Values are the name as written and True for an alias.
 
-    The names are the subject, the file's name, its path in the vault, and the aliases.
+    The names are the subject, the file name, the path in the vault, and the aliases.
     """
     whole = (path or "").removesuffix(".md")
     own = (subject, whole.rpartition("/")[2], whole)
@@ -489,32 +490,32 @@ def called(subject: str, path: str | None, aliases: Iterable[str]) -> dict[str, 
 
 
 def aliases_in(value: object) -> list[str]:
-    """Return the names in ``aliases`` of a front matter: a list, or text with commas."""
+    """Return the names in front matter ``aliases``, which are a list, or text with commas."""
     names = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else []
     return [name.strip() for name in names if isinstance(name, str) and name.strip()]
 
 
 # -- Names of models -------------------------------------------------------------------------------
-# They show which models may run on the owner's machine.
+# Model names show which models can run on the owner's machine.
 
 
 _TAGGED = re.compile(
     r"[^:]+:(?!\d+$|(?:free|nitro|floor|online|extended|beta|thinking|exacto|low|medium|high)$|.*cloud$)[^:]+"
 )
-"""A name with Ollama's tag, as ``tinystories:8b-q4_K_M``, except similar names of hosted models.
+"""Matches a name with an Ollama tag, such as ``tinystories:8b-q4_K_M``.
 
-These are Bedrock releases (``:0``), OpenRouter variants (``:free``), Ollama's cloud
-(``:120b-cloud``), and fine-tuned models with several colons.
+It excludes similar names of hosted models: Bedrock releases (``:0``), OpenRouter variants
+(``:free``), Ollama's cloud (``:120b-cloud``), and fine-tuned models with several colons.
 """
 
 OWN = "local:"
-"""Prefix of a model that ran at the owner's own provider: ``local:PROVIDER/MODEL``."""
+"""Prefix for a model that ran at the owner's provider: ``local:PROVIDER/MODEL``."""
 
 _IN_THE_CLOUD = re.compile(r"[^:]+:(?:.+-)?cloud")
-"""Models that Ollama on the owner's machine passes on to its cloud."""
+"""Matches names of models that Ollama on the owner's machine passes on to its cloud."""
 
 _HOSTED = re.compile(r".*(?::(?:free|nitro|floor|online|exacto)|[:-]cloud|-v\d+:\d+)")
-"""Signs of a hosted model in a name: OpenRouter, Ollama's cloud and Bedrock."""
+"""Matches names of hosted models at OpenRouter, Ollama's cloud and Bedrock."""
 
 
 def has_open_weights(model: str) -> bool:
@@ -535,7 +536,7 @@ def is_hosted(model: str) -> bool:
 
 
 def is_called_local(model: str) -> bool:
-    """Return True if a model has a name of the kind used on the owner's machine."""
+    """Return True if a model has a name like those used on the owner's machine."""
     name = model.lower()
     is_local = (
         bool(_TAGGED.fullmatch(name)) or name.endswith(".gguf") or _is_of_local_provider(name)
@@ -546,8 +547,8 @@ def is_called_local(model: str) -> bool:
 def answered_by(model: str | None, provider: str | None) -> str | None:
     """Return the name of a model whose transcript also names its provider.
 
-    It includes the provider unless that is known to be remote, because the model's own name may not
-    show where it ran.
+    The name includes the provider unless the provider is known to be remote, because a model's name
+    might not show where it ran.
     """
     if (
         not (model and provider)
@@ -562,7 +563,7 @@ def answered_by(model: str | None, provider: str | None) -> str | None:
 def noted(before: str | None, now: str | None) -> str | None:
     """Return a session's model after another model answered.
 
-    This is the later one, but a model that is more likely local is never replaced.
+    The later model replaces the earlier model unless the earlier model is more likely local.
     """
     if not (before and now):
         return now or before
@@ -574,7 +575,7 @@ def _likely_local(model: str) -> int:
 
 
 def _is_elsewhere(provider: str) -> bool:
-    """Return True for a provider that is only remote, or whose name was removed from a transcript."""
+    """Return True for a provider that is always remote, or whose name was removed from a transcript."""
     name = _plain(re.split("[/:]", provider, maxsplit=1)[0])
     return provider.startswith(("[", "<")) or name in {
         _plain(host) for host in _words("hosts") | _words("elsewhere")
@@ -597,7 +598,7 @@ def _is_of_local_provider(name: str) -> bool:
 
 @cache
 def _words(kind: str) -> frozenset[str]:
-    from importlib.resources import files  # noqa: PLC0415 - it loads tempfile, and hooks load this module
+    from importlib.resources import files  # noqa: PLC0415 - this loads tempfile, and hooks load this module
 
     table = tomllib.loads((files(__package__) / "open_weights.toml").read_text(encoding="utf-8"))
     return frozenset(table[kind])

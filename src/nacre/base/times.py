@@ -1,4 +1,4 @@
-"""Times: local days, display, and dates in natural language. ``zone`` is the local one by default."""
+"""Times: local days, display, and dates in natural language. The default ``zone`` is local."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ UNKNOWN_TIME = datetime.fromtimestamp(0, UTC)
 def day_interval(
     first: date, last: date | None = None, zone: tzinfo | None = None
 ) -> tuple[datetime, datetime]:
-    """Return the half-open UTC interval of a local day, or of all days up to ``last``.
+    """Return the half-open UTC interval of a local day, or of all days through ``last``.
 
-    A day lasts 23 or 25 hours where the clocks change. Raises OverflowError outside the calendar.
+    A day has 23 or 25 hours when the clocks change. Raises OverflowError outside the calendar.
     """
     following = (last or first) + timedelta(days=1)
     return in_utc(datetime.combine(first, time()), zone), in_utc(
@@ -45,9 +45,9 @@ def in_utc(moment: datetime, zone: tzinfo | None = None) -> datetime:
 
 
 def parsed(text: str) -> datetime | None:
-    """Parse an ISO 8601 time from a program; return it in UTC, or ``None`` if invalid.
+    """Parse an ISO 8601 time from a program and return it in UTC, or ``None`` if invalid.
 
-    A time without a zone is in UTC, a day begins at the local midnight.
+    A time without a zone is in UTC. A date means its local midnight.
     """
     try:
         moment = datetime.fromisoformat(text)
@@ -66,12 +66,12 @@ def localised(moment: datetime, zone: tzinfo | None = None) -> datetime | None:
     """Return a moment in local time, or ``None`` if it is unknown or cannot be converted."""
     try:
         return moment.astimezone(zone) if is_known(moment) else None
-    except (OverflowError, OSError, ValueError):  # the system has no local time for it
+    except (OverflowError, OSError, ValueError):  # the system cannot convert this time to local time
         return None
 
 
 def is_known(moment: datetime) -> bool:
-    """Return False for the values that programs write for an unknown time."""
+    """Return False for values that programs write for an unknown time."""
     return MINYEAR < moment.year < MAXYEAR and moment != UNKNOWN_TIME
 
 
@@ -92,9 +92,9 @@ def shown_minute(moment: datetime) -> str:
 
 
 # -- Dates in natural language ---------------------------------------------------------------------
-# "last week", "in March", "since monday", "2w" or "昨天" becomes a window in UTC, from local days. A
-# date without a year is the latest one that has begun; with "by", "before" or "until" it may be the
-# next.
+# "last week", "in March", "since monday", "2w" or "昨天" becomes a window in UTC, based on local
+# days. A date without a year means the latest past or current date; with "by", "before" or "until"
+# it can mean the next date.
 
 
 _DAY = timedelta(days=1)
@@ -213,7 +213,7 @@ _DAYS_BACK = {
 
 @frozen
 class Window:
-    """A span of time, perhaps open at either end, and the words that named it."""
+    """A time span, possibly open at either end, and the words that named it."""
 
     since: datetime | None
     until: datetime | None
@@ -221,7 +221,7 @@ class Window:
 
 
 def parse_moment(text: str, now: datetime, zone: tzinfo | None = None) -> datetime:
-    """Return the UTC moment of an option: ``3d``, ``yesterday``, ``march`` or ISO 8601.
+    """Return the UTC moment for an option: ``3d``, ``yesterday``, ``march`` or ISO 8601.
 
     Raises InvalidQueryError.
     """
@@ -256,7 +256,7 @@ def find_window(query: str, now: datetime, zone: tzinfo | None = None) -> Window
 
 
 def _find(text: str, now: datetime) -> Window | None:
-    """Find a window in local times without a zone, as in all functions below."""
+    """Find a window in local times without a zone. All functions below also use such times."""
     between = _search(_BETWEEN, "between from", text)
     span = _span(between, now) if between else None
     if span:
@@ -270,7 +270,7 @@ def _find(text: str, now: datetime) -> Window | None:
 
 
 def _search(pattern: str, required_words: str, text: str) -> re.Match[str] | None:
-    """Search a pattern, only if the text has one of ``required_words``, to save compiling it."""
+    """Search for a pattern. To avoid compiling it, first check for one of ``required_words``."""
     has_word = any(word in text for word in required_words.split())
     return _compile(pattern).search(text) if has_word else None
 
@@ -279,7 +279,7 @@ _compile = cache(re.compile)
 
 
 def _span(match: re.Match[str], now: datetime) -> Window | None:
-    """Return the window between two dates; a year only in the second applies to both."""
+    """Return the window between two dates. A year only in the second date applies to both."""
     first, second = match.groups()
     year = re.search(r"\b(?:19|20)\d\d\b", second)
     if year and not re.search(r"\d{4}", first):
@@ -311,16 +311,16 @@ def _named_month(name: str) -> int:
 def _yearly(
     match: re.Match[str], now: datetime, span: Callable[[int], tuple[datetime, datetime]]
 ) -> Window:
-    """Return the window of a date with a year, or of the last or next yearly date.
+    """Return the window for a date with a year, or for the last or next yearly date.
 
-    With a deadline, take the nearer one. A single day is the next one only if that is within 31
-    days and the words do not ask for a beginning.
+    With a deadline, take the nearer date. A single day means the next date only if that is within
+    31 days and the words do not ask for a start.
     """
     side, year = match.groupdict().get("side"), match.groupdict().get("year")
     if year:
         return _side(match, *span(int(year)))
     spans = []
-    for number in range(now.year - 8, now.year + 9):  # February 29 may be missing for eight years
+    for number in range(now.year - 8, now.year + 9):  # February 29 can be missing for eight years
         with suppress(ValueError):
             spans.append(span(number))
     previous, following = (
@@ -340,7 +340,7 @@ def _calendar_week(match: re.Match[str], now: datetime, steps: int) -> Window:
 
 
 def _unit(match: re.Match[str], now: datetime) -> Window:
-    """Return this or a previous calendar week, month or year."""
+    """Return the window for this or a previous calendar week, month or year."""
     steps, unit = _STEPS[match["which"]], match["unit"]
     today = _midnight(now)
     if unit in ("week", "周", "星期"):
@@ -423,7 +423,7 @@ def _month_day(match: re.Match[str], now: datetime) -> Window:
 
 
 def _on_weekday(match: re.Match[str], now: datetime) -> Window:
-    """Return the latest such day before today or, with a deadline, the next after it."""
+    """Return the latest such day before today or, with a deadline, the next such day."""
     ahead = (_WEEKDAYS[match["weekday"]] - now.weekday()) % 7
     since = _midnight(now) + (ahead or 7) * _DAY
     if match["side"] not in _DEADLINES or "last" in match[0].split():
@@ -447,7 +447,7 @@ def _quarter(match: re.Match[str], now: datetime) -> Window:
 
 
 def _weekend(match: re.Match[str], now: datetime) -> Window:
-    """Return the latest weekend that has begun, last week's or, with a deadline, the next."""
+    """Return the latest weekend that has begun, last week's weekend or, with a deadline, the next weekend."""
     saturday = _midnight(now) - ((now.weekday() - 5) % 7) * _DAY
     if match["which"] == "last":
         saturday -= 7 * _DAY if now.weekday() >= 5 else timedelta()
@@ -493,7 +493,7 @@ _Reader = Callable[[re.Match[str], datetime], Window | None]
 _SIDE = r"\b(?:(?P<side>since|after|before|until|by)\s+)?"
 _CHINESE_SIDE = "(?P<side>以来|之后|以后|之前|以前)?"
 _OTHER_WORDS = "个起直些共样定次下气志程"
-"""Characters that, after "last week" and a number, begin another word: 上周三个人, 上周一起, 上周天气."""
+"""Characters that start a different word after "last week" and a number: 上周三个人, 上周一起, 上周天气."""
 _NAMED_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec"
 _PATTERNS: tuple[tuple[str, str, _Reader], ...] = (
     (
@@ -623,4 +623,4 @@ _PATTERNS: tuple[tuple[str, str, _Reader], ...] = (
         lambda match, _: _side(match, _local(int(match["year"])), _local(int(match["year"]) + 1)),
     ),
 )
-"""Patterns with words of which every match has one, and their readers."""
+"""Patterns, words (every match contains at least one), and readers."""

@@ -1,7 +1,7 @@
-"""A safe subset of YAML for notes: keys, texts, lists and mappings, with every scalar as text.
+"""A safe subset of YAML for notes: keys, texts, lists and mappings. Every scalar is text.
 
-Aliases, tags, merge keys and repeated keys are rejected, and sizes are limited. The library's own
-composer recurses in C as deep as a file is nested.
+Aliases, tags, merge keys and repeated keys are rejected, and sizes are limited. The library's
+composer would recurse in C as deep as a file is nested.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import yaml
 from nacre.base.frozen import frozen
 
 MAX_CHARACTERS = 256_000
-"""In one document."""
+"""Maximum characters in one document."""
 
 MAX_EVENTS = 20_000
-"""Maximum of values and of starts and ends of lists, in one document."""
+"""Maximum number of values and of list starts and ends in one document."""
 
 MAX_DEPTH = 16
-"""Maximum of nested lists and mappings."""
+"""Maximum nesting depth of lists and mappings."""
 
 _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _COLON = re.compile(r"[ \t]*:")
 
 
 class NotPlainError(ValueError):
-    """A document is not valid YAML of the subset. ``line`` counts from 0, if it is known."""
+    """A document is not valid YAML of this subset. ``line`` counts from 0, if known."""
 
     def __init__(self, problem: str, line: int | None = None) -> None:
         super().__init__(problem)
@@ -49,7 +49,7 @@ def read(document: str) -> tuple[dict[str, Any], dict[str, Span]]:
     if len(document) > MAX_CHARACTERS:
         raise NotPlainError(f"it is longer than {MAX_CHARACTERS:,} characters")
     if document.startswith("\ufeff"):
-        # The parser does not count it in positions.
+        # The parser does not count a byte order mark in positions.
         raise NotPlainError("a byte order mark stands within the file")
     try:
         return _Reader(document).read()
@@ -62,7 +62,7 @@ def read(document: str) -> tuple[dict[str, Any], dict[str, Span]]:
 
 
 class _Reader:
-    """Builder of values from the parser's events."""
+    """Builder of values from parser events."""
 
     def __init__(self, document: str) -> None:
         self._document = document
@@ -99,7 +99,7 @@ class _Reader:
         return values, spans
 
     def _begin(self) -> Any:
-        """Return the first event of the only document; ``None`` if it has no values."""
+        """Return the first event of the only document, or ``None`` if it has no values."""
         self._next()
         event = self._next()
         if isinstance(event, yaml.StreamEndEvent):

@@ -1,1 +1,1 @@
-"""Care of a home: checks, proofs, the database, following sessions, the service, moving, and servers."""
+"""Care of a home: checks, proofs, database maintenance, following sessions, the service, moving, and servers."""

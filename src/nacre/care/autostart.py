@@ -1,4 +1,4 @@
-"""The daemon as a service of the system: a systemd user unit, a launchd agent, or a task of Windows."""
+"""The daemon as a system service: a systemd user unit, a launchd agent, or a Windows task."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Command = tuple[str, ...]
 
 
 def systemd_unit(words: Sequence[str], environ: Mapping[str, str]) -> str:
-    """Return a user unit of systemd."""
+    """Return a systemd user unit."""
     lines = "\n".join(
         f"Environment={_quote_for_systemd(f'{name}={value}')}" for name, value in environ.items()
     )
@@ -40,7 +40,7 @@ def systemd_unit(words: Sequence[str], environ: Mapping[str, str]) -> str:
 
 
 def launchd_plist(words: Sequence[str], environ: Mapping[str, str]) -> str:
-    """Return a property list of launchd."""
+    """Return a launchd property list."""
     program = "\n".join(f"    <string>{escape(word)}</string>" for word in words)
     pairs = "\n".join(
         f"    <key>{escape(name)}</key>\n    <string>{escape(value)}</string>"
@@ -50,7 +50,7 @@ def launchd_plist(words: Sequence[str], environ: Mapping[str, str]) -> str:
 
 
 def windows_task(words: Sequence[str]) -> str:
-    """Return a task of Windows, which gets the environment of the user who logs on."""
+    """Return a Windows task. It runs with the environment of the user who logs on."""
     arguments = subprocess.list2cmdline(list(words[1:]))
     return _fill_template(
         "nacre.xml", {"COMMAND": escape(words[0]), "ARGUMENTS": escape(arguments)}
@@ -71,7 +71,7 @@ def _fill_template(name: str, places: Mapping[str, str]) -> str:
 class Installation:
     """A service: its file, and the commands that register, start and remove it.
 
-    ``form`` is ``systemd``, ``launchd`` or ``task``; ``write`` returns the file's text, which contains ``home``.
+    ``form`` is ``systemd``, ``launchd`` or ``task``. ``write`` returns the file's text, which contains ``home``.
     """
 
     form: str
@@ -85,12 +85,12 @@ class Installation:
 
     @property
     def text(self) -> str:
-        """Return the file's text. Building it loads every adapter, for the tools' variables."""
+        """Return the file's text. This loads every adapter to find the tools' variables."""
         return self.write()
 
     @property
     def is_installed(self) -> bool:
-        """Return True if the file exists and is of this home."""
+        """Return True if the file exists and belongs to this home."""
         with suppress(OSError):
             return self.home in self.path.read_text(self.encoding, errors="replace")
         return False
@@ -105,7 +105,7 @@ def installation(settings: Settings) -> Installation:
 
 
 def pinned(settings: Settings) -> dict[str, str]:
-    """Return the variables that a service needs: for the home, tools' files, and programs.
+    """Return the variables that a service needs to find the home, the tools' files, and programs.
 
     No other variable is written to a file, because the environment also contains secrets.
     """
@@ -123,7 +123,7 @@ def pinned(settings: Settings) -> dict[str, str]:
 
 
 def install(settings: Settings) -> Installation:
-    """Write the file, and have the system start the service now and at every login.
+    """Write the file, and register the service to start now and at every login.
 
     Raises ConflictError, UnavailableError.
     """
@@ -149,7 +149,7 @@ def install(settings: Settings) -> Installation:
 
 
 def uninstall(settings: Settings) -> Installation:
-    """End and remove the service. Raises NotFoundError, UnavailableError."""
+    """Stop and remove the service. Raises NotFoundError, UnavailableError."""
     service = installation(settings)
     if not service.is_installed:
         raise NotFoundError(
@@ -164,7 +164,7 @@ def uninstall(settings: Settings) -> Installation:
 
 
 def start(settings: Settings) -> subprocess.Popen[bytes] | None:
-    """Start the installed service, or else return a process that outlives the terminal. Raises UnavailableError."""
+    """Start the installed service, or else a process that outlives the terminal. Raises UnavailableError."""
     service = installation(settings)
     if service.is_installed:
         with suppress(UnavailableError):
@@ -226,13 +226,13 @@ def _task(settings: Settings, words: Sequence[str]) -> Installation:
 
 
 def stop(settings: Settings) -> None:
-    """Stop the daemon, if one runs. Raises UnavailableError."""
+    """Stop the daemon if it is running. Raises UnavailableError."""
     if not ask_to_stop(settings.home):
         raise UnavailableError("the daemon did not stop", hint="kill the process nacre serve")
 
 
 def _require(settings: Settings, service: Installation) -> None:
-    """Raise UnavailableError, with an alternative, if the system's program cannot be used."""
+    """Raise UnavailableError with an alternative if the system's service manager cannot be used."""
     name = service.install[0][0]
     if shutil.which(name, path=settings.environ.get("PATH")) is None:
         raise UnavailableError(f"{name} is not available here", hint=_UNINSTALLED_HINT)

@@ -57,7 +57,7 @@ _SIDE_FILES = ("", "-wal", "-shm")
 
 @frozen
 class ToolStats:
-    """Sessions of one tool."""
+    """Statistics for the sessions of one tool."""
 
     tool: str
     sessions: int
@@ -68,7 +68,7 @@ class ToolStats:
 
 @frozen
 class Stats:
-    """The contents of a home, its places, and the versions that made and read the database; sizes in bytes.
+    """The contents and locations of a home, and the versions that created and read the database. Sizes are in bytes.
 
     ``schema`` is the number of the last migration.
     """
@@ -125,11 +125,11 @@ def rebuild(
 ) -> IngestReport:
     """Rebuild the database from the vault, the remaining transcripts, and the archive.
 
-    The new database replaces the old one when it is complete; the old file is kept as ``nacre.db.old``. Memories come
-    only from their files. Sessions are indexed and count as extracted as far as before, or completely if that is
-    unknown, so that a rebuild writes no memories; only sessions that began later are new. Usage, reviews, candidates,
-    traces, costs of models and sessions waiting for a writer are carried over if readable: today's budget stays spent,
-    and dropped candidates stay dropped. Raises SchemaTooNewError for the database of a newer nacre.
+    The complete new database replaces the old one, which is kept as ``nacre.db.old``. Memories come only from their
+    files. Sessions are indexed but keep their extraction progress, and count as fully extracted if it is unknown. Thus
+    a rebuild writes no memories, and only sessions that began later are new. Usage, reviews, candidates, traces, model
+    costs and sessions waiting for a writer are carried over if readable: today's budget stays spent, and dropped
+    candidates stay dropped. Raises SchemaTooNewError if a newer nacre created the database.
     """
     _refuse_server(settings)
     fresh = replace(settings, database=settings.database.with_name(f"{settings.database.name}.new"))
@@ -151,7 +151,7 @@ def rebuild(
 def _earlier_vectors(
     settings: Settings, open_home: Callable[[Settings], Home]
 ) -> Iterator[Vectors | None]:
-    """Yield the vectors of the old database, which save hours or money of embedding again."""
+    """Yield the old database's vectors, which save the time or cost of embedding again."""
     home = _open_old(settings, open_home) if settings.database.exists() else None
     if home is None:
         yield None
@@ -198,9 +198,9 @@ def _refuse_server(settings: Settings) -> None:
 
 
 def reset(settings: Settings, open_home: Callable[[Settings], Home]) -> Path | None:
-    """Remove the database and keep a copy next to it; the vault stays. Return the copy, or ``None`` without a database.
+    """Remove the database, keep a copy next to it, and return the copy, or ``None`` without a database.
 
-    Pending writes reach the vault first. An unreadable file is copied unchanged.
+    The vault stays, and pending writes reach it first. An unreadable file is copied unchanged.
     """
     _refuse_server(settings)
     database = settings.database
@@ -227,7 +227,7 @@ def reset(settings: Settings, open_home: Callable[[Settings], Home]) -> Path | N
 def _put_in_place(
     settings: Settings, new: Path, open_home: Callable[[Settings], Home]
 ) -> list[Problem]:
-    """Replace the database in one step, after writing later changes to the vault. Return parts that were lost.
+    """Replace the database in one step, after writing later changes to the vault. Return any lost parts.
 
     The old log is removed first, because SQLite would apply it to the new database.
     """
@@ -254,7 +254,7 @@ def _put_in_place(
 
 
 def take_place(database: Path, new: Path) -> None:
-    """Replace a database by a complete, closed file; the old one is kept as ``….old``."""
+    """Replace a database with a complete, closed file. The old database is kept as ``….old``."""
     old = database.with_name(f"{database.name}.old")
     _remove(old)
     for file, kept_file in list(zip(_files(database), _files(old), strict=True))[1:]:
@@ -268,7 +268,7 @@ def take_place(database: Path, new: Path) -> None:
 
 
 def set_aside(database: Path, name: Path) -> None:
-    """Rename a closed database, its log first. An existing file of the new name is removed."""
+    """Rename a closed database, starting with its log. An existing file with the new name is removed."""
     _remove(name)
     for file, kept_file in list(zip(_files(database), _files(name), strict=True))[::-1]:
         with contextlib.suppress(FileNotFoundError):
@@ -276,9 +276,9 @@ def set_aside(database: Path, name: Path) -> None:
 
 
 def _open_old(settings: Settings, open_home: Callable[[Settings], Home]) -> Home | None:
-    """Open the home with its old database; return ``None`` if that is unreadable.
+    """Open the home with its old database. Return ``None`` if the database is unreadable.
 
-    Raises UnusableStoreError if it cannot be opened for another reason, such as a full disk.
+    Raises UnusableStoreError if opening fails for a different reason, such as a full disk.
     """
     try:
         return open_home(settings)
@@ -292,9 +292,9 @@ def _open_old(settings: Settings, open_home: Callable[[Settings], Home]) -> Home
 
 
 def _flush_writes(home: Home) -> list[Problem]:
-    """Write all pending changes to the vault; return a problem if the pending changes are unreadable.
+    """Write all pending changes to the vault. Return a problem if they are unreadable.
 
-    Raises UnusableVaultError if one cannot be written, because it would be lost.
+    Raises UnusableVaultError if a change cannot be written, because it would be lost.
     """
     try:
         apply_intents(home)
@@ -314,7 +314,7 @@ def _flush_writes(home: Home) -> list[Problem]:
 
 
 def _remove(database: Path) -> None:
-    """Remove a database, its log first: SQLite would apply it to the next database of that name."""
+    """Remove a database, starting with its log, which SQLite would apply to the next database with that name."""
     for file in reversed(_files(database)):
         file.unlink(missing_ok=True)
 
@@ -324,14 +324,14 @@ def _files(database: Path) -> list[Path]:
 
 
 def _read_before(settings: Settings, open_home: Callable[[Settings], Home]) -> list[Path]:
-    """Return the transcripts that the old database had read, if it is readable."""
+    """Return the transcripts recorded in the old database, if it is readable."""
     home = _open_old(settings, open_home) if settings.database.exists() else None
     if home is None:
         return []
     try:
         with contextlib.suppress(UnusableStoreError, *UNREADABLE):
             apply_intents(home)
-            apply_tombstones(home)  # of another machine: forgotten content is not carried over
+            apply_tombstones(home)  # from other machines: forgotten content is not carried over
             fold_usage(home)
             _keep_history(home)
         return [Path(file.path) for file in home.sessions.seen_files()]
@@ -342,7 +342,7 @@ def _read_before(settings: Settings, open_home: Callable[[Settings], Home]) -> l
 
 
 def _keep_history(home: Home) -> None:
-    """Commit pending operations before the journal is removed, or leave the files to the next commit."""
+    """Commit pending operations before the journal is removed, or else leave the files to the next commit."""
     if home.journal.waiting()[0]:
         with contextlib.suppress(NacreError):
             commit_operations(home)
@@ -353,9 +353,9 @@ def _keep_history(home: Home) -> None:
 
 @frozen
 class Vacuumed:
-    """The result of a vacuum: bytes of the database and its log before and after.
+    """The result of a vacuum: sizes in bytes of the database and its log before and after.
 
-    ``is_clean`` is false while another process reads: until then the log keeps old bytes.
+    ``is_clean`` is False while another process reads, because the log then keeps old bytes.
     """
 
     before: int
@@ -391,7 +391,7 @@ def verify(
     open_home: Callable[[Settings], Home],
     on_progress: OnProgress | None = None,
 ) -> list[Check]:
-    """Restore a backup temporarily and prove it: hashes, database, counts, index against vault, git, a recall.
+    """Restore a backup temporarily and prove its hashes, database, counts, index and vault, git, and a recall.
 
     Raises NotFoundError, InvalidInputError if it is damaged or not a backup. The home is not touched.
     """
@@ -429,7 +429,7 @@ def verify(
 
 
 def _settings(home: Path, settings: Settings) -> Settings:
-    """Return settings for the home alone, without other files of this machine and without models."""
+    """Return settings for the home alone, without models or other files on this machine."""
     own = {name: value for name, value in settings.environ.items() if not name.startswith("NACRE_")}
     return load_settings(
         home, own | {"NACRE_EMBEDDING_MODEL": "none", "NACRE_RECALL_RERANKER": "none"}
@@ -449,7 +449,7 @@ def _counts(home: Home, manifest: data_backup.Manifest) -> Check:
 
 
 def _recall(home: Home) -> Check:
-    """Check that a memory is recalled by its own words."""
+    """Check that a memory can be recalled with its own words."""
     memory = next(
         (candidate for candidate in home.memories.everything() if candidate.is_active), None
     )
@@ -479,7 +479,7 @@ _SPANS = (
 _LONGEST_SPAN = "longer ago"
 
 _STALE_TODO = timedelta(days=30)
-"""An open todo that was neither restated nor recalled for this time is stale (seed facts 1.11)."""
+"""Time without a restatement or recall after which an open todo is stale. See seed facts 1.11."""
 
 IDLE_DAYS = {
     Kind.FACT: (180, 365),
@@ -489,10 +489,10 @@ IDLE_DAYS = {
     Kind.LESSON: (60, 120),
     Kind.EVENT: (30, 90),
 }
-"""Days until which memories of a kind count as recently used, and from which they count as unused.
+"""Maximum days for recent use, and minimum days for disuse, by kind.
 
-The values are agent-knowledge's (seed facts 2.6) for projects (facts), people (relationships and preferences),
-workflows (lessons) and notes (events). Todos are stale sooner.
+The values come from agent-knowledge, for projects (facts), people (relationships and preferences), workflows (lessons)
+and notes (events). Todos become stale sooner. See seed facts 2.6.
 """
 
 _MANY_ENDING_MEMORIES = 50
@@ -503,7 +503,7 @@ _ID_CHARACTERS = 8
 
 
 def upkeep(home: Home) -> Iterator[Check]:
-    """Yield findings on the age of memories. Call it after usage is folded."""
+    """Yield findings on the age of memories. Usage must be folded first."""
     now = home.now()
     idle = home.usage.idle(now)
     yield from _recency(idle)
@@ -566,10 +566,10 @@ def _report_unused(idle: Sequence[Idle]) -> Iterator[Check]:
 
 
 def _dream(home: Home, ending: Sequence[Step], active: int) -> Iterator[Check]:
-    """Yield the effects of a dream, and a hint to start one if they are large and no daemon dreams at night.
+    """Yield the effects of a dream. Suggest one if they are large and no daemon dreams at night.
 
-    The limits are the seed's for automatic dreams (seed facts 1.4), without the database size, which sessions dominate
-    here.
+    The limits are the seed's limits for automatic dreams, except the database size, which sessions dominate here. See
+    seed facts 1.4.
     """
     if not ending:
         return

@@ -1,6 +1,6 @@
-"""Following transcripts: watched folders, change notices, pace, and rounds of learning in a separate process.
+"""Following transcripts: watched folders, change notices, pace, and learning rounds in a separate process.
 
-New text is searchable within two seconds, and learned from afterwards.
+New text is searchable within two seconds. Learning follows later.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ from nacre.settings import Settings
 from nacre.values.reports import Following, IngestReport
 
 _LOGS = ("-wal", "-journal")
-"""Suffixes of files that a database writes next to itself; their changes are the database's."""
+"""Suffixes of a database's side files. Their changes count as changes to the database."""
 
 _IGNORED = ("-shm", ".lock", ".tmp")
 
 
 @frozen
 class Territory:
-    """Roots of tools, and folders with only transcripts."""
+    """The tools' root folders, and folders that contain only transcripts."""
 
     roots: tuple[Root, ...]
     folders: tuple[Path, ...] = ()
     scattered: tuple[Path, ...] = ()
-    """Folders of tools whose transcripts consist of several files: any change may belong to one."""
+    """Folders of tools whose transcripts consist of several files. Any change there can affect a transcript."""
 
     def deep(self) -> list[Path]:
-        """Return the existing folders that are watched recursively, without nested ones."""
+        """Return the existing folders that are watched recursively, without nested folders."""
         outermost: list[Path] = []
         for folder in sorted({folder for folder, is_deep in self._candidates() if is_deep}):
             is_nested = outermost and folder.is_relative_to(outermost[-1])
@@ -79,9 +79,10 @@ class Territory:
         return [folder for folder in folders if not folder.is_dir()]
 
     def _candidates(self) -> Iterator[tuple[Path, bool]]:
-        """Yield folders, and True if they are watched recursively.
+        """Yield folders, each with True if it is watched recursively.
 
-        In a tool's folder, only the parts that patterns match are watched: caches and logs elsewhere change constantly.
+        Only the parts of a tool's folder that match patterns are watched, because caches and logs elsewhere change
+        constantly.
         """
         for root in self.roots:
             for pattern in root.patterns:
@@ -91,7 +92,7 @@ class Territory:
         yield from ((folder, True) for folder in self.folders)
 
     def transcript(self, path: Path) -> Path | None:
-        """Return the transcript at a path or of a side file, or ``None``."""
+        """Return the transcript for a path, which can be a side file, or ``None``."""
         for log in _LOGS:
             if path.name.endswith(log):
                 path = path.with_name(path.name.removesuffix(log))
@@ -104,14 +105,14 @@ class Territory:
         return None
 
     def is_hint(self, path: Path) -> bool:
-        """Return True if the change of another path may mean new transcripts, as of a folder."""
+        """Return True if a change to a non-transcript path, such as a folder, can mean new transcripts."""
         if path.name.endswith(_IGNORED):
             return False
         return path.is_dir() or any(path.is_relative_to(folder) for folder in self.scattered)
 
 
 def territory_of(home: Home) -> Territory:
-    """Return the tools' folders, and the folders of ``ingest.roots``."""
+    """Return the folders of tools and of ``ingest.roots``."""
     roots = list(discovery.tool_roots(home, discovery.projects_of(home), []))
     scattered = tuple(
         root.folder for adapter, root in roots if adapter.beside not in (None, log_of)
@@ -121,11 +122,11 @@ def territory_of(home: Home) -> Territory:
 
 
 # -- Notices of changed files ----------------------------------------------------------------------
-# The system's notices, gathered in threads. They may be late, repeated or missing, and are only hints.
+# Threads gather the system's notices. They can be late, repeated or missing, and are only hints.
 
 
 GATHER_MS = 500
-"""The maximum time for gathering changes before a notice, in milliseconds."""
+"""Maximum time in milliseconds for gathering changes before a notice."""
 
 _STEP_MS = 150
 
@@ -133,7 +134,7 @@ Tell = Callable[[frozenset[Path]], None]
 
 
 class Notices:
-    """Watches a territory's folders and reports changed paths. Call ``listen`` again when folders appear."""
+    """A watcher that reports changed paths in a territory. Call ``listen`` again when folders appear."""
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
@@ -145,11 +146,11 @@ class Notices:
 
     @property
     def mode(self) -> str:
-        """Return ``events``, or ``polling`` if notices are unavailable; ``why_not`` is the reason."""
+        """Return ``events``, or ``polling`` if notices are unavailable. ``why_not`` gives the reason."""
         return "polling" if self.why_not else "events"
 
     def listen(self, territory: Territory) -> None:
-        """Watch the folders that exist now, if they changed since the last call."""
+        """Watch the folders that exist now, if they have changed since the last call."""
         while not self._failed.empty():
             self.why_not = self._failed.get()
         folders = (territory.deep(), territory.flat())
@@ -194,7 +195,7 @@ class Notices:
             ):
                 self._tell(frozenset(Path(path) for _, path in changes))
         except FileNotFoundError:
-            pass  # a folder was deleted: the next listen() watches the others
+            pass  # a folder was deleted: the next listen() watches the remaining folders
         except (OSError, RuntimeError) as error:
             self._failed.put(f"the system cannot report changes: {error}")
         if not stop.is_set():
@@ -202,7 +203,7 @@ class Notices:
 
 
 def _inode(path: Path) -> int:
-    """Return a folder's inode, which differs if it was created again."""
+    """Return a folder's inode, which changes if the folder is recreated."""
     try:
         return path.stat().st_ino
     except OSError:
@@ -220,19 +221,19 @@ RETRY_SECONDS = 5.0
 MOST_RETRY_SECONDS = 300.0
 
 SHARE = 100
-"""A look at everything is followed by a pause of this many times its duration: at most 1 % of a core."""
+"""Pause after a full scan, as a multiple of its duration. Scans use at most 1 % of a core."""
 
 HINTED_SHARE = 20
-"""The same after a hint of something new."""
+"""The corresponding multiple after a hint of new transcripts."""
 
 QUIET_SECONDS = 3.0
-"""Learning starts after this time without new turns, …"""
+"""Time in seconds without new turns after which learning starts."""
 
 PATIENCE_SECONDS = 15.0
-"""… or at the latest after this time."""
+"""Maximum time in seconds before learning starts."""
 
 PAUSE_SECONDS = 10.0
-"""The minimum time between two rounds, and at least twice the duration of the last."""
+"""Minimum time in seconds between two rounds. Twice the last round's duration also applies."""
 
 _IDLE_SHARE = 30
 _JUMP_SECONDS = 10.0
@@ -241,7 +242,7 @@ _INTERVALS = {"hot": HOT_SECONDS, "forgive": FORGIVE_SECONDS}
 
 @dataclass
 class Pace:
-    """Times of a monotonic clock, in seconds; ``interval`` is the usual time between two looks at everything."""
+    """Scheduling times on a monotonic clock, in seconds. ``interval`` is the usual time between two full scans."""
 
     started: float
     interval: float = 120.0
@@ -270,33 +271,33 @@ class Pace:
         return now >= self._due[task]
 
     def next_due(self, now: float) -> float:
-        """Return the seconds until a task is due, at least 0.01."""
+        """Return the seconds until the next scan or check, at least 0.01."""
         return max(0.01, min(self._due["look"], self._due["hot"]) - now)
 
     def again(self, task: str, now: float, *, polling: bool = False) -> None:
-        """Schedule a task after it was done."""
+        """Schedule the next run of a completed task."""
         self._due[task] = now + (POLLED_SECONDS if polling and task == "hot" else _INTERVALS[task])
 
     def looked(self, began: float, now: float, *, polling: bool) -> None:
-        """Schedule the next look at everything."""
+        """Schedule the next full scan."""
         self._look_cost, self._looked = now - began, now
         usual, share = self.interval, SHARE
-        if polling:  # a second while agents work, longer while nothing arrives
+        if polling:  # every second while agents work, less often when idle
             idle = (now - self._last_read) / _IDLE_SHARE
             usual, share = min(MOST_POLLED_SECONDS, max(POLLED_SECONDS, idle)), HINTED_SHARE
         self._due["look"] = now + max(usual, share * self._look_cost)
 
     def look_soon(self, now: float) -> None:
-        """Advance the next look because of a hint."""
+        """Bring the next scan forward because of a hint."""
         earliest = max(now + 0.1, self._looked + max(1.0, HINTED_SHARE * self._look_cost))
         self._due["look"] = min(self._due["look"], earliest)
 
     def look_later(self, now: float) -> None:
-        """Postpone the next look."""
+        """Postpone the next scan."""
         self._due["look"] = now + PAUSE_SECONDS
 
     def notice_jump(self, offset: float, now: float) -> None:
-        """Look now if ``offset``, the distance of the wall clock, changed: the machine slept or the clock was set.
+        """Scan now if the wall clock's ``offset`` changed, because the machine slept or the clock was set.
 
         Changes during that time were not reported.
         """
@@ -310,7 +311,7 @@ class Pace:
         self._unlearned_since = min(self._unlearned_since, now)
 
     def learn_soon(self, now: float) -> None:
-        """Request a round for another reason."""
+        """Request a round for a reason other than new turns."""
         self._unlearned_since = min(self._unlearned_since, now - PATIENCE_SECONDS)
 
     def is_time_to_learn(self, now: float) -> bool:
@@ -323,12 +324,12 @@ class Pace:
         )
 
     def begin_round(self, now: float) -> None:
-        """Record the beginning of a round."""
+        """Record the start of a round."""
         self._round_began = now
         self._unlearned_since = math.inf
 
     def learned(self, now: float, *, more: bool) -> None:
-        """Record the success of a round; ``more``: another round is needed."""
+        """Record a successful round. ``more`` requests another round."""
         self._rounds_from = now + max(PAUSE_SECONDS, 2 * (now - self._round_began))
         self._retry_seconds = RETRY_SECONDS
         if more:
@@ -339,23 +340,23 @@ class Pace:
         self._retry_seconds = RETRY_SECONDS
 
     def failed(self, now: float) -> None:
-        """Record a failure: reading and rounds are delayed, longer each time."""
+        """Record a failure. Reading and rounds are delayed, longer each time."""
         self._due["retry"] = self._rounds_from = now + self._retry_seconds
         self._unlearned_since = min(self._unlearned_since, now)
         self._retry_seconds = min(2 * self._retry_seconds, MOST_RETRY_SECONDS)
 
 
 # -- Rounds in a separate process ------------------------------------------------------------------
-# Learning and vectors, which need the embedding model, and large reads take memory, which ends with the process.
+# Learning and vectors, which need the embedding model, and large reads use memory that is freed when the process ends.
 
 
 GRACE_SECONDS = 60.0
-"""Time for a process to finish after the request to end."""
+"""Time in seconds for a process to finish after a request to end."""
 
 
 @frozen
 class RoundOutcome:
-    """The result of a round: the report of an ingest, or an ``error``."""
+    """The result of a round: an ingest report, or an ``error``."""
 
     files: int = 0
     turns: int = 0
@@ -366,12 +367,12 @@ class RoundOutcome:
 
 
 class Round:
-    """A round in a process of low priority. ``report`` receives the result, in a thread."""
+    """A round in a low-priority process. A thread passes the result to ``report``."""
 
     def __init__(
         self, settings: Settings, report: Callable[[RoundOutcome], None], *, reads: bool
     ) -> None:
-        """Start the round; without ``reads`` it learns only from turns that were read before. Raises OSError."""
+        """Start the round. If ``reads`` is False, it learns only from turns already read. Raises OSError."""
         self._report = report
         options = () if reads else ("--no-read",)
         self._process = subprocess.Popen(
@@ -387,7 +388,7 @@ class Round:
         self._thread.start()
 
     def end(self) -> None:
-        """Request the end of the round and wait. A process that does not end is killed, which is as safe as a crash."""
+        """Ask the round to end, and wait. A process that does not end is killed, which is as safe as a crash."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
         self._thread.join(GRACE_SECONDS)
@@ -406,12 +407,12 @@ class Round:
 
 
 # -- Following transcripts -------------------------------------------------------------------------
-# Notices are hints: a file is read if its size, time and cursor show a change. So a repeated notice costs nothing, and
-# periodic looks at everything replace a missing one.
+# Notices are hints: a file is read if its size, time and cursor show a change. So repeated notices cost nothing, and
+# periodic full scans make up for missing notices.
 
 
 MUCH_BYTES = 4_000_000
-"""More is read in a separate process, to keep this one small."""
+"""Maximum bytes read in this process, to keep it small. Larger reads use a separate process."""
 
 HOT_FILES = 64
 HOT_FILE_SECONDS = 86_400
@@ -419,11 +420,11 @@ _WAIT_SECONDS = 0.5
 _IDLE_SECONDS = 20.0
 
 Stamp = tuple[int, int]
-"""The size of a file, and its time in nanoseconds."""
+"""Size of a file in bytes, and its modification time in nanoseconds."""
 
 
 class Follower:
-    """Follows the transcripts of a home, from ``run`` until ``stop``. Runs in one thread, and only once."""
+    """A watcher of a home's transcripts, from ``run`` until ``stop``. It runs only once, in one thread."""
 
     def __init__(
         self,
@@ -470,7 +471,7 @@ class Follower:
             self._end()
 
     def reads(self, path: Path) -> bool:
-        """Return True if it follows a transcript, and schedule reading it. Works in any thread."""
+        """Return True if the path is a followed transcript, and schedule a read. Works in any thread."""
         if self._territory.transcript(path) is None:
             return False
         self._messages.put(frozenset({path}))
@@ -512,7 +513,7 @@ class Follower:
             self._close()
 
     def _receive(self, seconds: float) -> None:
-        """Wait for a message, then process all pending ones."""
+        """Wait for a message, then process all pending messages."""
         with contextlib.suppress(queue.Empty):
             self._take(
                 self._messages.get(timeout=seconds) if seconds else self._messages.get_nowait()
@@ -543,7 +544,7 @@ class Follower:
             raise
 
     def _look_at_hot(self, now: float) -> None:
-        """Check recently changed files, which are likely to change again; a few checks cost nothing."""
+        """Check recently changed files, which are likely to change again. A few checks are cheap."""
         self._pace.again("hot", now, polling=self._notices.mode == "polling")
         for path, stamp in self._hot.items():
             if _stamp(path) not in (stamp, None):
@@ -564,7 +565,7 @@ class Follower:
             self._listen(territory_of(home))
             findings = discovery.find(home, (), with_discovery=True)
             self._read_news(home, discovery.without_put_off(home, findings))
-            if self._has_new_settings:  # they may allow asking the writer again
+            if self._has_new_settings:  # they might allow the writer to be asked again
                 home.sessions.ask_again()
                 self._has_new_settings = False
             if is_due(home):
@@ -574,7 +575,7 @@ class Follower:
         for problem in findings.problems:
             self._complain(problem.message, problem.hint, problem.path)
         self._warm(findings.files)
-        # A file that was no transcript, or was unreadable, is read again when it changes.
+        # A file that was unreadable or no transcript is read again when it changes.
         jobs = unread(
             home,
             [
@@ -583,7 +584,7 @@ class Follower:
                 if self._futile.get(file.path) != (file.size, file.mtime_ns)
             ],
         )
-        # For a database read before only new rows are read.
+        # Only new rows are read from a database that was read before.
         to_read = (
             0 if job.cursor and job.path.name.endswith(DATABASES) else job.unread for job in jobs
         )
@@ -601,7 +602,7 @@ class Follower:
             job.path: (job.size, job.mtime_ns)
             for job in unread(home, [f for f in files if f.path in requested])
         }
-        # They are ignored until they change.
+        # These files are ignored until they change.
         self._futile |= {path: stamp for path, stamp in remaining.items() if stamp == _stamp(path)}
         for problem in report.problems:
             self._complain(problem.message, problem.hint, problem.path)
@@ -648,7 +649,7 @@ class Follower:
         self._has_much = False
         now = time.monotonic()
         if outcome.error and self._is_ending:
-            return  # it was requested to end
+            return  # the process was asked to end
         if outcome.error:
             self._complain(outcome.error["message"], "see nacre ingest")
             self._pace.failed(now)
@@ -689,7 +690,7 @@ class Follower:
             self._tell(f"switched to polling: {why}")
 
     def _try(self, work: Callable[[], None]) -> None:
-        """Do work, report a failure once, and retry later: a disk may be full, a database busy, a folder missing."""
+        """Do work. Report a failure once and retry later: a disk can be full, a database busy, a folder missing."""
         try:
             work()
             self._pace.went_well()
@@ -711,7 +712,7 @@ class Follower:
 
     @contextlib.contextmanager
     def _opened_home(self) -> Iterator[Home]:
-        """Open the home again if its database was rebuilt, or its settings may have changed."""
+        """Yield the home, reopened if its database was rebuilt or its settings might have changed."""
         if self._home and not (
             self._home.database.is_in_place() and self._config == _stamp(self._settings.config)
         ):
@@ -732,7 +733,7 @@ class Follower:
 
 
 def _stamp(path: Path) -> Stamp | None:
-    """Return the size and time of a transcript, or ``None`` if it was deleted."""
+    """Return a transcript's size and time, or ``None`` if it was deleted."""
     try:
         return discovery.footprint(path)
     except OSError:

@@ -1,6 +1,6 @@
 """Health checks of the installation and the home, traces, and the status page.
 
-The first checks detect changes of a tool's format: unknown records, and sessions suddenly without the user's words.
+The first checks detect changes in a tool's format: unknown records, and sessions that suddenly lack the user's words.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ from nacre.vault import files
 from nacre.vault.files import LEDGER
 
 FEWEST_NEW = 4
-"""The minimum run of sessions without the user's words: shorter runs may be chance or just begun."""
+"""Minimum length of a run of sessions without the user's words. Shorter runs can be chance or have just begun."""
 
 FEWEST_BEFORE = 8
-"""The minimum number of earlier sessions that show the usual behaviour of a tool."""
+"""Minimum number of earlier sessions needed to know a tool's usual behaviour."""
 
 ODDS = 0.001
-"""The maximum probability of the run by chance, if nothing had changed."""
+"""Maximum probability of the run occurring by chance."""
 
 _COMPARED_SESSIONS = 80
 _MAX_LISTED_RECORDS = 5
@@ -87,7 +87,7 @@ class _Odd:
 
 
 def format_checks(home: Home) -> Iterator[Check]:
-    """Yield findings on records that were not understood, by tool and version, then on silent sessions."""
+    """Yield findings on unknown records by tool and version, then on silent sessions."""
     for tool, odd in sorted(_odd_records(home).items()):
         label = f"{tool} {', '.join(sorted(odd.versions))}" if odd.versions else tool
         if odd.unknown:
@@ -145,11 +145,11 @@ def _silent_sessions(sessions: Sequence[Heard]) -> Iterator[Check]:
 
 
 def is_sudden(silent: int, before: int, spoke: int) -> bool:
-    """Return True if a run of sessions without the user's words is no chance.
+    """Return True if a run of sessions without the user's words is unlikely to be chance.
 
-    The user spoke in ``spoke`` of ``before`` sessions. By Laplace's rule the next session is silent with a probability
-    of ``1 - (spoke + 1) / (before + 2)``, and the run with its power. A tool in which the user seldom speaks never
-    causes a warning.
+    The user spoke in ``spoke`` of ``before`` sessions. By Laplace's rule, the next session is silent with probability
+    ``1 - (spoke + 1) / (before + 2)``. A run multiplies these probabilities. A tool in which the user seldom speaks
+    never triggers a warning.
     """
     if silent < FEWEST_NEW or before < FEWEST_BEFORE:
         return False
@@ -171,7 +171,7 @@ def sync(home: Home) -> Iterator[Check]:
 
 
 # -- Quick checks of the ledger, the git history and the archive -----------------------------------
-# They are limited in time, and use samples of large data.
+# They are limited in time and sample large data.
 
 
 _LEDGER_BYTES = 4_000_000
@@ -180,7 +180,7 @@ _DAY_SECONDS = 86_400
 
 
 def damaged_ledger(home: Home) -> Iterator[Check]:
-    """Report lines at the end of the ledger that are no entries."""
+    """Report invalid lines at the end of the ledger."""
     data = home.ledger()
     start = data.find(b"\n", len(data) - _LEDGER_BYTES) + 1 if len(data) > _LEDGER_BYTES else 0
     broken = files.broken_lines(data[start:])
@@ -193,7 +193,7 @@ def damaged_ledger(home: Home) -> Iterator[Check]:
 
 
 def damaged_history(home: Home) -> Iterator[Check]:
-    """Report a git history whose latest commits cannot be read."""
+    """Report a git history whose latest commits are unreadable."""
     repository = home.repository
     if not home.settings.flag("git.enabled") or not repository.exists:
         return
@@ -216,7 +216,7 @@ def damaged_history(home: Home) -> Iterator[Check]:
 
 
 def damaged_archive(home: Home) -> Iterator[Check]:
-    """Report damaged packs; of many packs, different ones are checked each day."""
+    """Report damaged packs. If there are many, different packs are checked each day."""
     states = [state for state in home.archive.all() if state.pack]
     first = int(home.clock().timestamp()) // _DAY_SECONDS % max(1, len(states))
     until = time.monotonic() + _ARCHIVE_SECONDS
@@ -234,15 +234,15 @@ def damaged_archive(home: Home) -> Iterator[Check]:
 
 
 # -- Readers of sessions ---------------------------------------------------------------------------
-# A writer is shown only sessions that were read.
+# A writer only sees sessions that were read.
 
 
 NOTHING = "nothing automatically: run nacre ingest now, or nacre init so that your agents do it"
-"""Shown if sessions are read only on request."""
+"""Text shown if sessions are read only on request."""
 
 
 def readers(settings: Settings) -> tuple[str, ...]:
-    """Return the readers of sessions: wired agents, and the daemon while running."""
+    """Return what reads sessions: wired agents, and the daemon while it is running."""
     wired = tuple(dict.fromkeys(wish.host for wish in load(settings.home).wishes))
     names = [f"hooks from nacre init in {', '.join(wired)}"] if wired else []
     try:
@@ -263,7 +263,7 @@ def in_words(names: Sequence[str]) -> str:
 
 
 def writer(home: Home) -> Iterator[Check]:
-    """Report the writer, and sessions and candidates that are pending."""
+    """Report the writer, and pending sessions and candidates."""
     state, candidates = status_writer(home), home.candidates.count()
     waiting = f"; candidates: {candidates:,} (nacre review)" if candidates else ""
     if state.state == "off":
@@ -295,7 +295,7 @@ def writer(home: Home) -> Iterator[Check]:
 
 
 def judging(home: Home) -> Iterator[Check]:
-    """Report memories pending judgement by a model, and the last failure.
+    """Report memories waiting for a model's judgement, and the last failure.
 
     ``nacre review`` shows decisions for the user.
     """
@@ -352,7 +352,7 @@ def doctor(
 
 
 def _chats(home: Home) -> list[Check]:
-    """Report chat messages that may be the user's, while no setting identifies the user."""
+    """Report chat messages that might come from the user while no setting identifies the user."""
     senders = home.sessions.unknown_senders() if not home.settings.texts("owner.identities") else []
     if not senders:
         return []
@@ -368,7 +368,7 @@ def _chats(home: Home) -> list[Check]:
 
 
 def _plugin_checks(home: Home) -> Iterator[Check]:
-    """Run the checks of plugins; report broken ones, and a configured one that is missing."""
+    """Run the checks of plugins. Report broken plugins, and configured plugins that are missing."""
     looks = plugins.load_usable_plugins(plugins.CHECKS)
     broken = [error for group in plugins.GROUPS for error in plugins.broken_plugins(group)]
     if broken:
@@ -387,7 +387,7 @@ _Look = Callable[[Home], Check | Iterable[Check]]
 
 
 def _run_checks(home: Home, looks: Mapping[str, _Look]) -> Iterator[Check]:
-    """Run checks; an unreadable part is a failed check, and does not stop the others."""
+    """Run checks. An unreadable part becomes a failed check and does not stop other checks."""
     for name, look in looks.items():
         try:
             result = look(home)
@@ -398,7 +398,7 @@ def _run_checks(home: Home, looks: Mapping[str, _Look]) -> Iterator[Check]:
 
 
 def installation(home: Home, *, repair: bool = False) -> list[Check]:
-    """Check the environment: Python, SQLite, the home's folder and permissions, the models."""
+    """Check the environment: Python, SQLite, the home's folder and permissions, and the models."""
     return [
         Check("python", OK, f"{platform.python_version()} on {platform.system()}"),
         Check("sqlite", OK, engine_version()),
@@ -412,7 +412,7 @@ def installation(home: Home, *, repair: bool = False) -> list[Check]:
 
 
 def contents(home: Home) -> list[Check]:
-    """Check memories and their use, pending work, and records that were not understood."""
+    """Check memories and their use, pending work, and unknown records."""
     return [
         *_run_checks(
             home,
@@ -437,7 +437,7 @@ def _caught_up(home: Home) -> Iterator[Check]:
 
 
 def problems(home: Home) -> list[Check]:
-    """Return problems, without pending reviews, and without upkeep, which reads every memory."""
+    """Return problems, except pending reviews and upkeep, which would read every memory."""
     return [
         finding
         for finding in (*_run_checks(home, {"memories": _memories}), *_activity(home))
@@ -471,7 +471,7 @@ def _home(home: Home) -> Check:
 
 
 def _permissions(home: Home, repair: bool) -> Check:
-    """Check access by other users to the home and configured files elsewhere."""
+    """Check other users' access to the home and to configured files elsewhere."""
     settings = home.settings
     outside = [settings.config, *settings.database.parent.glob(f"{settings.database.name}*")]
     shared = list(
@@ -515,7 +515,7 @@ def _integrity(home: Home) -> Check:
 
 
 def _parity(home: Home) -> Check:
-    """Check that every file has an index row and every row a file."""
+    """Check that every file has an index row and every row has a file."""
     edit.catch_up(home)
     files = {file.memory for file in home.files.seen().values()}
     rows = home.memories.all_ids()
@@ -531,7 +531,7 @@ def _parity(home: Home) -> Check:
 
 
 def _forgetting(home: Home) -> Iterator[Check]:
-    """Report forgetting that is incomplete because of an interruption or another reader."""
+    """Report forgetting left incomplete by an interruption or another reader."""
     if home.tombstones.due() or home.tombstones.value("erase"):
         yield Check(
             "forgetting",
@@ -542,7 +542,7 @@ def _forgetting(home: Home) -> Iterator[Check]:
 
 
 def _lost_memories(home: Home) -> Iterator[Check]:
-    """Report memories that were lost because their replacement is not active."""
+    """Report memories that are lost because their replacement is not active."""
     lost = home.memories.lost()
     if lost:
         named = "; ".join(
@@ -554,7 +554,7 @@ def _lost_memories(home: Home) -> Iterator[Check]:
 
 
 def _history(home: Home) -> Iterator[Check]:
-    """Check that git keeps the history, and report files that it does not get."""
+    """Check that git records the history, and report files that git does not receive."""
     if not home.settings.flag("git.enabled"):
         yield Check("history", OK, "off (git.enabled = false)")
         return
@@ -608,7 +608,7 @@ def _reranker(home: Home) -> Iterator[Check]:
 
 
 def _credentials(home: Home) -> Iterator[Check]:
-    """Check the sign-in of the configured models, and report badly placed credentials."""
+    """Check the sign-in of the configured models, and report misplaced credentials."""
     settings = home.settings
     own = settings["models.providers"]
     for provider in sorted(
@@ -668,7 +668,7 @@ def _memories(home: Home) -> Check:
 
 
 def _usage(home: Home) -> Iterator[Check]:
-    """Report the use and quality of memories, those used together, and pending reviews."""
+    """Report the use and quality of memories, memories used together, and pending reviews."""
     used = home.usage.buckets()
     if not used.never + used.some + used.often:
         return
@@ -730,7 +730,7 @@ def _held_out(home: Home) -> Iterator[Check]:
 
 
 def _daemon(home: Home) -> Iterator[Check]:
-    """Check that the daemon answers, if one ever ran."""
+    """Check that the daemon responds, if it has ever run."""
     home_path = home.settings.home
     if not (home_path / link.LOCK).exists():
         return
@@ -765,7 +765,7 @@ def _daemon(home: Home) -> Iterator[Check]:
 
 
 _STALE = timedelta(minutes=5)
-"""Without a heartbeat for this time, following does not work."""
+"""Maximum time between heartbeats. After that, following counts as broken."""
 
 
 def _following(home: Home, state: Following) -> Iterator[Check]:
@@ -783,7 +783,7 @@ def _following(home: Home, state: Following) -> Iterator[Check]:
 
 
 def _chores(home: Home) -> Iterator[Check]:
-    """Report chores that are late, and those given up recently."""
+    """Report overdue chores, and chores that recently failed for good."""
     pending, lost = chores.waiting(home.settings.home), chores.given_up(home.settings.home)
     now = home.clock().timestamp()
     late = [chore for chore in pending if now - chore.at > _LATE_CHORE_SECONDS]
@@ -828,7 +828,7 @@ def _vectors(home: Home) -> Check:
 
 
 def _archive(home: Home) -> Iterator[Check]:
-    """Report archived transcripts, and those that tools will delete soon."""
+    """Report archived transcripts, and transcripts that tools will delete soon."""
     states = [state for state in home.archive.all() if state.pack]
     is_wanted = home.settings.flag("archive.enabled")
     raw, stored = sum(state.raw for state in states), sum(state.size for state in states)
@@ -962,7 +962,7 @@ def verify_backup(
 
 
 # -- Status page -----------------------------------------------------------------------------------
-# It appears immediately: it reads the database without locks, catching up, or models.
+# It appears immediately, because it reads the database without locks, catching up, or models.
 
 
 _BUSY_TIMEOUT_MS = 100
@@ -975,9 +975,9 @@ _SHOWN_MEMORIES = 5
 class Status:
     """The state of a home at a glance.
 
-    It has wired and other installed hosts, the number of memories, today's sessions and the last reading, the latest
-    memories, pending items, the writer's state, and today's cost and background budget (millionths of a US dollar),
-    without use under a subscription.
+    It has wired and other installed hosts, the number of memories, today's sessions, the time of the last reading, the
+    latest memories, pending items, and the writer's state. Today's cost and the background budget are in millionths of
+    a US dollar and exclude subscription use.
 
     An empty home has no memories and no sessions.
     """

@@ -41,7 +41,7 @@ from nacre.vault.files import LEDGER, FileStat
 WARNING, FAILURE = "warning", "failure"
 REBUILD = "nacre admin db rebuild; the vault has all memories"
 DEEP_REPAIR = "nacre admin doctor --deep --repair"
-"""The command that repairs everything that needs no decision."""
+"""Command that makes all repairs that need no decision."""
 
 Mend = Callable[[Home], object]
 
@@ -50,7 +50,7 @@ Mend = Callable[[Home], object]
 class Finding:
     """A problem: its severity, a sentence, and the command that repairs it.
 
-    ``mend`` does the same as ``repair``, if that cannot lose anything.
+    ``mend`` makes the same repair. It is set only if nothing can be lost.
     """
 
     severity: str
@@ -61,7 +61,7 @@ class Finding:
 
 @frozen
 class Proof:
-    """The result for a part of the home: a description of the checks, and the findings."""
+    """The result for one part of the home: a description of the checks, and the findings."""
 
     area: str
     looked: str
@@ -69,7 +69,7 @@ class Proof:
 
 
 def told_of(error: Exception) -> NacreError:
-    """Convert an error from reading rows that may be damaged."""
+    """Convert an error from reading possibly damaged rows."""
     if isinstance(error, NacreError):
         return error
     text = f"{type(error).__name__}{f': {error}' if str(error) else ''}"
@@ -82,7 +82,7 @@ def told_of(error: Exception) -> NacreError:
 
 
 def prove_archive(home: Home) -> Proof:
-    """Check all segments; damaged packs are set aside, and reported while they exist."""
+    """Check all segments. Damaged packs are set aside, and reported as long as they exist."""
     files, problems = archive.verify(home)
     findings = [
         Finding(
@@ -136,7 +136,7 @@ def prove_git(home: Home) -> Proof:
 
 
 def prove_database(home: Home) -> Proof:
-    """Check the file and references with SQLite."""
+    """Check the database file and its references with SQLite."""
     sound = maintenance.Soundness(home.database_file)
     findings = [
         Finding(FAILURE, f"SQLite: {text}", REBUILD) for text in home.database_file.check()[:20]
@@ -153,7 +153,7 @@ def prove_database(home: Home) -> Proof:
 
 
 def prove_full_text(home: Home) -> Proof:
-    """Check that the full text contains exactly the memories and turns."""
+    """Check that the full-text index contains exactly the memories and turns."""
     sound = maintenance.Soundness(home.database_file)
     memories, turns = sound.memories_unindexed(), sound.turns_unindexed()
     findings: list[Finding] = []
@@ -183,7 +183,7 @@ def _forget_text(table: str, rows: Sequence[int], home: Home) -> None:
 
 
 def prove_vectors(home: Home) -> Proof:
-    """Check that every text has a vector of one size by the configured model."""
+    """Check that every text has a vector of the right size from the configured model."""
     if home.settings.text("embedding.model") == "none":
         return Proof("vectors", "off")
     try:
@@ -202,7 +202,7 @@ def prove_vectors(home: Home) -> Proof:
         findings.append(Finding(FAILURE, sentence, "nacre ingest makes new ones"))
     elif waiting:
         findings.append(Finding(WARNING, f"{waiting:,} texts have no vector yet", "nacre ingest"))
-    # Some models report it only with an answer.
+    # Some models report their size only with an answer.
     size = embedder.dimensions or home.vectors.dimensions()
     wrong = sound.vectors_of_other_size(size)
     if wrong:
@@ -223,7 +223,7 @@ def prove_vectors(home: Home) -> Proof:
 
 
 def _drop_vectors(home: Home) -> None:
-    """Drop all vectors; the next ingest makes them again."""
+    """Drop all vectors. The next ingest recreates them."""
     name, setting = home.vectors.model() or "", home.vectors.setting()
     home.vectors.begin("")
     home.vectors.begin(name, setting)
@@ -233,11 +233,11 @@ def _drop_vectors(home: Home) -> None:
 
 
 SAMPLE = 20
-"""Transcripts that are read again unless all are requested, spread evenly over the existing ones."""
+"""Number of transcripts read again unless all are requested. They are spread evenly over existing transcripts."""
 
 
 def prove_transcripts(home: Home, *, everything: bool, notify: OnProgress) -> Proof:
-    """Check that the index contains every turn of the existing transcripts, as far as they were read."""
+    """Check that the index contains every turn that was read from the existing transcripts."""
     sound = maintenance.Soundness(home.database_file)
     findings = [
         Finding(
@@ -286,7 +286,7 @@ def _read_again(home: Home, sound: maintenance.Soundness, file: SeenFile) -> lis
 def _count_missing(
     home: Home, sound: maintenance.Soundness, path: Path, tool: str
 ) -> tuple[int, int]:
-    """Return the number of turns missing from the index, and of all turns in the file."""
+    """Return the number of turns missing from the index, and the number of turns in the file."""
     turns: dict[bytes, None] = {}
     unknown = 0
     row: int | None = None
@@ -343,7 +343,7 @@ def prove_writes(home: Home) -> Proof:
 
 
 def prove_files(home: Home) -> Proof:
-    """Check that files and rows correspond, with equal fields."""
+    """Check that every file has a row with equal fields, and vice versa."""
     seen_files = home.files.seen()
     stats = {stat.path: stat for stat in home.vault.scan()}
     broken = {problem.partition(": ")[0]: problem for problem in home.problems}
@@ -377,7 +377,7 @@ def prove_files(home: Home) -> Proof:
 
 def _compare_file(home: Home, stat: FileStat, seen_file: SeenMemoryFile) -> Iterator[Finding]:
     row = home.memories.find(seen_file.memory)
-    # If the file has no date, only the index knows it.
+    # If the file has no date, only the index knows the date.
     modified = row.created if row else home.now()
     try:
         data = home.vault.read(stat.path)
@@ -423,7 +423,7 @@ def _write_file_again(memory: Memory, home: Home) -> None:
 
 
 def prove_links(home: Home) -> Proof:
-    """Check that links lead to memories and successions agree on both sides."""
+    """Check that links lead to memories, and that both memories of a succession agree."""
     memories = {memory.id: memory for memory in home.memories.everything()}
     findings: list[Finding] = []
     links = 0
@@ -452,7 +452,7 @@ def prove_links(home: Home) -> Proof:
 
 
 def prove_projects(home: Home) -> Proof:
-    """Check that the index resolves exactly the keys of project pages."""
+    """Check that the index resolves exactly the keys on project pages."""
     keys_by_slug: dict[str, set[tuple[str, str]]] = {}
     for key, value, slug in home.files.project_keys():
         keys_by_slug.setdefault(slug, set()).add((key, value))
@@ -463,7 +463,7 @@ def prove_projects(home: Home) -> Proof:
         try:
             expected = page_keys(home, project.slug)
         except (FileNotFoundError, InvalidMemoryError, UnusableVaultError):
-            continue  # an unreadable page is among the problems of the scan
+            continue  # the scan reports unreadable pages
         lacking, extra = expected - claimed, keys_by_slug.get(project.slug, set()) - expected
         if lacking or extra:
             sentence = f"the index has other aliases, folders or remotes for project {project.slug} than its page: "
@@ -552,7 +552,7 @@ def prove(
     transcripts: bool = True,
     on_progress: OnProgress | None = None,
 ) -> list[Proof]:
-    """Prove the home, after reading edits by hand, which are no findings.
+    """Prove the home, after reading manual edits, which are not findings.
 
     ``everything`` reads all transcripts again instead of a sample.
     """
@@ -564,7 +564,7 @@ def prove(
 
 
 def _caught_up(home: Home) -> list[Proof]:
-    """Read edits by hand; return a failed proof if a damaged database prevents that."""
+    """Read manual edits. Return a failed proof if a damaged database prevents that."""
     try:
         catch_up(home)
     except (UnusableStoreError, *UNREADABLE) as error:
@@ -573,7 +573,7 @@ def _caught_up(home: Home) -> list[Proof]:
 
 
 def _proof(part: Callable[[Home], Proof], home: Home) -> Proof:
-    """Run a proof; an unreadable part does not stop the others."""
+    """Run a proof. An unreadable part does not stop other proofs."""
     try:
         return part(home)
     except (UnusableStoreError, *UNREADABLE) as error:
@@ -587,7 +587,7 @@ def _unreadable(error: Exception) -> Finding:
 
 
 def repair(home: Home, proofs: Sequence[Proof]) -> int:
-    """Make repairs that cannot lose anything, and return their number."""
+    """Make the repairs that cannot lose data, and return their number."""
     mends = [finding.mend for proof in proofs for finding in proof.findings if finding.mend]
     for mend in mends:
         mend(home)
@@ -595,7 +595,7 @@ def repair(home: Home, proofs: Sequence[Proof]) -> int:
 
 
 def archive_again(home: Home, proofs: Sequence[Proof]) -> None:
-    """Archive pending transcripts, and add the failures to the findings about the archive."""
+    """Archive pending transcripts, and add failures to the archive's findings."""
     failures = [
         Finding(FAILURE, f"{problem.path}: {problem.message}", problem.hint or DEEP_REPAIR)
         for problem in archive.archive(home).problems
@@ -606,7 +606,7 @@ def archive_again(home: Home, proofs: Sequence[Proof]) -> None:
 
 
 def as_check(proof: Proof) -> Check:
-    """Return the worst finding of a proof as a check."""
+    """Return a proof's worst finding as a check."""
     worst = next((finding for finding in proof.findings if finding.severity == FAILURE), None)
     worst = worst or next(iter(proof.findings), None)
     if worst is None:

@@ -66,7 +66,7 @@ class ActivityRequest(Request, frozen=True, kw_only=True):
 
 @frozen
 class Source:
-    """Memories by speaker and tool; without a tool: by hand, from documents, or imported."""
+    """Memories from one speaker and tool. Manual, document and imported memories have no tool."""
 
     speaker: str
     tool: str | None
@@ -75,7 +75,7 @@ class Source:
 
 @frozen
 class ToolSessions:
-    """Sessions that began, and turns, of one tool."""
+    """Number of new sessions, and of turns, of one tool."""
 
     tool: str
     sessions: int
@@ -84,11 +84,12 @@ class ToolSessions:
 
 @frozen
 class Today:
-    """Memories, operations and sessions of a period, both days included, and pending items.
+    """Memories, operations and sessions of a period, including both days, and pending items.
 
-    ``learned`` are the latest of ``learned_total`` memories; ``operations`` and ``sessions`` are the latest; ``tools``
-    counts all sessions. ``conflicts``, ``doubts`` and ``candidates`` are pending. ``cost`` is that of models today and
-    ``cost_month`` this month, of the whole home, in millionths of a US dollar. ``problems`` are failed checks.
+    ``learned`` has the latest of ``learned_total`` memories. ``operations`` and ``sessions`` are also the latest, but
+    ``tools`` counts all sessions. ``conflicts``, ``doubts`` and ``candidates`` are pending. ``cost`` and ``cost_month``
+    are model costs of today and this month, for the whole home, in millionths of a US dollar. ``problems`` are failed
+    checks.
     """
 
     since: date
@@ -118,7 +119,7 @@ class Series:
 
 @frozen
 class CalendarDay:
-    """A day with sessions: how many began, and turns."""
+    """A day with sessions: number of new sessions, and of turns."""
 
     day: date
     sessions: int
@@ -127,9 +128,9 @@ class CalendarDay:
 
 @frozen
 class Age:
-    """Memories by days since they were last stated: from ``least`` to less than ``most`` (``None``: no limit).
+    """Memories last stated at least ``least`` and less than ``most`` days ago. ``None`` means no limit.
 
-    ``stale`` of them may be outdated, by the last check.
+    The last check found that ``stale`` of them might be outdated.
     """
 
     least: int
@@ -140,14 +141,15 @@ class Age:
 
 @frozen
 class Activity:
-    """Numbers for charts of a period, both days included.
+    """Numbers for charts of a period, including both days.
 
-    ``step`` is ``day``, ``week`` (from Monday) or ``month``, and ``steps`` are their first days. By tool: ``sessions``
-    that began, ``turns``. By kind: memories ``stored``, and their total at the end of each step (``held``). ``recalls``
-    counts the last hundred of each memory; ``questions`` are those to recall, ``answered`` and ``unanswered``, as far
-    as traces are kept. By task: ``tokens`` and ``cost`` in millionths of a US dollar, of the whole home; for a project
-    there are no questions and no cost. ``calendar`` has the days with sessions. Current values are the ``ages`` of
-    memories, and how many were recalled ``never``, ``seldom`` (up to five times) and ``often``.
+    ``step`` is ``day``, ``week`` (from Monday) or ``month``, and ``steps`` are the first days. ``sessions`` counts new
+    sessions by tool, and ``turns`` counts turns by tool. By kind, ``stored`` counts new memories, and ``held`` all
+    memories at the end of each step. ``recalls`` counts at most the last hundred per memory. ``questions`` counts
+    recall questions, ``answered`` and ``unanswered``, while traces are kept. ``tokens`` and ``cost`` (millionths of a
+    US dollar) are by task for the whole home. A project has no questions or cost. ``calendar`` has the days with
+    sessions. Current values are the ``ages`` of memories, and the numbers recalled ``never``, ``seldom`` (up to five
+    times) and ``often``.
     """
 
     since: date
@@ -174,18 +176,18 @@ class Activity:
 
 
 _DEFAULT_SPAN = timedelta(days=364)
-"""52 whole weeks, together with the last day."""
+"""52 whole weeks before the last day."""
 
 _MAX_DAYS = 92
 _MAX_WEEKS = 106
-"""The maximum number of steps; longer periods use weeks, and then months."""
+"""Maximum number of steps. Longer periods use weeks, and then months."""
 
 _AGE_DAYS = (7, 30, 90, 180, 365)
 _FIRST_DAY = date(1970, 1, 1)
 _KINDS = tuple(kind.value for kind in Kind)
 
 _Counts = Iterable[tuple[str, str, int]]
-"""(day, name, count)."""
+"""Rows of (day, name, count)."""
 
 
 @operation("activity")
@@ -223,7 +225,7 @@ def activity(home: Home, request: ActivityRequest) -> Activity:
 
 
 def period_of(home: Home, request: ActivityRequest | TodayRequest, span: timedelta) -> Period:
-    """Return the requested period; by default one of a given length that ends today. Raises InvalidInputError."""
+    """Return the requested period, by default one of length ``span`` that ends today. Raises InvalidInputError."""
     last = request.until or home.today()
     first = max(_FIRST_DAY, request.since or last - span)
     if first > last:
@@ -255,7 +257,7 @@ def _count_stored(period: Period, remembered: Sequence[Row]) -> _Counts:
 
 
 def _totals(steps: Sequence[date], remembered: Sequence[Row]) -> tuple[Series, ...]:
-    """Return totals at the end of each step; the first step includes everything earlier."""
+    """Return totals at the end of each step. The first step includes everything earlier."""
     first = steps[0].isoformat()
     changes = ((max(day, first), kind, change * count) for day, kind, change, count in remembered)
     added = _by_name(steps, changes, _KINDS)
@@ -276,7 +278,7 @@ def _questions(home: Home, period: Period, steps: Sequence[date]) -> tuple[Serie
 def _by_name(
     steps: Sequence[date], counts: _Counts, order: Sequence[str] = ()
 ) -> tuple[Series, ...]:
-    """Return a series for each name, in a given order or by decreasing sum."""
+    """Return a series for each name, in the given order or by decreasing sum."""
     rows: dict[str, list[tuple[str, int]]] = {}
     for day, name, count in counts:
         rows.setdefault(name, []).append((day, count))
@@ -322,7 +324,7 @@ def today(home: Home, request: TodayRequest) -> Today:
     """Return the report of a day or period, and pending items. Raises InvalidInputError if it ends before it begins."""
     fold_notes(home)
     period = period_of(home, request, timedelta())
-    # Also reads edits by hand.
+    # Also reads manual edits.
     waiting = list_items(home, ReviewRequest(project=period.project, limit=1))
     learned, total = _learned_memories(home, period, request.limit)
     sessions_request = SessionsRequest(

@@ -1,7 +1,7 @@
-"""The usefulness of memory, from sessions held out at random, and saved queries with a baseline.
+"""The usefulness of memory, measured with randomly held-out sessions, and saved queries with a baseline.
 
-Intervals come from a permutation test. Sessions are held out at random, so if memory makes no difference, the groups of
-other random draws differ as much. An interval without 0 thus arises by chance in 5 of 100 homes, for any distribution.
+Intervals come from a permutation test. Sessions are held out at random, so if memory makes no difference, other random
+groups differ as much. Thus an interval excludes 0 by chance in 5 of 100 homes, for any distribution.
 """
 
 from __future__ import annotations
@@ -46,21 +46,21 @@ DRAWS = 1_999
 CONFIDENCE = 0.95
 
 LEAST = 32
-"""The minimum of sessions told times held out, divided by their sum.
+"""Minimum of told × held-out sessions divided by their sum.
 
-Then a difference of half a standard deviation is found 4 times in 5: (1.96 + 0.84)² / 0.5² = 31.4. That is 64 of each,
-or 40 held out and 160 told.
+A difference of half a standard deviation is then found 4 times in 5: (1.96 + 0.84)² / 0.5² = 31.4. That requires 64
+sessions per group, or 40 held out and 160 told.
 """
 
 LEAST_HAPPENED = 10
-"""The minimum number of sessions, of both groups, in which the event happened; otherwise there is no interval."""
+"""Minimum number of sessions in both groups together in which the event happened. Below it, there is no interval."""
 
 Counts = Sequence[tuple[int, int]]
-"""For each session, how often an event happened and how often it could have; the latter is not 0."""
+"""Number of events and of opportunities (at least 1) in each session."""
 
 
 def are_enough(told: Counts, held_out: Counts) -> bool:
-    """Return True if these sessions are enough for a result."""
+    """Return True if there are enough sessions for a result."""
     happened = sum(times > 0 for times, _ in (*told, *held_out))
     effective = len(told) * len(held_out) / max(1, len(told) + len(held_out))
     return effective >= LEAST and happened >= LEAST_HAPPENED
@@ -72,14 +72,14 @@ def needed_at(share: float) -> int:
 
 
 def rate(counts: Counts) -> float:
-    """Return the rate of events over all opportunities of all sessions."""
+    """Return the number of events per opportunity, over all sessions."""
     return sum(times for times, _ in counts) / sum(of for _, of in counts)
 
 
 def interval(told: Counts, held_out: Counts, random: Random) -> tuple[float, float]:
-    """Return the bounds of the true difference of the rates, held out less told.
+    """Return the bounds of the true difference of the rates, held out minus told.
 
-    Differences are in standard errors, because the groups may differ in variance.
+    Differences are in standard errors, because the variances of the groups can differ.
     """
     every: list[_Sums] = [
         (1, times, of, times * times, times * of, of * of) for times, of in (*told, *held_out)
@@ -93,7 +93,7 @@ def interval(told: Counts, held_out: Counts, random: Random) -> tuple[float, flo
 
 
 _Sums = tuple[int, int, int, int, int, int]
-"""Sums over sessions: their number, events, opportunities, and squares and products of the latter two."""
+"""Sums over sessions: number, events, opportunities, and the squares and product of the latter two."""
 
 
 def _add_sums(sessions: Sequence[_Sums]) -> _Sums:
@@ -109,14 +109,14 @@ def _standardised(whole: _Sums, held_out: _Sums) -> float:
 
 
 def _difference(whole: _Sums, held_out: _Sums) -> tuple[float, float]:
-    """Return the difference of the rates, held out less the rest, and its standard error."""
+    """Return the difference of the rates, held out minus told, and its standard error."""
     told = [of_all - of_these for of_all, of_these in zip(whole, held_out, strict=True)]
     (without, first), (with_memory, second) = map(_rate_and_variance, (held_out, told))
     return without - with_memory, math.sqrt(first + second)
 
 
 def _rate_and_variance(sums: Sequence[int]) -> tuple[float, float]:
-    """Return a ratio of sums and its variance, from each session's distance to its expected number."""
+    """Return a ratio of sums, and its variance based on each session's deviation from its expected number."""
     n, times, of, squares, products, of_squares = sums
     rate = times / of
     off = squares - 2 * rate * products + rate * rate * of_squares
@@ -152,9 +152,9 @@ class Finding(StrEnum):
 
 @frozen
 class Comparison:
-    """An aspect in the sessions that have it: ``difference`` is ``held_out`` less ``told``.
+    """An aspect compared over the sessions that have it. ``difference`` is ``held_out`` minus ``told``.
 
-    It is between ``low`` and ``high`` with 95 % confidence. With too few sessions there are only counts.
+    It is between ``low`` and ``high`` with 95 % confidence. With too few sessions, there are only counts.
     """
 
     aspect: Aspect
@@ -172,9 +172,9 @@ class Comparison:
 class Usefulness:
     """The result of the holdout.
 
-    ``share`` is held out now (0: none). ``compared`` is the share at the beginning of the compared sessions, and
-    ``since`` when it first applied. ``left_out`` sessions since then are not compared: they continue, have no messages,
-    or the share changed during them. ``needed`` is the minimum of sessions for a result at that share.
+    ``share`` is the share held out now (0: none). ``compared`` is the share at the start of the compared sessions,
+    first used at ``since``. ``left_out`` counts later sessions that are not compared because they continue, have no
+    messages, or saw the share change. ``needed`` is the minimum number of sessions for a result at that share.
     """
 
     share: float
@@ -191,25 +191,25 @@ class Usefulness:
 
 
 GOES_ON = timedelta(hours=1)
-"""A session without messages for this time is over."""
+"""Time without messages after which a session is over."""
 
 _MIN_WORDS = 5
 _MIN_OVERLAP = 0.85
-"""Two messages with this overlap of words (Jaccard) are the same question (seed facts 1.8)."""
+"""Minimum word overlap (Jaccard) of two messages that ask the same question. See seed facts 1.8."""
 
 _OBSERVED_ACTIONS = frozenset({Action.RUN, Action.READ, Action.EDIT})
 
 
 @frozen
 class Counted:
-    """A comparable session: for each aspect how often it happened, and how often it could have."""
+    """A comparable session, with the number of events and opportunities for each aspect."""
 
     is_held_out: bool
     counts: Mapping[Aspect, tuple[int, int]]
 
 
 def count_sessions(home: Home, draw: Draw, share: float) -> Iterator[Counted | None]:
-    """Yield the sessions that began under a share; ``None`` for an incomparable one."""
+    """Yield the sessions that began under a share, or ``None`` for a session that cannot be compared."""
     tools = {wish.host for wish in ways.load(home.settings.home).wishes} or set(ALL_HOSTS)
     sessions = home.sessions.newest(SessionFilter(kind=SessionKind.MAIN), limit=-1)
     sessions.sort(key=lambda item: (_began(item), item.row))
@@ -261,7 +261,7 @@ class _Sent:
 
     def __init__(self) -> None:
         self._all: list[tuple[int, str | None, frozenset[str]]] = []
-        """The session, project and words of each message; no words if there are too few."""
+        """Session, project and words of each message. Short messages have no words."""
         self._sessions = 0
 
     def add(self, project: str | None, messages: Sequence[Utterance]) -> range:
@@ -280,7 +280,7 @@ class _Sent:
         return range(begin, len(self._all))
 
     def repeated(self) -> set[int]:
-        """Return the positions of messages that nearly repeat one of an earlier session of the project."""
+        """Return the positions of messages that nearly repeat a message from an earlier session of the project."""
         times = Counter(word for _, _, message_words in self._all for word in message_words)
         first: dict[tuple[str | None, frozenset[str]], int] = {}
         earlier: dict[tuple[str | None, str], list[frozenset[str]]] = defaultdict(list)
@@ -303,7 +303,7 @@ class _Sent:
 
 
 def _rare(message: frozenset[str], times: Mapping[str, int]) -> list[str]:
-    """Return the rarest words of a message; every similar message contains at least one of them."""
+    """Return the rarest words of a message. Every similar message contains at least one of them."""
     ordered = sorted(message, key=lambda word: (times[word], word))
     return ordered[: len(ordered) - math.ceil(_MIN_OVERLAP * len(ordered)) + 1]
 
@@ -316,7 +316,7 @@ def _is_same(left: frozenset[str], right: frozenset[str]) -> bool:
 
 
 _SEED = 20_26
-"""Makes results reproducible."""
+"""Fixed seed for reproducible results."""
 
 
 @operation("usefulness", takes_long=True)
@@ -347,7 +347,7 @@ def usefulness(home: Home) -> Usefulness:
 
 
 def compare(sessions: Sequence[Counted], random: Random) -> tuple[Comparison, ...]:
-    """Compare held-out sessions with the others, in each aspect."""
+    """Compare held-out sessions with told sessions in each aspect."""
     return tuple(_compare_aspect(aspect, sessions, random) for aspect in Aspect)
 
 
@@ -400,7 +400,7 @@ _QUERIES_FORMAT = (
 
 @frozen
 class SavedQuery:
-    """A question to repeat; ``expects`` are ids of memories that should answer it, if known."""
+    """A question to repeat. ``expects`` has the ids of memories that should answer it, if known."""
 
     id: str
     query: str
@@ -417,7 +417,7 @@ DEFAULT_QUERIES = (
 
 @frozen
 class Result:
-    """A memory in an answer; without a score if memories are listed by date."""
+    """A memory in an answer. It has no score if memories are listed by date."""
 
     memory: Memory
     score: float | None
@@ -425,9 +425,9 @@ class Result:
 
 @frozen
 class Expected:
-    """An expected memory and its rank; ``None`` if it is not in the answer.
+    """An expected memory and its rank, or ``None`` if it is not in the answer.
 
-    ``subject`` is ``None`` for an unknown memory; ``is_active``: recall can find it.
+    ``subject`` is ``None`` for an unknown memory. ``is_active`` means that recall can find it.
     """
 
     id: str
@@ -438,7 +438,7 @@ class Expected:
 
 @frozen
 class Move:
-    """A memory whose rank changed; ``None`` means outside the answer."""
+    """A memory whose rank changed. ``None`` means not in the answer."""
 
     id: str
     subject: str
@@ -464,7 +464,7 @@ class Answer:
 
 @frozen
 class Expectations:
-    """The quality of answers: the share with an expected memory among the first k, and the MRR."""
+    """Quality of answers: the share with an expected memory among the first k, and the MRR."""
 
     queries: int
     hits: Mapping[int, float]
@@ -473,7 +473,7 @@ class Expectations:
 
 @frozen
 class Baseline:
-    """Stored answers for comparison: by query id the question, and the ids and subjects of results in order."""
+    """Stored answers for comparison. Each query id has the question, and the results' ids and subjects in order."""
 
     saved_at: str
     version: str
@@ -487,7 +487,7 @@ def queries_file(home: Home) -> Path:
 
 
 def load_queries(file: Path) -> tuple[SavedQuery, ...]:
-    """Return the saved queries, or the default ones without a file. Raises InvalidQueryError."""
+    """Return the saved queries, or the default queries if there is no file. Raises InvalidQueryError."""
     try:
         queries = tuple(_read_query(item) for item in json.parse(file.read_bytes()))
     except FileNotFoundError:
@@ -566,7 +566,7 @@ def ask(
     baseline: Baseline | None = None,
     notify: OnProgress = lambda _: None,
 ) -> list[Answer]:
-    """Ask every query, and compare the answers with a baseline. ``budget`` (tokens) limits a session's start.
+    """Ask every query, and compare the answers with a baseline. ``budget`` limits a session's start in tokens.
 
     Four ids are special, regardless of their text: session-start, recent-decisions, active-todos, preferences.
     """
@@ -581,7 +581,7 @@ def ask(
 
 
 def expectations(answers: Sequence[Answer], limit: int) -> Expectations | None:
-    """Return the quality of answers to queries with expectations, or ``None`` without any."""
+    """Return the quality of answers to queries with expectations, or ``None`` if no query has any."""
     ranks = [answer.best_expected for answer in answers if answer.expected]
     if not ranks:
         return None
@@ -704,7 +704,7 @@ def _expected_results(home: Home, answer: Answer) -> tuple[Expected, ...]:
 def _moves(
     query: SavedQuery, results: Sequence[Result], baseline: Baseline
 ) -> tuple[Move, ...] | None:
-    """Return changed ranks; ``None`` for a query that is new or has another text."""
+    """Return changed ranks, or ``None`` if the query is new or its text has changed."""
     text, old_results = baseline.queries.get(query.id, ("", ()))
     if text != query.query:
         return None

@@ -82,14 +82,14 @@ _MAX_START_MEMORIES = 12
 _ALWAYS = frozenset(Moment)
 _WITH_PROMPTS = frozenset({Moment.PROMPT})
 _FORGOT = frozenset({Occasion.COMPACT, Occasion.CLEAR})
-"""Occasions after which the agent has lost its context, even if the session keeps its name."""
+"""Occasions on which the agent loses its context, even if the session keeps its name."""
 
 _SESSION_CHARACTERS = 80
 
 
 @frozen
 class Recipient:
-    """The session that receives additions; ``reason_against`` and ``knows`` exclude memories and text."""
+    """The session that receives additions. ``reason_against`` excludes memories, and ``knows`` excludes text."""
 
     home: Home
     request: ContextRequest
@@ -101,7 +101,7 @@ class Recipient:
 
 @frozen
 class Added:
-    """Items to add. ``state`` applies once all items fit; ``declined`` is called for items that do not."""
+    """Items to add. ``state`` applies if all fit. ``declined`` is called for each item that does not fit."""
 
     items: tuple[ContextItem, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
@@ -119,7 +119,7 @@ class Addition:
 
 
 def _open_handoffs(recipient: Recipient) -> Added:
-    """Return handoffs of earlier sessions, each claimed by one session; late ones come with a prompt."""
+    """Return handoffs of earlier sessions, after claiming them. Late handoffs are returned with a prompt."""
     home, request, state = recipient.home, recipient.request, recipient.state
     is_start = request.moment is Moment.START
     if not is_start and (state.handed or not request.session):
@@ -165,7 +165,7 @@ def _open_handoffs(recipient: Recipient) -> Added:
 
 
 def _news(handoff: Handoff, is_known: Callable[[str], bool]) -> list[str]:
-    """Return the handoff's new lines, with the headings of a model's handoff."""
+    """Return a handoff's new lines, and all headings unless rules wrote the handoff."""
     lines = [line for line in handoff.content.splitlines() if line.strip()]
     has_headings = handoff.by != BY_RULES
     news = [line for line in lines if (has_headings and line.endswith(":")) or not is_known(line)]
@@ -173,7 +173,7 @@ def _news(handoff: Handoff, is_known: Callable[[str], bool]) -> list[str]:
 
 
 def _new_signals(recipient: Recipient) -> Added:
-    """Return relevant memories stored by other sessions since this session's first context."""
+    """Return relevant memories that other sessions stored since this session's first context."""
     home, request = recipient.home, recipient.request
     if not request.session:
         return Added()
@@ -196,7 +196,6 @@ def _new_signals(recipient: Recipient) -> Added:
 
 
 def _with_session_details(recipient: Recipient, session: str) -> SessionState:
-    """Return the state with the session's name, folder and, at its start, its predecessors."""
     now, folder, state = _now_ms(recipient), recipient.request.folder or "", recipient.state
     after = state.after
     if recipient.request.moment is Moment.START or not state.name:
@@ -207,7 +206,6 @@ def _with_session_details(recipient: Recipient, session: str) -> SessionState:
 
 
 def _store_reminder(recipient: Recipient) -> Added:
-    """Return a reminder to store memories."""
     state = hooks.count_prompt(
         recipient.home, recipient.state, recipient.request.session, recipient.project
     )
@@ -227,7 +225,7 @@ ADDITIONS: tuple[Addition, ...] = (
     Addition(Part.SIGNALS, _ALWAYS, _new_signals),
     Addition(Part.NUDGE, _WITH_PROMPTS, _store_reminder),
 )
-"""Evaluated in this order."""
+"""Additions, in order of evaluation."""
 
 
 # -- Prompt queries -----------------------------------------------------------
@@ -236,13 +234,13 @@ ADDITIONS: tuple[Addition, ...] = (
 QUERY_CHARACTERS = 2_000
 _PROMPT_CHARACTERS = 20_000
 SEED_CHARACTERS = 400
-"""Characters of the previous session's last turns, which predict the new one's topic (seed facts 1.8)."""
+"""Number of characters of the previous session's end that predict the new session's topic. See seed facts 1.8."""
 
 RECENT_PROMPTS, PROMPT_CHARACTERS = 5, 200
-"""Number of a session's last prompts kept, and characters of each (seed facts 1.8)."""
+"""Number of last prompts to keep, and maximum characters of each. See seed facts 1.8."""
 
 _SAME_PROMPT_OVERLAP = 0.85
-"""Jaccard overlap above which two prompts are the same (seed facts 1.8)."""
+"""Jaccard overlap above which two prompts count as the same. See seed facts 1.8."""
 
 _POINTS_BACK_WORDS = 8
 _POINTS_BACK = re.compile(
@@ -252,7 +250,7 @@ _POINTS_BACK = re.compile(
     r"|\b(?:it|that|this|those|them|there)\b\W*$|^(?:那|还有|为什么|这个|那个|它)",
     re.IGNORECASE,
 )
-"""Beginnings and ends of short prompts that refer to the previous one."""
+"""Starts and ends of short prompts that refer to the previous prompt."""
 
 _COMMAND = re.compile(r"\s*(?:/[\w:.-]+(?=\s|$)|!\s*\w)")
 _FENCED = re.compile(r"^(```|~~~).*?(?:^\1|\Z)", re.DOTALL | re.MULTILINE)
@@ -261,7 +259,7 @@ _TRACE = re.compile(
     r"|[+-]\s{2,}|[{}\[\]<>|$%]|\w*(?:Error|Exception|Warning):"
     r"|(?:npm|yarn|pip|error|warn|info|debug|fatal)\b[\w\[\] .!]*(?:ERR|:)|[\w./\\-]+:\d+(?::\d+)?:?\s)"
 )
-"""Beginnings of lines written by a program: traces, logs, diffs, markup."""
+"""Starts of lines that a program wrote: traces, logs, diffs, markup."""
 
 _LETTER = re.compile(r"[^\W\d_]")
 
@@ -274,17 +272,17 @@ _MAY_BE_SECRET = re.compile(
 
 @frozen
 class PromptQuery:
-    """The query for a prompt, or the reason ``why`` there is none."""
+    """The query for a prompt, or the reason ``why`` there is no query."""
 
     query: str = ""
     why: str = ""
 
 
 def query_of(prompt: str, before: str = "", prompts: Sequence[str] = ()) -> PromptQuery:
-    """Return the query of a prompt, given the session's last query ``before`` and last prompts ``prompts``.
+    """Return the query for a prompt, given the session's last query ``before`` and last prompts ``prompts``.
 
     Host commands have no query, and pasted text (fences, traces, diffs) is ignored. A short prompt that
-    refers back is combined with the previous one.
+    refers to the previous prompt is combined with it.
     """
     if _COMMAND.match(prompt):
         return PromptQuery(why="a command of the host")
@@ -301,7 +299,7 @@ def query_of(prompt: str, before: str = "", prompts: Sequence[str] = ()) -> Prom
 
 
 def prose(prompt: str) -> str:
-    """Return the typed lines of a prompt, as far as recognisable, cut to ``QUERY_CHARACTERS``."""
+    """Return the lines of a prompt that the person probably typed, cut to ``QUERY_CHARACTERS``."""
     lines = (
         line.strip()
         for line in _FENCED.sub("\n", prompt[:_PROMPT_CHARACTERS]).splitlines()
@@ -311,7 +309,7 @@ def prose(prompt: str) -> str:
 
 
 def is_trivial(text: str) -> bool:
-    """Return True if a prompt is only a greeting, thanks, assent or "go on", or has no letters."""
+    """Return True if a prompt has no letters, or is only a greeting, thanks, assent or "go on"."""
     if not _LETTER.search(text):
         return True
     plain, phrases = _trivial_words()
@@ -331,18 +329,17 @@ def is_trivial(text: str) -> bool:
 
 
 def is_plain(text: str) -> bool:
-    """Return True if a prompt certainly contains no secret; a cheap test that most prompts pass."""
+    """Return True if a prompt certainly contains no secret. Most prompts pass this cheap test."""
     return not _MAY_BE_SECRET.search(text)
 
 
 def add_prompt(prompts: Sequence[str], prompt: str) -> tuple[str, ...]:
-    """Return the session's last prompts including this one, unless it is trivial."""
+    """Return the session's last prompts, including the new prompt unless it is trivial."""
     text = prose(prompt)[:PROMPT_CHARACTERS]
     return (*prompts, text)[-RECENT_PROMPTS:] if text and not is_trivial(text) else tuple(prompts)
 
 
 def _remove_phrases(run: str, phrases: Sequence[str]) -> str:
-    """Remove the phrases from a run of characters, the longest first."""
     for phrase in phrases:
         run = run.replace(phrase, "")
     return run
@@ -350,7 +347,7 @@ def _remove_phrases(run: str, phrases: Sequence[str]) -> str:
 
 @cache
 def _trivial_words() -> tuple[frozenset[str], tuple[str, ...]]:
-    """Return trivial words, and phrases with the longest first."""
+    """Return trivial words and trivial phrases, longest phrase first."""
     tables = tomllib.loads(Path(__file__).with_name("trivial.toml").read_text(encoding="utf-8"))
     plain = frozenset(word for table in tables.values() for word in table.get("words", "").split())
     phrases = sorted(
@@ -362,7 +359,7 @@ def _trivial_words() -> tuple[frozenset[str], tuple[str, ...]]:
 
 
 def _is_same(prompt: str, before: str) -> bool:
-    """Return True if the prompts are nearly equal, or this one has no new content words."""
+    """Return True if the prompts are nearly equal, or ``prompt`` has no new content words."""
     words, words_before = set(text_words(prompt)), set(text_words(before))
     return (
         words - STOP_WORDS <= words_before
@@ -374,7 +371,7 @@ def _is_same(prompt: str, before: str) -> bool:
 
 
 STALE_DAYS = 30
-"""Maximum age of a previous session that is shown."""
+"""Maximum age in days of a previous session that is shown."""
 
 _DIGEST_DAYS = 7
 _DIGEST = {
@@ -388,11 +385,11 @@ _MAX_TURNS = 80
 _MAX_BROWSED = 100
 _MAX_LATEST = 200
 _HOOK_DIVISOR = 4
-"""Divisor of the memories ranked by a hook without the daemon, to stay within its time."""
+"""Divisor for the number of memories that a hook ranks without the daemon, to save time."""
 _PAGE_CHARACTERS = 8_000
 _PROFILE = "profile.md"
 _MARK = "nacre:start"
-"""Present in every page that a dream changed."""
+"""Marker in every page that a dream changed."""
 
 _NOT_CONVERSATION = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN | Flag.COMMAND
 
@@ -431,9 +428,9 @@ def add_previous(draft: Draft) -> str:
 
 
 def add_learned(draft: Draft) -> None:
-    """Add core, active, preferences, lessons, recent and older memories, each within its share.
+    """Add core, active, preferences, lessons, recent and older memories, each part within its share.
 
-    A resumed session gets only new ones.
+    A resumed session gets only new memories.
     """
     now = draft.home.clock()
     hits = engine_of(draft.home).browse(_rows(draft), Ranking(now))
@@ -480,7 +477,6 @@ def add_learned(draft: Draft) -> None:
 
 
 def _is_new(memory: Memory, since_ms: int) -> bool:
-    """Return True if a memory was stored or changed since a time."""
     return memory.id >= first_id(since_ms) or (to_ms(memory.updated) or 0) > since_ms
 
 
@@ -499,7 +495,7 @@ def _page(draft: Draft, part: Part, *paths: str) -> None:
 
 
 def _session_before(draft: Draft) -> tuple[StoredSession, list[Turn]] | None:
-    """Return the project's latest other session with more than greetings, and its last turns."""
+    """Return the project's latest other session that has more than greetings, and that session's last turns."""
     if not draft.project:
         return None
 
@@ -522,7 +518,7 @@ def _session_before(draft: Draft) -> tuple[StoredSession, list[Turn]] | None:
 
 
 def _conclusions(turns: Sequence[Turn]) -> list[Turn]:
-    """Return the owner's turns and the agent's last turn after each; earlier agent turns only announce steps."""
+    """Return the owner's turns and the agent's last turn after each. Earlier agent turns only announce steps."""
     return [
         turn
         for at, turn in enumerate(turns)
@@ -532,7 +528,6 @@ def _conclusions(turns: Sequence[Turn]) -> list[Turn]:
 
 
 def _last_exchange(turns: Sequence[Turn]) -> list[Turn]:
-    """Return the owner's last turn with content and the agent's last answer."""
     requests = [
         at
         for at, turn in enumerate(turns)
@@ -550,7 +545,6 @@ def _is_talk(turn: Turn) -> bool:
 
 
 def _not_handed_over(draft: Draft, session: StoredSession, turns: Sequence[Turn]) -> list[Turn]:
-    """Return the turns that a handoff in this context does not already cover."""
     handoffs = [
         handoff
         for handoff in draft.home.handoffs.waiting(draft.project or "")
@@ -569,7 +563,7 @@ def _not_handed_over(draft: Draft, session: StoredSession, turns: Sequence[Turn]
 
 
 def _rows(draft: Draft) -> list[int]:
-    """Return rows of the most relevant memories of each kind, and of the latest changes."""
+    """Return the rows of the most important memories of each kind, and of the memories changed last."""
     selection, criteria, today = draft.home.selection, draft.filter(), draft.home.today()
     sorts = (
         replace(criteria, expiry=(Expiry.CORE,)),
@@ -603,18 +597,19 @@ _REASONS: dict[Part, Callable[[Candidate], str]] = {
 
 
 # -- Building a context -------------------------------------------------------
-# Nothing is written. A session gets each item once.
+# Building writes nothing. A session gets each item only once.
 
 
 _PROMPT_HITS = 8
 _START_HITS, _AFTER_PREVIOUS_HITS = 3, 1
-"""Hits for a first prompt, and for the previous session's end if there is no prompt. Of the latter's second
-and third hits, 5 of 16 were useful (docs/context.md).
+"""Maximum number of hits for a first prompt, and for the previous session's end if there is no prompt.
+
+Of the previous end's second and third hits, only 5 of 16 were useful. See docs/context.md.
 """
 
 _MAX_TRIGGERED = 3
 _MIN_SEED_WORDS = 5
-"""Minimum words of a first prompt that shows the topic (seed facts 1.8)."""
+"""Minimum words in a first prompt that shows the topic. See seed facts 1.8."""
 
 
 @operation("context")
@@ -661,7 +656,7 @@ def build(home: Home, request: ContextRequest) -> ContextBlock:
 
 
 def is_held_out(home: Home, session: str | None) -> bool:
-    """Return True if a session is in the holdout group that gets no context (:mod:`nacre.context.hooks`)."""
+    """Return True if a session is in the holdout group, which gets no context. See :mod:`nacre.context.hooks`."""
     return bool(
         session and home.settings.number("usefulness.hold_out") > 0 and hooks.takes(home, session)
     )
@@ -670,7 +665,7 @@ def is_held_out(home: Home, session: str | None) -> bool:
 def _held_out_context(
     home: Home, state: SessionState, before: SessionState, began: float
 ) -> ContextBlock:
-    """Return an empty context. The state keeps the start time, so that the assignment does not change."""
+    """Return an empty context. Keeping the start time in the state fixes the assignment."""
     after = replace(state, started=state.started or to_ms(home.clock()) or 0, held_out=True)
     took = (time.perf_counter() - began) * 1000
     return ContextBlock(gate=HELD_OUT, took_ms=took, state=after if after != before else None)
@@ -684,7 +679,7 @@ def _budget(home: Home, moment: Moment) -> int:
 def add_start(draft: Draft) -> None:
     """Add pages, the previous session's end, memories for the prompt, and learned memories.
 
-    A resumed session still has the pages and the previous end in its context.
+    A resumed session already has the pages and the previous session's end in its context.
     """
     if not draft.has_begun:
         _page(draft, Part.IDENTITY, *sorted(OWN_PAGES, reverse=True))
@@ -713,7 +708,7 @@ def add_start(draft: Draft) -> None:
 
 
 def _relevant(draft: Draft, previous: str) -> None:
-    """Add hits for the first prompt, else for the previous session's end (seed facts 1.8)."""
+    """Add hits for the first prompt, or else for the previous session's end. See seed facts 1.8."""
     if not draft.wants(Part.RELEVANT):
         return
     prompt = query_of(draft.request.prompt).query
@@ -741,7 +736,7 @@ def _prompt(draft: Draft) -> None:
 
 
 def _without_secrets(draft: Draft, prompt: str) -> str:
-    """Return a prompt safe to keep. A hook without the daemon has no time to redact and drops a suspect one."""
+    """Return a prompt that is safe to keep. A hook without the daemon has no time to redact, and drops any suspect."""
     if draft.request.alone:
         patterns, _, kinds = draft.home.settings.redaction
         has_own_rules = bool(patterns or kinds)
@@ -750,7 +745,7 @@ def _without_secrets(draft: Draft, prompt: str) -> str:
 
 
 def _add_triggered(draft: Draft, prompt: str) -> None:
-    """Add memories with a trigger in the prompt, the most important first."""
+    """Add memories that have a trigger in the prompt, most important first."""
     home = draft.home
     rows = home.selection.with_triggers(draft.filter(), today=home.today())
     if not rows:
@@ -767,7 +762,7 @@ def _add_triggered(draft: Draft, prompt: str) -> None:
 
 
 def _matching_trigger(memory: Memory, stems: str) -> str:
-    """Return the first trigger whose word stems occur in the prompt in order."""
+    """Return the first trigger whose stems occur in sequence."""
     return next(
         (trigger for trigger in memory.triggers if trigger.strip() and _stems(trigger) in stems), ""
     )
@@ -778,7 +773,7 @@ def _stems(text: str) -> str:
 
 
 def _choose_projects(draft: Draft, query: str) -> None:
-    """Search projects named in the prompt, if outside any known project."""
+    """Select projects named in the prompt, unless the folder has a project."""
     if draft.project or not draft.request.folder:
         return
     draft.named = projects_named(draft.home, query)
@@ -787,7 +782,7 @@ def _choose_projects(draft: Draft, query: str) -> None:
 
 
 def _add(draft: Draft, moment: Moment) -> None:
-    """Add the items of all additions. If any does not fit, the session state stays unchanged."""
+    """Add the items of all additions. An addition changes the session state only if all its items fit."""
     for addition in ADDITIONS:
         if moment not in addition.moments or not draft.wants(addition.part):
             continue
@@ -829,7 +824,7 @@ def _tell_hits(draft: Draft, query: str, limit: int, room: int) -> None:
 
 
 _Hits = list[tuple[Memory, float, float | None]]
-"""Memories with their score and confidence, if known."""
+"""Memories with their score, and their confidence if known."""
 
 
 def _by_all_lanes(draft: Draft, query: RecallQuery) -> _Hits:
@@ -854,11 +849,11 @@ _MAX_PAGE_CHARACTERS = 100_000
 
 @frozen
 class OwnPage:
-    """A page with its path in the vault and its text, empty if missing.
+    """A page of the vault. ``text`` and ``etag`` are empty if the file is missing.
 
-    A session start includes at most ``told_tokens`` of its ``tokens``. ``etag`` identifies the file's content
-    and is empty for a missing file. ``text`` is the whole file, including a project's front matter; a text
-    written without front matter leaves that unchanged.
+    A session start includes at most ``told_tokens`` of the page's ``tokens``. ``etag`` identifies the
+    content. ``text`` is the whole file, including a project's front matter. Writing a text without front
+    matter leaves the front matter unchanged.
     """
 
     name: str
@@ -869,7 +864,7 @@ class OwnPage:
 
     @property
     def tokens(self) -> int:
-        """Tokens of the whole page."""
+        """Number of tokens in the whole page."""
         return count_tokens(self.text)
 
 
@@ -904,7 +899,6 @@ def _etag(data: bytes | None) -> str:
 
 
 def _read(home: Home, name: str, slug: str | None) -> tuple[str, bytes | None]:
-    """Return a page's path and content."""
     paths = {
         Part.IDENTITY.value: sorted(OWN_PAGES, reverse=True),
         Part.PROJECT.value: [change.page_path(slug or "")],
@@ -925,7 +919,7 @@ _PATIENCE_SECONDS = 0.2
 def context_for(home: Home, request: ContextRequest) -> ContextBlock:
     """Read manual edits of the vault, then build the context.
 
-    Hooks skip this, because it may wait for another writer.
+    Hooks skip the edits, because reading can wait for a writer.
     """
     if not request.alone:
         edit.catch_up(home, _PATIENCE_SECONDS)
@@ -989,10 +983,10 @@ def note_given(home: Home, request: requests.GivenRequest) -> None:
 
 
 STARTED = "session-start"
-"""Chore after a start: retire delivered handoffs and hand over sessions that ended unnoticed."""
+"""Chore after a session start: retire delivered handoffs, and hand over sessions that ended unnoticed."""
 
 _CONTEXT_WITH_PROMPT = frozenset({"gemini-cli"})
-"""Hosts that, on resume, lose a prompt that begins with the start's context. They get it with the first
+"""Hosts that on resume lose a prompt if it starts with the start context. They get that context with the first
 prompt.
 """
 
@@ -1051,7 +1045,7 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
 
 
 def _request_proposals(home: Home, call: HookCall) -> HookAnswer:
-    """Ask the agent for proposals once a session, if the owner enabled that."""
+    """Ask the agent for proposals once per session, if enabled."""
     if (
         call.is_apart
         or call.goes_on

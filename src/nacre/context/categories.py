@@ -1,4 +1,4 @@
-"""Selection of memories for a context, its text format, and the draft that tracks its budget."""
+"""Selection of memories for a context, the text format, and the draft that tracks the budget."""
 
 from __future__ import annotations
 
@@ -47,27 +47,27 @@ from nacre.values.session import Speaker, Turn
 _LEAST_RECENT = 0.20
 _BOUNDS = {Part.ACTIVE: (0.10, 0.30), Part.PREFERENCES: (0.20, 0.40), Part.LESSONS: (0.05, 0.15)}
 _CORE_SHARE = 0.4
-"""Maximum share of the budget for core memories, before other parts."""
+"""Maximum share of the budget for core memories, which come before other parts."""
 
 KNOWN_SHARE = 0.15
-"""Maximum share of the budget for older memories, after other parts."""
+"""Maximum share of the budget for older memories, which come after other parts."""
 
 _EQUAL_SCORES = 0.05
-"""Maximum difference in score of recent memories that are sorted by date."""
+"""Maximum difference in score between recent memories that are sorted by date."""
 
 PERMANENT_DAYS, TEMPORARY_DAYS = 30, 7
 _FADING_DAYS = 90
 _GOTCHA = "gotcha"
 _MIN_GENERAL_IMPORTANCE = 7
-"""Importance of a memory that sessions on any topic need (prompts/system-5.md)."""
+"""Minimum importance of a memory that sessions on any topic need. See prompts/system-5.md."""
 
 SHARING = (Part.ACTIVE, Part.PREFERENCES, Part.LESSONS, Part.RECENT)
-"""Parts that share the budget left by core memories; older memories come later."""
+"""Parts that share the budget left after core memories. Older memories come later."""
 
 
 @frozen
 class Candidate:
-    """A memory that may be included, with its part, tokens and score."""
+    """A memory that can be included, with its part, tokens and score."""
 
     memory: Memory
     part: Part
@@ -76,23 +76,23 @@ class Candidate:
 
     @property
     def updated(self) -> datetime:
-        """Time of the last change."""
+        """Time of the memory's last change."""
         return self.memory.updated
 
 
 @frozen
 class Choice:
-    """The candidates that fit, in output order, and the others."""
+    """The candidates that fit, in output order, and the remaining candidates."""
 
     kept: tuple[Candidate, ...]
     rest: tuple[Candidate, ...]
 
 
 def part_of(memory: Memory, now: datetime) -> Part | None:
-    """Return the part of a memory, or ``None`` if it is too old to include.
+    """Return a memory's part, or ``None`` if the memory is too old to include.
 
-    Core memories by expiry; todos are active; preferences and decisions are valid until replaced, lessons
-    until retired. Others are recent for 30 days, then known; temporary ones are dropped after seven days.
+    Core memories, todos, preferences, decisions and lessons never become too old. Other memories are
+    recent for 30 days and then known, except that temporary memories are dropped after seven days.
     """
     if memory.expiry is Expiry.CORE:
         return Part.CORE
@@ -109,26 +109,24 @@ def part_of(memory: Memory, now: datetime) -> Part | None:
 
 
 def is_for_every_session(memory: Memory) -> bool:
-    """Return True if every session should get a memory; others are included only if relevant.
+    """Return True if every session should get a memory, even if it is not relevant to the topic.
 
-    Writers rate importance by this question; 6 means that a memory concerns a part of the work
-    (docs/context.md).
+    Writers rate importance by this question. Importance 6 means that a memory concerns a part of the
+    work. See docs/context.md.
     """
     return memory.importance >= _MIN_GENERAL_IMPORTANCE
 
 
 def weight_of(memory: Memory, now: datetime) -> float:
-    """Return the weight of an older memory: importance with exponential decay (seed facts 2.5, importance for
-    size).
-    """
+    """Return an older memory's importance after exponential decay. See seed facts 2.5."""
     days = max(1.0, (now - memory.updated) / timedelta(days=1))
     return memory.importance / 10 * math.exp(-days / _FADING_DAYS)
 
 
 def shares(counts: Mapping[Part, int]) -> dict[Part, float]:
-    """Return each part's share of the budget from its number of memories; shares add up to 1.
+    """Return each part's share of the budget. The shares add up to 1.
 
-    An empty part gets nothing. The recent part gets the rest, at least a fifth.
+    An empty part gets nothing. The recent part gets what other parts leave, at least a fifth.
     """
     total = sum(counts.get(part, 0) for part in SHARING)
     if not total:
@@ -146,11 +144,11 @@ def shares(counts: Mapping[Part, int]) -> dict[Part, float]:
 def choose(
     candidates: Sequence[Candidate], budget_tokens: int, *, older_share: float = KNOWN_SHARE
 ) -> Choice:
-    """Choose the candidates that fit: core and each part within its share, the rest by score, then older
-    memories.
+    """Choose the candidates that fit.
 
+    Each part first gets its share. The remaining budget goes to the best scores, then to older memories.
     Each part ends at the first memory that does not fit, so that a minor short memory cannot displace a
-    longer one.
+    longer memory.
     """
     by_part = {
         part: [candidate for candidate in candidates if candidate.part is part]
@@ -176,10 +174,10 @@ def choose(
 
 
 def worthiest(items: Sequence[Candidate], most: int | None) -> list[Candidate]:
-    """Return at most ``most`` items in their order, or all if ``None``.
+    """Return at most ``most`` items, in their original order.
 
-    Each part except older memories gets an equal share. Unused places go to core memories, then by importance
-    and score.
+    Each part except older memories gets an equal share. Unused places go to core memories, then to memories
+    with the highest importance and score.
     """
     ranked = sorted(items, key=_worth)
     share = (most or len(ranked)) // max(1, len({item.part for item in ranked} - {Part.KNOWN}))
@@ -204,7 +202,7 @@ def _tokens(items: Sequence[Candidate]) -> int:
 def _each_that_fits(
     ordered: Sequence[Candidate], tokens: int
 ) -> tuple[list[Candidate], list[Candidate]]:
-    """Split core memories by fit, one at a time, so that a long one does not exclude the others."""
+    """Split memories by fit. A long memory does not exclude later memories."""
     kept: list[Candidate] = []
     beyond: list[Candidate] = []
     for item in ordered:
@@ -234,7 +232,7 @@ def _recent_first(items: Sequence[Candidate]) -> list[Candidate]:
 
 
 # -- Text format --------------------------------------------------------------
-# Adapters recognise the frame and never learn from its content.
+# Adapters recognise the frame and never learn from the content inside it.
 
 
 OPENING, CLOSING = "<nacre-context>", "</nacre-context>"
@@ -243,7 +241,7 @@ HEAD = (
     "the person's own words and what the repository says go before it."
 )
 MOST_CHARACTERS = 9_900
-"""Hosts truncate hook output at 10,000 characters."""
+"""Maximum length of a context. Hosts truncate hook output at 10,000 characters."""
 
 _FRAME = f"{OPENING}\n{HEAD}\n{CLOSING}\n"
 _TITLES = {
@@ -266,25 +264,25 @@ _TITLES = {
 _SUBJECT_CHARACTERS = 120
 _ID_CHARACTERS = 8
 _SAID_SHARE = 0.8
-"""Minimum share of a subject's words in the content, to omit the subject."""
+"""If the content has this share of a subject's words, the subject is omitted."""
 
 
 def frame(sections: Sequence[tuple[Part, Sequence[str]]]) -> str:
-    """Return the block of all sections with lines, or an empty string.
+    """Return the block of all non-empty sections, or an empty string.
 
-    Lines must be escaped already, see :func:`line_of` and :func:`quote`.
+    Lines must already be escaped. See :func:`line_of` and :func:`quote`.
     """
     filled = [f"## {_TITLES[part]}\n" + "\n".join(lines) for part, lines in sections if lines]
     return "\n\n".join([OPENING + "\n" + HEAD, *filled]) + "\n" + CLOSING if filled else ""
 
 
 def frame_tokens() -> int:
-    """Return the tokens of an empty frame."""
+    """Return the number of tokens in an empty frame."""
     return count_tokens(_FRAME)
 
 
 def title_tokens(part: Part) -> int:
-    """Return the tokens of a section's heading."""
+    """Return the number of tokens in a section's heading."""
     return count_tokens(title(part))
 
 
@@ -296,9 +294,7 @@ def title(part: Part) -> str:
 def line_of(
     memory: Memory, characters: int | None = None, doubt: str = "", space: str | None = None
 ) -> str:
-    """Return a memory as one line: content cut to ``characters``, origin (with the space, if any), and any
-    doubt.
-    """
+    """Return a memory as one line with content cut to fit ``characters``, origin, and any doubt."""
     content = one_line(harmless(memory.content))
     subject = one_line(harmless(shorten(memory.subject, _SUBJECT_CHARACTERS)))
     head = "" if _includes(content, subject) else f"{subject}: "
@@ -326,7 +322,7 @@ _CODE_AND_TABLES = re.compile(
 
 
 def quote_turn(speaker: str, text: str, characters: int, at: datetime | None = None) -> str:
-    """Return a turn as a quoted line with its day, without tables and code blocks."""
+    """Return a turn as a quoted line with the day, without tables and code blocks."""
     bare = _CODE_AND_TABLES.sub("", text)
     text = bare if bare.strip() else text
     return f"> {speaker}{f', {shown_day(at)}' if at else ''}: {shorten(harmless(text), characters)}"
@@ -338,7 +334,7 @@ def quote(text: str) -> list[str]:
 
 
 def _includes(content: str, subject: str) -> bool:
-    """Return True if the content already includes its subject, in any order and form."""
+    """Return True if the content includes the subject's words, in any order and form."""
     if subject.rstrip("….").lower() in content.lower():
         return True
     content_stems = set(map(stem, words(content)))
@@ -347,7 +343,7 @@ def _includes(content: str, subject: str) -> bool:
 
 
 # -- Shares of a session start ------------------------------------------------
-# Unused shares go to the next section (seed facts 2.5).
+# Unused shares go to the next section. See seed facts 2.5.
 
 
 SHARES = {
@@ -358,13 +354,13 @@ SHARES = {
     Part.PREVIOUS: 0.10,
     Part.RELEVANT: 0.13,
 }
-"""In output order. Memories get at least the rest of the budget."""
+"""Shares of the budget, in output order. Memories get at least the remaining budget."""
 
 _MORE = "> …"
 
 
 class Allowance:
-    """The tokens that each section may use. Sections are requested in order."""
+    """The tokens that each section can use. Sections must be requested in order."""
 
     def __init__(self, budget_tokens: int) -> None:
         self._budget = budget_tokens
@@ -372,14 +368,14 @@ class Allowance:
         self._next = list(SHARES)
 
     def of(self, part: Part, used_tokens: int) -> int:
-        """Return a section's limit, given the tokens used by those before it."""
+        """Return a section's token limit, given the tokens used by earlier sections."""
         while part in self._next:
             self._granted += SHARES[self._next.pop(0)]
         return max(0, int(self._granted * self._budget) - used_tokens)
 
 
 def cut_to_fit(lines: Sequence[str], tokens: int) -> list[str]:
-    """Return as many leading lines as fit, with a mark if some are left out."""
+    """Return as many leading lines as fit, with a mark at the end if lines are omitted."""
     kept: list[str] = []
     for line in lines:
         tokens -= count_tokens(line + "\n")
@@ -396,14 +392,14 @@ def cut_to_fit(lines: Sequence[str], tokens: int) -> list[str]:
 
 
 TURN_CHARACTERS = 400
-"""Maximum characters shown of a turn."""
+"""Maximum number of characters shown from a turn."""
 
 _LATEST_TURNS = 80
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 
 
 class Sentences:
-    """The sentences given so far."""
+    """Sentences that a session received."""
 
     def __init__(self) -> None:
         self._sentences: set[str] = set()
@@ -412,15 +408,13 @@ class Sentences:
         self._sentences.update(_sentences(text))
 
     def has_all(self, text: str) -> bool:
-        """Return True if every sentence appeared verbatim; within a longer sentence it might mean the
-        opposite.
-        """
+        """Return True if every sentence was received verbatim. As part of a longer one, it could mean the opposite."""
         parts = list(_sentences(text))
         return bool(parts) and all(sentence in self._sentences for sentence in parts)
 
 
 def text_of(home: home_home.Home, row: int, turn: Turn) -> str:
-    """Return the text of a turn that may be shown.
+    """Return the showable text of a turn.
 
     The owner's turns exclude pasted text, and options chosen after the session read external text.
     """
@@ -442,7 +436,7 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 # -- Instruction files that a host loads --------------------------------------
-# Their content is not repeated.
+# The content of these files is not repeated.
 
 
 _CLAUDE = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
@@ -454,7 +448,7 @@ _IN_FOLDERS: Mapping[str, tuple[str, ...]] = {
     "gemini-cli": ("GEMINI.md",),
     "opencode": ("AGENTS.md", *_CLAUDE),
 }
-"""Files that each tool loads from the session's folder and its parents."""
+"""Files that each tool loads from the session's folder and from the folder's parents."""
 
 _OF_USER: Mapping[str, tuple[str, ...]] = {
     "claude-code": (".claude/CLAUDE.md",),
@@ -463,7 +457,7 @@ _OF_USER: Mapping[str, tuple[str, ...]] = {
     "opencode": (".config/opencode/AGENTS.md", ".claude/CLAUDE.md"),
 }
 _OWN_MEMORY = {"openclaw": ("MEMORY.md", "USER.md")}
-"""Files of the host's own memory, which nacre may have disabled."""
+"""Files of the host's own memory, which nacre can disable."""
 
 _AUTO_MEMORY = ".claude/projects/{slug}/memory/MEMORY.md"
 _NOT_IN_SLUGS = re.compile(r"[^A-Za-z0-9]")
@@ -477,14 +471,12 @@ _PARAGRAPH = re.compile(r"\n\s*\n|\n\s*(?=[-*+]\s|\d+[.)]\s|#)")
 
 @frozen
 class HostFiles:
-    """The sentences that a host loads."""
+    """Sentences in a host's instruction files."""
 
     sentences: frozenset[str] = frozenset()
 
     def say(self, content: str) -> bool:
-        """Return True if the files contain every sentence of a memory verbatim; one word may reverse the
-        meaning.
-        """
+        """Return True if the files contain every sentence verbatim. One different word can reverse the meaning."""
         parts = _sentences_host_files(content)
         return bool(parts) and parts <= self.sentences
 
@@ -516,7 +508,6 @@ def _text(path: Path) -> str:
 
 
 def _sentences_host_files(text: str) -> frozenset[str]:
-    """Return the normalised sentences of a text and its lists."""
     parts = (
         normalise(sentence).strip(_MARK_CHARACTERS)
         for paragraph in _PARAGRAPH.split(text)
@@ -542,7 +533,7 @@ _SUPPRESSED_AT = {Moment.START: "session-start", Moment.PROMPT: "prompt"}
 
 @dataclass
 class Draft:
-    """A context in progress. ``budget_tokens`` covers items and headings."""
+    """A context under construction. ``budget_tokens`` covers items and headings."""
 
     home: home_home.Home
     request: ContextRequest
@@ -554,9 +545,9 @@ class Draft:
     lanes: tuple[Lane, ...] = ()
     gate: str = ""
     named: tuple[str, ...] = ()
-    """Projects named in a prompt outside any project's folder; the prompt is about those."""
+    """Projects named in a prompt that was sent outside any project's folder."""
     spaces: dict[str, str] = field(default_factory=dict)
-    """Space of each memory id, if several spaces were searched."""
+    """Maps memory ids to spaces, if several spaces were searched."""
 
     def __post_init__(self) -> None:
         self.left_tokens = self.budget_tokens
@@ -569,11 +560,11 @@ class Draft:
 
     @property
     def has_begun(self) -> bool:
-        """True for a resumed session that got its start context."""
+        """True for a resumed session that has already received its start context."""
         return self.request.occasion is Occasion.RESUME and self.state.started > 0
 
     def room(self, part: Part) -> int:
-        """Return the tokens left for a section without its heading."""
+        """Return the number of tokens left for a section, excluding its heading."""
         tokens = self.left_tokens
         if not self.request.parts:
             tokens = min(tokens, self._allowance.of(part, self.budget_tokens - self.left_tokens))
@@ -581,7 +572,7 @@ class Draft:
 
     @cached_property
     def given_sentences(self) -> Sentences:
-        """The sentences of this context and of the session's earlier ones."""
+        """The sentences of this context and of the session's earlier contexts."""
         history = Sentences()
         refs = [ref for ref in self.state.given if "#" in ref]
         ids = set(self.state.given).difference(refs)
@@ -600,9 +591,9 @@ class Draft:
         return history
 
     def add(self, item: ContextItem, words: str = "", subject: str | None = None) -> bool:
-        """Add an item if it and its part's heading fit.
+        """Add an item if it fits together with its part's heading.
 
-        ``words`` is its content if different from the text, ``subject`` that of a memory.
+        ``words`` is the item's content if different from the text. ``subject`` is a memory's subject.
         """
         heading = "" if self._has(item.part) else title(item.part)
         tokens = count_tokens(item.text + "\n") + count_tokens(heading)
@@ -617,7 +608,7 @@ class Draft:
         return True
 
     def add_page(self, part: Part, lines: Sequence[str], why: str) -> None:
-        """Add as much of a page as its section's limit permits."""
+        """Add as much of a page as the section's limit permits."""
         kept = cut_to_fit(lines, min(self.room(part), self.left_characters // 4))
         if kept:
             text = "\n".join(kept)
@@ -627,23 +618,23 @@ class Draft:
 
     @cached_property
     def stale(self) -> dict[str, tuple[float, str]]:
-        """By memory id, the probability that it is outdated by changed files, and the reason."""
+        """Maps memory ids to the probability of being outdated by changed files, and the reason."""
         return self.home.memories.stale()
 
     def _doubt(self, memory: Memory) -> tuple[float, str]:
         return self.stale.get(memory.id, (0.0, ""))
 
     def line(self, memory: Memory, newer: Sequence[str] = ()) -> str:
-        """Return a memory as one line, with the doubt raised by changed files or ``newer`` memories."""
+        """Return a memory as one line, with any doubt raised by changed files or ``newer`` memories."""
         doubt = self._doubt(memory)[1] or says_otherwise(newer)
         return line_of(memory, doubt=doubt, space=self.spaces.get(memory.id))
 
     def weaken(self, memory: Memory, score: float) -> float:
-        """Return a score reduced by the memory's doubt, by half if certainly outdated."""
+        """Return a score reduced by doubt. If the memory is certainly outdated, the score is halved."""
         return score * (1 - self._doubt(memory)[0] / 2)
 
     def add_memory(self, part: Part, memory: Memory, score: float, why: str) -> bool:
-        """Add a memory, unless it is known or excluded."""
+        """Add a memory, unless there is a reason against it."""
         reason = self.reason_against(memory)
         if reason:
             self.leave(part, memory.id, reason, memory.subject)
@@ -682,7 +673,7 @@ class Draft:
         return HostFiles(frozenset(sentences))
 
     def knows(self, text: str) -> bool:
-        """Return True if the session got this text verbatim, now or earlier."""
+        """Return True if the session has already received a text verbatim."""
         return self.given_sentences.has_all(text)
 
     def includes(self, ref: str | None) -> bool:
@@ -690,14 +681,14 @@ class Draft:
         return ref is not None and any(item.ref == ref for item in self.items)
 
     def leave(self, part: Part, ref: str | None, why: str, subject: str | None = None) -> None:
-        """Record an excluded item, with the ``subject`` of a memory."""
+        """Record an excluded item. ``subject`` is a memory's subject."""
         self.left_out.append(LeftOut(part, ref, why, subject))
 
     def filter(self) -> Filter:
-        """Return a filter for trusted memories outside the inbox: global ones, this project's and its
-        dependencies'.
+        """Return a filter for trusted memories outside the inbox.
 
-        Outside a project, memories of projects named in the prompt are included instead.
+        It includes global memories, and memories of this project and its dependencies. Outside a project, it
+        includes memories of projects named in the prompt instead.
         """
         if self.project:
             return location.with_dependencies(
@@ -707,7 +698,7 @@ class Draft:
         return Filter(exclude_projects=tuple(sorted(others)), trusted=True, settled=True)
 
     def text(self) -> str:
-        """Return the block."""
+        """Return the text of the context."""
         order = list(Part)
         self.items.sort(key=lambda item: order.index(item.part))
         return frame(
@@ -722,10 +713,10 @@ class Draft:
 
 
 def write_snapshot(path: Path, block: ContextBlock, keep_out: named_files.Territory) -> bool:
-    """Write a context to a file atomically, and return False if the file is already equal.
+    """Write a context to a file atomically, and return False if the content is unchanged.
 
-    An empty context makes an empty file, so that no old one is read. Raises UnusableStoreError, and ConflictError where
-    no file may be written.
+    An empty context makes an empty file, so that no old context is read. Raises UnusableStoreError, and
+    ConflictError if the path is not allowed.
     """
     named_files.refuse_named(path, keep_out)
     data = (block.text + "\n" if block.text else "").encode()

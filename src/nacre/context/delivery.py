@@ -1,7 +1,7 @@
-"""Delivery of handoffs, each to one session. Fast enough for hooks.
+"""Delivery of each handoff to one session, fast enough for hooks.
 
-The first session to create a claim file in ``run/handoffs`` gets the handoff, without locks. That session's
-state records the delivery; an undelivered claim expires after a minute.
+The first session to create a claim file in ``run/handoffs`` gets the handoff. No locks are needed. The
+session's state records the delivery. An undelivered claim expires after a minute.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _MAX_HANDOFFS = 3
 def due(
     home: Home, project: str | None, session: str | None, *, own: bool = False
 ) -> list[Handoff]:
-    """Return a project's handoffs available to a session, the latest first, at most ``_MAX_HANDOFFS``.
+    """Return up to ``_MAX_HANDOFFS`` of a project's handoffs that are available to a session, latest first.
 
-    Its own are excluded unless ``own`` (after a compaction or reset), as are those given to or claimed by
-    other sessions. Without a session, all are returned, since none is delivered.
+    Handoffs given to or claimed by other sessions are excluded, and the session's own handoffs unless
+    ``own`` (after a compaction or reset). Without a session, nothing is delivered or excluded.
     """
     if not project:
         return []
@@ -41,10 +41,10 @@ def due(
 
 
 def claim(home: Home, handoff: Handoff, session: str | None) -> bool:
-    """Claim a handoff for a session and return True if it holds the claim.
+    """Claim a handoff for a session and return True if the session gets it.
 
-    A session's own handoff needs no claim, and stays available to the next session. If the home is not
-    writable, every session gets it.
+    A session's own handoff needs no claim, and remains available to the next session. If the home is not
+    writable, every session gets the handoff.
     """
     if not session or handoff.session == session:
         return True
@@ -80,17 +80,17 @@ def claim(home: Home, handoff: Handoff, session: str | None) -> bool:
             path.unlink()
     if home.handoffs.waits(handoff):
         return True
-    forget_claim(home, handoff.id)  # delivered to another session meanwhile
+    forget_claim(home, handoff.id)  # another session got it in the meantime
     return False
 
 
 def is_held(home: Home, handoff: Handoff, session: str | None) -> bool:
-    """Return True if a session holds the claim, whether or not delivered."""
+    """Return True if a session holds the claim on a handoff, delivered or not."""
     return bool(session) and _holder(_path(home.settings.home, handoff.id)) == session
 
 
 def let_go(home: Home, handoff_id: str, session: str | None) -> None:
-    """Release a claim on a handoff that did not fit."""
+    """Release a session's claim on a handoff that did not fit."""
     path = _path(home.settings.home, handoff_id)
     if session and _holder(path) == session:
         with suppress(OSError):
@@ -118,7 +118,7 @@ def forget_claim(home: Home, handoff_id: str) -> None:
 
 
 def covered_turns(handoff: Handoff, turns: Sequence[Turn]) -> frozenset[str]:
-    """Return the turns that a handoff covers: by rules the owner's only, otherwise all up to its end."""
+    """Return the ids of turns up to a handoff's end. Handoffs by rules cover only the owner's turns."""
     ids = [turn.id for turn in turns]
     if handoff.until in ids:
         earlier = list(turns[: ids.index(handoff.until) + 1])
@@ -130,7 +130,7 @@ def covered_turns(handoff: Handoff, turns: Sequence[Turn]) -> frozenset[str]:
 
 
 def is_late(handoff: Handoff, started_ms: int) -> bool:
-    """Return True if a handoff was written after a session began, from a session that had ended before."""
+    """Return True if a handoff was written after a session started, but comes from a session that ended earlier."""
     started = datetime.fromtimestamp(started_ms / 1000, UTC)
     return handoff.said <= started <= handoff.written + timedelta(seconds=1)
 
@@ -148,7 +148,7 @@ def _is_free(home: Home, handoff: Handoff, session: str) -> bool:
 
 
 def _holder(path: Path) -> str | None:
-    """Return the session that holds a claim; empty while it is being written."""
+    """Return the session that holds a claim, or "" while the claim is being written."""
     try:
         with os.fdopen(files.open_file(path, os.O_RDONLY), "rb") as file:
             return file.read(_MAX_BYTES).decode("utf-8", "replace")

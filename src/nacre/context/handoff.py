@@ -55,13 +55,13 @@ MOST_CHARACTERS = 8_000
 LEAST_TURNS = 4
 LEAST_LINES = 3
 MOST_WORDS = 500
-"""All from seed facts 1.8."""
+"""Limits of handoffs. See seed facts 1.8."""
 
 _TURN_CHARACTERS = 1_500
 _ENTRY_CHARACTERS = 400
 _OUTPUT_TOKENS = 1_500
 _MIN_SUPPORTED_SHARE = 0.6
-"""Share of an entry's content words that the session must contain."""
+"""Minimum share of an entry's content words that the session must contain."""
 
 _NUMBER = re.compile(r"\d[\d.,:]*")
 _SPEAKERS = (Speaker.OWNER, Speaker.AGENT)
@@ -85,7 +85,7 @@ _SECTIONS = (
 
 
 def shown_turns(turns: Sequence[Turn]) -> list[Turn]:
-    """Return the last turns of owner and agent for the model, without text from outside."""
+    """Return the last trusted turns of owner and agent, for the model."""
     eligible = [
         reading.shorten_for_regex(turn)
         for turn in turns
@@ -124,7 +124,7 @@ def handoff_prompt(
 
 
 class _Ground:
-    """The text of the session, to check entries against."""
+    """The text of a session, used to verify entries."""
 
     def __init__(self, turns: Sequence[Turn]) -> None:
         self._text = " ".join(turn.text for turn in turns).lower()
@@ -133,7 +133,7 @@ class _Ground:
         )
 
     def bears(self, entry: str) -> bool:
-        """Return True if all names and numbers and most words of an entry occur."""
+        """Return True if the session contains all names and numbers and most words of an entry."""
         names = [*identifiers(entry), *_NUMBER.findall(entry)]
         if not all(name.lower().rstrip(".,:") in self._text for name in names):
             return False
@@ -168,9 +168,9 @@ def has_something(
     spoken: Sequence[sentences.Utterance],
     telling: Sequence[sentences.Utterance],
 ) -> bool:
-    """Return True if work was requested, done, left open or decided, not only a question answered.
+    """Return True if work was requested, done, left open or decided. An answered question is not enough.
 
-    ``telling`` are the owner's messages with content.
+    ``telling`` has the owner's messages with content.
     """
     return (
         any(map(_is_work, telling))
@@ -181,12 +181,12 @@ def has_something(
 
 
 def _is_work(utterance: sentences.Utterance) -> bool:
-    """Return True if a message is more than a question, assent or something to read."""
+    """Return True if a message asks for work. A mere question is not enough."""
     return any(asks_for_work(statement.text) for statement in utterance.statements)
 
 
 def _works(call: ToolCall) -> bool:
-    """Return True if a call changed a file, created something, or did more than read and check."""
+    """Return True if a call did more than read and check."""
     if call.outcome != "ok":
         return False
     return (
@@ -202,7 +202,7 @@ def _is_open(turns: Sequence[Turn], spoken: Sequence[sentences.Utterance]) -> bo
 
 
 # -- Handoffs by rules --------------------------------------------------------
-# The owner's last messages, verbatim (seed facts 1.8).
+# They contain the owner's last messages, verbatim. See seed facts 1.8.
 
 
 OWNER_TURNS = 5
@@ -212,9 +212,7 @@ _HEAD = "The owner said last in that session:"
 
 @frozen
 class LastWords:
-    """A handoff's ``content``, the id of the last turn it covers (``until``), and the last request's id
-    (``request``).
-    """
+    """A handoff's ``content``, with the ids of the last covered turn (``until``) and the last request."""
 
     content: str
     until: str
@@ -224,9 +222,9 @@ class LastWords:
 def by_rules(
     session: Session, turns: Sequence[Turn], is_nod: Callable[[str], bool] = is_idle
 ) -> LastWords | None:
-    """Return the owner's last five messages, 200 characters each, without pasted text and assent ("go on").
+    """Return the owner's last five messages, cut to 200 characters, without pasted text and assent ("go on").
 
-    ``None`` if the session has no work to hand over. ``is_nod`` recognises more words without a request.
+    Returns ``None`` if there is no work to hand over. ``is_nod`` recognises further messages without a request.
     """
     bounded_turns = [reading.shorten_for_regex(turn) for turn in turns]
     spoken = [
@@ -267,8 +265,9 @@ def by_rules(
 
 
 def _without_pasted(utterance: sentences.Utterance, *, is_outside: bool) -> sentences.Utterance:
-    """Return a message without pasted or quoted text, and without options chosen after text from ``outside``
-    was read.
+    """Return a message without pasted or quoted text.
+
+    If ``is_outside`` (external text was read before), chosen options are also removed.
     """
     text = reading.own_words(
         sentences.without_chosen(utterance.text) if is_outside else utterance.text
@@ -286,7 +285,7 @@ def _without_pasted(utterance: sentences.Utterance, *, is_outside: bool) -> sent
 
 
 def last_turn(turns: Sequence[Turn]) -> Turn | None:
-    """Return the last turn of owner or agent."""
+    """Return the last content turn of owner or agent."""
     spoken = (
         turn
         for turn in reversed(turns)
@@ -296,20 +295,20 @@ def last_turn(turns: Sequence[Turn]) -> Turn | None:
 
 
 def _is_sound(turn: Turn) -> bool:
-    """Return True for a trusted turn of the owner; text from outside is not handed over."""
+    """Return True for a trusted turn of the owner. External text is not handed over."""
     return turn.speaker is Speaker.OWNER and turn.trust is Trust.TRUSTED
 
 
 # -- Storing handoffs ---------------------------------------------------------
-# Rules make a handoff at once, and a model improves it later. A session has at most one
-# undelivered handoff; a later version replaces it in one write.
+# Rules make a handoff immediately, and a model improves the handoff later. A session has at most one
+# undelivered handoff. A later version replaces the handoff in one write.
 
 
 LATE_FOR = timedelta(days=1)
-"""Maximum age of an ended session for a late handoff (seed facts 1.8)."""
+"""Maximum time since a session's end for a late handoff. See seed facts 1.8."""
 
 QUIET = timedelta(minutes=2)
-"""Silence after which a session counts as ended, since it may be active in another window."""
+"""Silence after which a session counts as ended, since it might be active in a different window."""
 
 _MAX_TURNS = 400
 _MAX_SESSIONS = 3
@@ -317,11 +316,11 @@ _IN_WORDS = (Speaker.AGENT, Speaker.OWNER)
 
 
 def hand_over(home: Home, session: StoredSession, words: str | None = None) -> Handoff | None:
-    """Store a session's handoff without a model, and return it if anything is new.
+    """Store a session's handoff without a model, and return the handoff.
 
-    ``words`` replace the owner's last messages. ``None`` for an automated session (sub-agent, schedule,
-    heartbeat), without a project, without work, or unchanged since its last handoff. A better text stays
-    until the owner says more. Raises errors of writing.
+    ``words`` replace the owner's last messages. A better text is kept until the owner makes a new request.
+    Returns ``None`` if the session is automated (sub-agent, schedule, heartbeat), has no project or work, or
+    is unchanged since the last handoff. Raises write errors.
     """
     if session.session.kind is not SessionKind.MAIN or not session.project:
         return None
@@ -336,7 +335,7 @@ def hand_over(home: Home, session: StoredSession, words: str | None = None) -> H
         return None
     now, last, request_id = home.now(), last_turn(turns), last_words.request if last_words else ""
     with home.vault_lock:
-        if not home.sessions.find(session.session.id):  # forgotten meanwhile
+        if not home.sessions.find(session.session.id):  # forgotten in the meantime
             return None
         before = home.handoffs.of_session(session.session.id)
         delivered = {handoff for handoff, _ in delivery.iter_delivered(home)}
@@ -362,11 +361,11 @@ def hand_over(home: Home, session: StoredSession, words: str | None = None) -> H
 
 
 def improve(home: Home, session: StoredSession, *, background: bool = True) -> Handoff | None:
-    """Rewrite a session's handoff with a model, if one is configured, and return it.
+    """Rewrite a session's handoff with a model, and return the new handoff.
 
-    ``None`` if no model may be asked, nothing can be improved, or the session does not support the text; the
-    previous handoff then stays. No lock is held during the call, and a handoff delivered or changed meanwhile
-    is left alone. Raises errors of the call.
+    Returns ``None`` and keeps the old handoff if no model is available, nothing can be improved, or the session
+    does not support the text. No lock is held during the call. A handoff that was delivered or changed in the
+    meantime is kept. Raises errors of the call.
     """
     turns = _turns(home, session)
     last = last_turn(turns)
@@ -394,9 +393,9 @@ def improve(home: Home, session: StoredSession, *, background: bool = True) -> H
 
 
 def hand_over_late(home: Home, project: str, *, before: datetime, but: str) -> Handoff | None:
-    """Store the handoff of the project's last session if it ended unnoticed before a time.
+    """Store the handoff of the project's last session, if that ended unnoticed before a given time.
 
-    ``but`` is the session that begins.
+    The starting session ``but`` is ignored.
     """
     criteria = SessionFilter(project=project, kind=SessionKind.MAIN)
     for session in home.sessions.newest(criteria, limit=_MAX_SESSIONS):
@@ -407,7 +406,7 @@ def hand_over_late(home: Home, project: str, *, before: datetime, but: str) -> H
 
 
 def put_away(home: Home) -> None:
-    """Mark delivered handoffs, and delete those older than ``HANDED_FOR``."""
+    """Mark delivered handoffs, and delete handoffs older than ``HANDED_FOR``."""
     delivered = list(delivery.iter_delivered(home))
     before = home.now() - HANDED_FOR
     handoffs = (*home.handoffs.everything(), *home.handoffs.damaged())
@@ -426,7 +425,7 @@ def put_away(home: Home) -> None:
 
 
 def latest(home: Home, project: str | None) -> Handoff | None:
-    """Return a project's latest undelivered handoff, else the latest delivered one."""
+    """Return a project's latest undelivered handoff, or else the latest delivered handoff."""
     since = home.now() - HANDED_FOR
     handoffs = home.handoffs.of_project(project) if project else []
     return next((item for item in handoffs if item.written >= since), None)
@@ -469,7 +468,7 @@ def _ask(home: Home, turns: list[Turn], *, background: bool) -> tuple[str, str] 
 
 
 def _to_improve(home: Home, session: StoredSession, last: str) -> Handoff | None:
-    """Return a session's undelivered handoff by rules, or by a model with fewer turns."""
+    """Return a session's undelivered handoff, if made by rules or from fewer turns."""
     for item in home.handoffs.of_session(session.session.id):
         if (
             not item.given
@@ -530,7 +529,6 @@ def _store(home: Home, request: requests.HandoffRequest) -> HandoffView:
 
 
 def _is_from_outside(home: Home, session: StoredSession, words: str) -> bool:
-    """Return True if words draw on text that the session read from outside."""
     cursor = home.sessions.cursor(session.file) if session.file else None
     return (
         cursor is not None
@@ -539,7 +537,7 @@ def _is_from_outside(home: Home, session: StoredSession, words: str) -> bool:
 
 
 def _is_in_folder_project(home: Home, session: StoredSession, folder: str | None) -> bool:
-    """Return True if a session belongs to the folder's project, or the folder to none."""
+    """Return True if the session has the folder's project, or the folder has none."""
     project = project_of_folder(home, Path(folder)) if folder else None
     return project in (None, session.project)
 

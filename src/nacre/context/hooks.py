@@ -1,7 +1,7 @@
-"""Session state of hooks, tool rules, the holdout group, reminders and signals.
+"""Session state for hooks, tool rules, the holdout group, reminders and signals.
 
-A session's state is a small file without locks. Concurrent writes may lose an update, so that an item may
-repeat.
+A session's state is a small file without locks. Concurrent writes can lose an update, and an item can then
+be repeated.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from nacre.values.session import Action
 KEPT_DAYS = 7
 _DAY_SECONDS = 86_400
 _RESET_SECONDS = 60
-"""Maximum time from a session's end to the next in a reset."""
+"""Maximum time in seconds between two sessions that are separated by a reset."""
 
 _MAX_BYTES = 200_000
 _MAX_OTHERS = 30
@@ -52,7 +52,7 @@ _MAX_PREDECESSORS = 20
 
 
 def read_state(home: Path, session: str | None) -> SessionState:
-    """Return a session's state, or a new one if it is missing or unreadable."""
+    """Return a session's state, or a new state if it is missing or unreadable."""
     return _read(_path(home, session)) if session else SessionState()
 
 
@@ -66,9 +66,9 @@ def _read(path: Path) -> SessionState:
 
 
 def write_state(home: Path, session: str | None, state: SessionState | None) -> None:
-    """Save the state after delivery; disk errors are ignored.
+    """Save the state after delivery, ignoring disk errors.
 
-    Without it, a handoff is delivered to the next session as well.
+    If nothing is saved, the next session gets the handoff too.
     """
     if not session or state is None:
         return
@@ -88,7 +88,7 @@ def write_state(home: Path, session: str | None, state: SessionState | None) -> 
 
 
 def just_ended(home: Path, session: str, folder: str | None, now_ms: int) -> tuple[str, ...]:
-    """Return sessions of the same tool that ended in the folder within a minute, and their predecessors."""
+    """Return the same tool's sessions that ended in the folder in the last minute, and their predecessors."""
     tool = session.partition(":")[0]
     names: list[str] = []
     for state in _others(home, session):
@@ -99,7 +99,6 @@ def just_ended(home: Path, session: str, folder: str | None, now_ms: int) -> tup
 
 
 def _others(home: Path, session: str) -> Iterator[SessionState]:
-    """Yield the latest states of other sessions."""
     own = _path(home, session)
     with contextlib.suppress(OSError):
         with os.scandir(own.parent) as entries:
@@ -112,7 +111,7 @@ def _others(home: Path, session: str) -> Iterator[SessionState]:
 
 
 def prune_states(home: Path, now: float) -> int:
-    """Delete states unused for a week and leftover temporary files; return the number of states.
+    """Delete states unused for a week and leftover temporary files, and return the number of deleted states.
 
     ``now`` is in epoch seconds.
     """
@@ -128,7 +127,7 @@ def prune_states(home: Path, now: float) -> int:
 
 
 def _state(record: object) -> SessionState:
-    """Parse a state, keeping values of the right type. Raises TypeError."""
+    """Parse a state, and ignore values of the wrong type. Raises TypeError."""
     if not isinstance(record, dict):
         raise TypeError
     values: dict[str, Any] = {}
@@ -146,7 +145,7 @@ def _path(home: Path, session: str) -> Path:
 
 
 # -- Rules before an edit or command ------------------------------------------
-# Only preferences and lessons, matched by names. Decision 20 lists the alternatives.
+# Only preferences and lessons are used. They are matched by names. Decision 20 lists the alternatives.
 
 
 _TOOL_HOSTS = frozenset({"claude-code", "codex", "generic"})
@@ -160,7 +159,7 @@ _MAX_FOLDERS = 12
 
 
 def answer(home: Home, call: HookCall) -> HookAnswer:
-    """Return a rule for a tool call; empty for most calls, automated sessions, and without the daemon."""
+    """Return a rule for a tool call. Most calls, automated sessions and hooks without the daemon get none."""
     if call.is_apart or call.alone or not call.session or call.host not in _TOOL_HOSTS:
         return HookAnswer()
     tool_call = conversation.asked(call.tool, call.arguments)
@@ -199,7 +198,7 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
 
 
 def _naming_file(home: Home, path: str, where: schema.Clause) -> list[Memory]:
-    """Return rules that name a file, or a folder above it by at least two path components."""
+    """Return rules that name a file, or name a folder above it with at least two path components."""
     names = [name for name in path.replace("\\", "/").split("/") if name]
     pairs = [f"{above}/{name}" for above, name in pairwise(names)][-_MAX_FOLDERS:]
     matched = home.memory_search.match_parts([*names[-1:], *pairs], where, _MAX_CANDIDATES)
@@ -213,7 +212,7 @@ def _naming_file(home: Home, path: str, where: schema.Clause) -> list[Memory]:
 
 
 def _places(memory: Memory, file: str) -> Iterator[str]:
-    """Yield the paths in a memory, and names equal to the file's."""
+    """Yield the paths in a memory, and the names equal to ``file``."""
     for name in identifiers(memory.content):
         name = name.strip("/")
         if "/" in name or name == file:
@@ -223,8 +222,9 @@ def _places(memory: Memory, file: str) -> Iterator[str]:
 def _naming_command(
     home: Home, program: conversation.Invocation, where: schema.Clause
 ) -> list[int]:
-    """Return rows of rules that contain a program's arguments: two words, a word and an option, or the
-    program's name.
+    """Return rows of rules that contain a program's arguments.
+
+    With fewer than two arguments, a rule must also contain an option or the program's name.
     """
     arguments = _words(program.told)
     options = [_words([option]) for option in program.options]
@@ -251,9 +251,9 @@ def _words(names: Sequence[str]) -> list[str]:
 
 
 # -- The holdout group --------------------------------------------------------
-# A share of sessions, chosen by a hash of their names, gets no context; the comparison measures its
-# effect (:mod:`nacre.care.usefulness`). ``hold-out.json`` in the home has the salt and the history of
-# shares, so that the assignment can be reproduced.
+# A share of sessions, chosen by a hash of the session name, gets no context. A comparison with the other
+# sessions measures the effect of the context. See :mod:`nacre.care.usefulness`. ``hold-out.json`` in the
+# home contains the salt and the history of shares, so that the assignment can be reproduced.
 
 
 SHARE = "usefulness.hold_out"
@@ -264,23 +264,23 @@ _HASHES = 2.0**64
 
 @frozen
 class Draw:
-    """The holdout assignment; ``shares`` are (start in epoch milliseconds, share)."""
+    """The holdout assignment. ``shares`` has (start in epoch milliseconds, share) pairs."""
 
     salt: str = ""
     shares: tuple[tuple[int, float], ...] = ()
 
     def share_at(self, at: int) -> float:
-        """Return the share at a time."""
+        """Return the share at a given time."""
         return next((share for since, share in reversed(self.shares) if since <= at), 0.0)
 
     def is_steady(self, begin: int, end: int) -> bool:
-        """Return True if the share was constant and positive throughout."""
+        """Return True if the share was constant and positive."""
         return self.share_at(begin) > 0 and not any(
             begin < since <= end for since, _ in self.shares
         )
 
     def takes(self, session: str, began: int) -> bool:
-        """Return True if a session (``<tool>:<id>``) that began at a time (epoch milliseconds) is held out."""
+        """Return True if a session (``<tool>:<id>``) that started at ``began`` (epoch milliseconds) is held out."""
         share = self.share_at(began)
         return (
             share > 0 and int(keyed_hash(bytes.fromhex(self.salt), session), 16) < share * _HASHES
@@ -288,13 +288,13 @@ class Draw:
 
 
 def takes(home: Home, session: str) -> bool:
-    """Return True if a session is held out under the share in force when it began."""
+    """Return True if a session is held out under the share that applied when the session started."""
     began = read_state(home.settings.home, session).started or to_ms(home.clock()) or 0
     return read_draw(home.settings.home).takes(session, began)
 
 
 def read_draw(home: Path) -> Draw:
-    """Return the home's assignment; empty if missing or unreadable."""
+    """Return the home's assignment, or an empty assignment if it cannot be read."""
     try:
         with os.fdopen(files.open_file(home / _FILE, os.O_RDONLY), "rb") as file:
             record = json.loads(file.read(_MAX_BYTES))
@@ -307,7 +307,7 @@ def read_draw(home: Path) -> Draw:
 
 
 def note_share(settings: Settings, now_ms: int) -> None:
-    """Record a change of the share. Raises UnusableStoreError."""
+    """Record the share if it has changed. Raises UnusableStoreError."""
     draw, share = read_draw(settings.home), settings.number(SHARE)
     if share == draw.share_at(now_ms):
         return
@@ -325,13 +325,13 @@ def note_share(settings: Settings, now_ms: int) -> None:
 
 
 # -- Reminders ----------------------------------------------------------------
-# An agent that stored nothing for eight turns is reminded, at most three times a session. Claude
-# Code can also be asked for proposals, once a session.
+# An agent that has stored nothing for eight turns is reminded, at most three times per session. Claude
+# Code can also be asked for proposals, once per session.
 
 
 TURNS = 8
 MOST = 3
-"""Both from seed facts 1.8."""
+"""Maximum reminders per session. See seed facts 1.8."""
 
 TEXT = (
     "Nothing of this session was stored lately. If something was decided, learned or asked for that later sessions "
@@ -345,18 +345,18 @@ PROPOSE = (
 )
 
 _PROPOSAL_HOSTS = frozenset({"claude-code"})
-"""Hosts that accept a request at the end of a turn and continue."""
+"""Hosts that accept a request at the end of a turn and then continue."""
 
 _HOSTS_WITH_TOOLS = frozenset(
     {"claude-code", "codex", "cursor", "gemini-cli", "opencode", "openclaw"}
 )
-"""Hosts that ``nacre init`` gives nacre's tools as well as its hooks."""
+"""Hosts for which ``nacre init`` sets up both nacre's tools and hooks."""
 
 
 def count_prompt(
     home: Home, state: SessionState, session: str | None, project: str | None
 ) -> SessionState:
-    """Return the state after a prompt; the count restarts when the session or its agent stored something.
+    """Return the state after a prompt. The turn count restarts if the session or its agent stored something.
 
     Hosts without reminders are not counted.
     """
@@ -385,25 +385,25 @@ def is_asked_for_proposals(home: Home, host: str) -> bool:
 
 
 # -- Signals ------------------------------------------------------------------
-# Important memories stored by a session reach other running sessions with their next prompt.
-# Reading takes no lock and writes nothing; the caller saves the mark and counts, so undelivered
-# signals are repeated.
+# Important memories that a session stores reach other running sessions with the next prompt.
+# Reading takes no lock and writes nothing. The caller saves the mark and counts after delivery, so
+# undelivered signals are repeated.
 
 
 SAID_WITHIN = timedelta(days=1)
-"""Maximum age of signalled statements, even if learned now from an old transcript."""
+"""Maximum age of a signalled statement. Old transcripts can contain older statements."""
 
 
 @frozen
 class Due:
-    """Signals for a session, each with the row up to which it has then heard all."""
+    """Signals for a session as (row, memory). A delivered signal covers all rows up to its row."""
 
     memories: tuple[tuple[int, Memory], ...] = ()
 
     def after_delivery(
         self, state: SessionState, handled: int, delivered: int, now_ms: int
     ) -> SessionState:
-        """Return the state after handling the first ``handled`` signals and delivering ``delivered`` of them."""
+        """Return the state after the first ``handled`` signals were handled and ``delivered`` were delivered."""
         if not handled:
             return state
         at = now_ms if delivered else state.signal_at
@@ -419,15 +419,15 @@ _SIGNAL_LIMITS = SignalLimits(8, 3, 30, 10, 300)
 
 
 def limits_of(narrower: SignalLimits | None) -> SignalLimits:
-    """Return the limits of signals (seed facts 1.7), narrowed by a host's."""
+    """Return the limits of signals, narrowed by a host's limits. See seed facts 1.7."""
     return _SIGNAL_LIMITS.within(narrower) if narrower else _SIGNAL_LIMITS
 
 
 def due(home: Home, state: SessionState, project: str | None, limits: SignalLimits) -> Due:
-    """Return new, important, trusted memories of other sessions, in this project or none.
+    """Return new, important, trusted memories from other sessions, in this project or no project.
 
-    Empty during the cooldown, beyond the session's limit, or without a mark. Memories of the session itself
-    and its predecessors are excluded.
+    Returns none during the cooldown, beyond the session's limit, or without a mark. Memories of the session's
+    predecessors are excluded.
     """
     now = home.clock()
     now_ms = int(now.timestamp() * 1000)
@@ -455,5 +455,5 @@ def due(home: Home, state: SessionState, project: str | None, limits: SignalLimi
 
 
 def start_signals(home: Home, state: SessionState) -> SessionState:
-    """Return the state with a mark, from which signals are counted."""
+    """Return the state with a mark, after which memories become signals."""
     return state if state.signal_mark >= 0 else replace(state, signal_mark=home.memories.last_row())

@@ -1,8 +1,8 @@
-"""Backups: one zip of the whole home with a manifest of hashes, which can be verified and restored.
+"""Backups: a verifiable zip of the whole home, with a manifest of hashes.
 
-The database is copied as of one moment, and then the vault's files; changes in between are applied when the copy is
-opened, like edits by hand. The vault's lock is held briefly twice: at the end for files that changed meanwhile, while
-commits are blocked too, so that the history is of one moment.
+The database is copied first, as of one moment, and then the vault's files. Changes made between the two are applied
+when the copy is opened, like manual edits. The vault's lock is held briefly at the start and at the end. At the end,
+commits are also blocked, and changed files are copied again, so that the git history is consistent.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ _BLOCK_BYTES = 1 << 20
 _SPARE_BYTES = 64_000_000
 _COMMIT_WAIT_SECONDS = 60.0
 _REPOSITORY_FOLDERS = ("objects", "refs")
-"""Folders that git requires, although they may be empty."""
+"""Folders that git requires even if they are empty."""
 _SKIPPED_FOLDERS = frozenset({"logs", "run"})
 _SKIPPED_FILES = frozenset({"daemon.sock", "http.token", "browsers.json"})
-"""Recreated when needed; the token must not leave the machine."""
+"""Files recreated when needed. The token must not leave the machine."""
 
 _WITH_CREDENTIALS = frozenset({CONFIG, "vault/.git/config"})
 
@@ -63,7 +63,7 @@ Place = tuple[int, int, int, int]
 
 @frozen
 class Kept:
-    """A file of a backup: its path in the home, size in bytes, SHA-256, and modification time."""
+    """A file in a backup: path in the home, size in bytes, SHA-256 hash, and modification time."""
 
     path: str
     size: int
@@ -82,13 +82,13 @@ class Manifest:
 
     @property
     def bytes(self) -> int:
-        """Return the size of the home without compression."""
+        """Return the uncompressed size of the home."""
         return sum(file.size for file in self.files)
 
 
 @frozen
 class BackupReport:
-    """A completed backup; ``bytes`` is the size of its file."""
+    """A completed backup. ``bytes`` is the size of its file."""
 
     path: Path
     bytes: int
@@ -97,7 +97,7 @@ class BackupReport:
 
 @frozen
 class RestoreReport:
-    """A restored home, and the new place of the previous one, if any."""
+    """A restored home, and the new path of the previous home, if any."""
 
     home: Path
     kept: Path | None
@@ -119,7 +119,7 @@ def create(
 ) -> BackupReport:
     """Write a backup of the whole home.
 
-    Raises ConflictError if the file exists without ``overwrite``, UnavailableError on a server.
+    Raises ConflictError if the file exists and ``overwrite`` is False, UnavailableError on a server.
     """
     if home.database.server:
         raise UnavailableError(
@@ -136,7 +136,7 @@ def create(
         counts = _copy_database(work, target)
         _copy_files(work, target)
         committing = FileLock(home.settings.home / COMMIT_LOCK, _COMMIT_WAIT_SECONDS)
-        with committing, home.vault_lock:  # moved or changed meanwhile: no file was missed
+        with committing, home.vault_lock:  # include files moved or changed during the copy
             _catch_up(work)
         manifest = Manifest(
             stamp(home.now()),
@@ -172,7 +172,7 @@ def _copy_database(work: _Writing, target: Path) -> dict[str, int]:
 
 
 def _copy_snapshot(work: _Writing, target: Path, name: str, snapshot: Snapshot) -> None:
-    """Add a database as of one moment to the backup."""
+    """Add a consistent snapshot of a database to the backup."""
     copy = files.temporary_name(target, f"{DATABASE}.")
     with snapshot:
         try:
@@ -198,7 +198,7 @@ def counts_of(home: Home) -> dict[str, int]:
 
 
 def _copy_files(work: _Writing, target: Path) -> None:
-    """Copy everything in the home except the database, derived and temporary files, and the backup itself."""
+    """Copy the home except the databases, derived and temporary files, and the backup itself."""
     home = work.home.settings.home
     paths = [path for path in _walk(work, home) if path != target]
     for index, path in enumerate(paths):
@@ -210,7 +210,7 @@ def _copy_files(work: _Writing, target: Path) -> None:
 
 
 def _catch_up(work: _Writing) -> None:
-    """Copy again the files of the vault that changed since they were copied."""
+    """Copy the vault files that have changed since the first copy."""
     home = work.home.settings.home
     present = {path.relative_to(home).as_posix(): path for path in _walk(work, home / "vault")}
     for name in [name for name in work.files if name.startswith("vault/") and name not in present]:
@@ -249,7 +249,7 @@ def _walk(work: _Writing, folder: Path) -> Iterator[Path]:
 
 
 def _refusal(path: Path) -> str:
-    """Return the reason why a file cannot be in a backup, or an empty string."""
+    """Return why a file cannot be in a backup, or an empty string."""
     if path.is_symlink() or not path.is_file():
         return "is a link or not a regular file"
     try:
@@ -262,7 +262,7 @@ def _refusal(path: Path) -> str:
 def _add(work: _Writing, name: str, path: Path) -> None:
     place = _place(path)
     if place is None:
-        return  # deleted since it was listed; its successor is found in the second pass over the vault
+        return  # deleted since it was listed; the second pass over the vault finds a renamed file
     info = zipfile.ZipInfo(name, time.localtime(max(place[0] // 1_000_000_000, 315_619_200))[:6])
     info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, (stat.S_IFREG | 0o600) << 16
     digest, size = hashlib.sha256(), 0
@@ -273,7 +273,7 @@ def _add(work: _Writing, name: str, path: Path) -> None:
     with source, warnings.catch_warnings():
         warnings.simplefilter(
             "ignore"
-        )  # a file that changed meanwhile is added again: the last copy counts
+        )  # a file that has changed is added again: the last copy counts
         with work.archive.open(info, "w", force_zip64=True) as member:
             for block in _blocks(work, name, source):
                 member.write(block)
@@ -284,12 +284,12 @@ def _add(work: _Writing, name: str, path: Path) -> None:
 
 
 def _blocks(work: _Writing, name: str, source: BinaryIO) -> Iterator[bytes]:
-    """Yield a file's bytes, with credentials removed from files that may contain some."""
+    """Yield a file's bytes. Files that can contain credentials are cleaned."""
     if name in _WITH_CREDENTIALS:
         text = to_text(source.read())
         bare = text
         for own in work.home.settings["models.providers"].values():
-            if key := own.get("api_key"):  # of any form
+            if key := own.get("api_key"):  # a key of any format
                 bare = bare.replace(key, "[REDACTED:api-key]")
         clean = work.home.redactor.clean(bare)
         if clean != text:
@@ -317,9 +317,9 @@ def read_manifest(backup: Path) -> Manifest:
 def restore(
     backup: Path, home: Path, *, replace: bool = False, on_progress: OnProgress | None = None
 ) -> RestoreReport:
-    """Restore a backup as a home. An existing home is kept aside, and requires ``replace``.
+    """Restore a backup as a home. An existing home requires ``replace`` and is kept under a different name.
 
-    Files are written next to the home and compared with their hashes; the home appears whole or not at all, even if the
+    Files are written next to the home and compared with their hashes. The home appears whole or not at all, even if the
     process is killed. Raises NotFoundError, InvalidInputError, ConflictError, UnavailableError.
     """
     home = home.expanduser().absolute()
@@ -355,7 +355,7 @@ def unpack(backup: Path, folder: Path, notify: OnProgress) -> Manifest:
                 hint="free some space",
             )
         if folder.exists():
-            shutil.rmtree(folder)  # remains of an interrupted restore
+            shutil.rmtree(folder)  # left by an interrupted restore
         files.make_folder(folder)
         written_bytes = 0
         for file in manifest.files:
@@ -430,7 +430,7 @@ def _manifest(backup: Path, archive: zipfile.ZipFile) -> Manifest:
 
 
 def _check(files: tuple[Kept, ...]) -> None:
-    """Check that paths are inside the home and unique, even without regard to case."""
+    """Check that all paths are inside the home and unique, even if case is ignored."""
     checked_paths: set[str] = set()
     if len(files) > _MAX_FILES:
         raise ValueError("too many files")

@@ -1,4 +1,4 @@
-"""Exports: ClawXMemory's snapshot, Markdown page or zip, and JSON lines."""
+"""Exports: ClawXMemory snapshots, Markdown pages, zips of Markdown files, and JSON lines."""
 
 from __future__ import annotations
 
@@ -47,10 +47,11 @@ _HEADINGS = {Kind.PREFERENCE: "Rule", Kind.DECISION: "Decisions", Kind.TODO: "Ne
 
 
 def write_snapshot(now: datetime, memories: Sequence[Memory], file: BinaryIO) -> int:
-    """Write ClawXMemory's JSON bundle (seed facts 3.1, 3.6) and return its size in bytes.
+    """Write ClawXMemory's JSON bundle and return its size in bytes.
 
-    A project's preferences become feedback, and its other memories project files. The inbox becomes staged. Memories
-    without a project are bullets of the user's profile. Retired memories are marked as deprecated.
+    A project's preferences become feedback, and its other memories become project files. Inbox memories become staged.
+    Memories without a project become bullets of the user profile. Retired memories are marked as deprecated. See seed
+    facts 3.1 and 3.6.
     """
     files = [{"relativePath": path, "content": content} for path, content in _files(now, memories)]
     bundle = {"formatVersion": FORMAT, "exportedAt": stamp(now), "files": files}
@@ -71,7 +72,7 @@ def _files(now: datetime, memories: Sequence[Memory]) -> Iterator[tuple[str, str
 
 
 def project_id_of(project: str) -> str:
-    """Return the id of a project in ClawXMemory's form, ten hexadecimal digits derived from the slug."""
+    """Return a project's id for ClawXMemory: ten hexadecimal digits derived from the slug."""
     return f"project_{hashlib.sha1(project.encode(), usedforsecurity=False).hexdigest()[:10]}"
 
 
@@ -89,7 +90,7 @@ def _project_page(now: datetime, project: str) -> str:
 
 
 def entry_file(memory: Memory) -> tuple[str, str]:
-    """Return the path and text of a memory of a project or the inbox."""
+    """Return the path and text of a memory in a project or the inbox."""
     is_rule = memory.kind is Kind.PREFERENCE
     project = project_id_of(memory.project) if memory.project else _TEMPORARY
     front = {
@@ -185,7 +186,7 @@ def _sessions(talk: Talk) -> Iterator[str]:
 def session_lines(
     stored: StoredSession, turns: Sequence[Turn], *, level: int = 1, title: str | None = None
 ) -> Iterator[str]:
-    """Yield a session as Markdown. Turns with text from outside are quoted and marked."""
+    """Yield a session as Markdown. Turns with outside text are quoted and marked."""
     session = stored.session
     yield f"{'#' * level} {one_line(session.title or title or session.native_id)}"
     kind = "" if session.kind is SessionKind.MAIN else session.kind.value
@@ -210,7 +211,7 @@ def _turn_notes(turn: Turn) -> str:
 
 
 def _below(text: str, level: int) -> Iterator[str]:
-    """Yield a text with its headings moved below a level; code blocks stay unchanged."""
+    """Yield a text with its headings moved below a level. Code blocks stay unchanged."""
     fenced = False
     for line in text.splitlines():
         fenced ^= bool(_FENCE.match(line))
@@ -280,7 +281,7 @@ class RestoreRequest(Request, frozen=True, kw_only=True):
 
 
 # -- Export ----------------------------------------------------------------------------------------
-# All output is redacted again, because the rules may have improved since it was stored.
+# All output is redacted again, because the rules may have improved since the data was stored.
 
 
 _ALL_SESSIONS = 1_000_000_000
@@ -290,9 +291,9 @@ _ALL_SESSIONS = 1_000_000_000
 class ExportReport:
     """The contents of an export.
 
-    ``left_out`` counts retired memories that were not requested; ``bytes`` is the file's size.
+    ``left_out`` counts retired memories that were not requested. ``bytes`` is the file's size.
 
-    ``withheld`` counts unvouched memories that an importer of this form would trust.
+    ``withheld`` counts unvouched memories that an importer of this format would trust.
     """
 
     path: str
@@ -305,7 +306,7 @@ class ExportReport:
 
 @frozen
 class Parcel:
-    """All redacted contents of an export; sessions and their turns are read one at a time."""
+    """The redacted contents of an export. Sessions and their turns are read one at a time."""
 
     home: Home
     options: ExportOptions
@@ -333,9 +334,9 @@ def export(
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
 ) -> ExportReport:
-    """Write the contents of the home, as of one moment, to a file or a stream.
+    """Export the home, as of one moment, to a file or a stream.
 
-    Raises ConflictError if the file exists without ``overwrite``.
+    Raises ConflictError if the file exists and ``overwrite`` is False.
     """
     options = options or ExportOptions()
     notify = on_progress or (lambda _: None)
@@ -407,7 +408,7 @@ def _clean(home: Home, memory: Memory) -> Memory:
 
 
 def _pages(home: Home, options: ExportOptions) -> Iterator[tuple[str, str]]:
-    """Yield the pages of projects and the user as (path, text)."""
+    """Yield the path and text of each project page and user page."""
     clean, paths = home.redactor.clean, []
     if options.project is None:
         paths = [*sorted(OWN_PAGES), "profile.md"]
@@ -476,7 +477,7 @@ def _write_lines(parcel: Parcel, file: BinaryIO, notify: OnProgress) -> tuple[di
 
 
 def memory_record(path: str, memory: Memory, usage: Usage | None) -> dict[str, Any]:
-    """Return the record of a memory: its path, full front matter, body and usage."""
+    """Return a memory as a record with its path, full front matter, body and usage."""
     used = usage and {
         "recall_count": usage.recall_count,
         "last_recalled": to_ms(usage.last_recalled),
@@ -494,7 +495,7 @@ def memory_record(path: str, memory: Memory, usage: Usage | None) -> dict[str, A
 
 
 def _links(parcel: Parcel) -> Iterator[dict[str, Any]]:
-    """Yield links that no front matter has: similarity and use together."""
+    """Yield the links that front matter lacks: similarity and use together."""
     ids = {memory.id for _, memory in parcel.memories}
     for link in parcel.home.links.alike():
         if link.source in ids and link.target in ids:
@@ -561,7 +562,7 @@ def _turn_record(turn: Turn) -> dict[str, Any]:
 def _write_markdown(
     parcel: Parcel, file: BinaryIO, notify: OnProgress
 ) -> tuple[dict[str, int], int]:
-    """Write memories by project and kind, then sessions, as one page."""
+    """Write one page with memories grouped by project and kind, followed by sessions."""
     memories, size = [memory for _, memory in parcel.memories], 0
     for line in (*_memories(parcel.home.now(), memories), *_sessions(_talk(parcel, notify))):
         data = to_bytes(f"{line}\n")
@@ -621,7 +622,7 @@ _FORMS = {
     "clawxmemory": _write_clawxmemory,
 }
 _WITHOUT_TRUST = ("clawxmemory",)
-"""Forms without trust of memories: an importer will trust them all."""
+"""Export formats that cannot express trust: an importer trusts all their memories."""
 
 FORMS = tuple(_FORMS)
-"""The forms of an export: ``zip`` has the vault's Markdown files, ``clawxmemory`` a snapshot for ClawXMemory."""
+"""Export formats: ``zip`` has the vault's Markdown files, ``clawxmemory`` a snapshot for ClawXMemory."""

@@ -1,4 +1,4 @@
-"""Forgetting for good, and scrubbing secrets from everything stored."""
+"""Permanent forgetting, and scrubbing secrets from all stored data."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ _MAX_TEXT_BYTES = 200_000_000
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of secrets by the place that is being scrubbed."""
+    """Number of secrets per scrubbed place."""
 
     home: Home
     place: str = ""
@@ -105,7 +105,7 @@ class Tally:
         return self
 
     def clean(self, text: str) -> str:
-        """Remove and count the secrets of a text."""
+        """Remove and count the secrets in a text."""
         redacted_text = self.home.redactor.redact(text)
         if redacted_text.found:
             self.found[self.place].update(redacted_text.found)
@@ -116,7 +116,7 @@ class Tally:
 
 
 def clean_document(text: str, tally: Tally) -> str:
-    """Remove secrets from a vault file; the front matter is cleaned by value, so that it remains valid YAML."""
+    """Remove secrets from a vault file. Front matter is cleaned value by value so that the YAML remains valid."""
     front, body = split(text)
     if front is None:
         return clean_lines(text, tally)
@@ -135,7 +135,7 @@ def clean_document(text: str, tally: Tally) -> str:
 
 
 def clean_lines(text: str, tally: Tally) -> str:
-    """Remove secrets from a text; lines of JSON remain valid."""
+    """Remove secrets from a text. JSON lines remain valid."""
     lines = text.split("\n")
     if not any(line[:1] in ("{", "[") for line in lines):
         return tally.clean(text)
@@ -147,7 +147,7 @@ def clean_lines(text: str, tally: Tally) -> str:
 
 
 def text_files(folder: Path, *, skipped: set[str]) -> Iterator[tuple[Path, str]]:
-    """Yield text files below a folder with their text, without following links."""
+    """Yield the path and contents of each text file below a folder, without following links."""
     for parent, folders, names in os.walk(folder):
         omitted = skipped if Path(parent) == folder else set()
         folders[:] = sorted({*folders} - omitted)
@@ -164,18 +164,17 @@ def text_files(folder: Path, *, skipped: set[str]) -> Iterator[tuple[Path, str]]
 
 
 # -- Scrubbing the vault ---------------------------------------------------------------------------
-# Changes are found without a lock. Each part is then changed in its current state and read before other processes
-# write.
+# Changes are found without a lock. Each part is then read and changed under the lock before other processes can write.
 
 
 SCRUB = "scrub"
-"""The name in the ledger and history."""
+"""Name of a scrub in the ledger and history."""
 
 REASON = "the rules of redaction"
 
 
 def scrub_memories(home: Home, run: Run, tally: Tally, *, dry_run: bool) -> None:
-    """Scrub the memories in the index; their files are rewritten in the usual way."""
+    """Scrub the indexed memories, and rewrite their files as usual."""
     changed = []
     for memory in home.memories.everything():
         if redact(home.redactor, memory) != memory:
@@ -194,7 +193,7 @@ def scrub_memories(home: Home, run: Run, tally: Tally, *, dry_run: bool) -> None
 
 
 def scrub_files(home: Home, run: Run, tally: Tally, *, dry_run: bool) -> None:
-    """Scrub the rest of the vault's files: comments, pages, files written by hand, the ledger."""
+    """Scrub the other vault files: comments, pages, manually written files, and the ledger."""
     changed = []
     for path, text in text_files(home.settings.vault, skipped={".git"}):
         if clean_document(text, tally) != text:
@@ -205,7 +204,7 @@ def scrub_files(home: Home, run: Run, tally: Tally, *, dry_run: bool) -> None:
 
 
 def is_named_after_more(path: str, subject: str) -> bool:
-    """Return True if a file's name contains words that were redacted from its subject."""
+    """Return True if a file name contains words that were redacted from its memory's subject."""
     if "[REDACTED:" not in subject and "[private]" not in subject:
         return False
     stem, slug = PurePosixPath(path).stem, slugify(subject)
@@ -215,7 +214,7 @@ def is_named_after_more(path: str, subject: str) -> bool:
 def _in_parts(
     run: Run, names: Sequence[str], work: Callable[[Change, Sequence[str]], None]
 ) -> None:
-    """Process names in parts; other processes can write in between."""
+    """Process names in parts. Other processes can write between parts."""
     for start in range(0, len(names), FEW):
         with run.part() as change:
             apply_intents(change.home)
@@ -223,7 +222,7 @@ def _in_parts(
 
 
 def _redact(change: Change, memory_ids: Sequence[str]) -> None:
-    """Redact the current state of memories: others may have written meanwhile."""
+    """Redact the current state of memories, which other processes can have changed."""
     memories = (change.home.memories.find(memory_id) for memory_id in memory_ids)
     change.put([redact(change.home.redactor, memory) for memory in memories if memory])
 
@@ -231,7 +230,7 @@ def _redact(change: Change, memory_ids: Sequence[str]) -> None:
 def _misnamed(
     home: Home, files: Iterable[SeenMemoryFile]
 ) -> Iterator[tuple[SeenMemoryFile, Memory]]:
-    """Yield files whose names contain words that their memories lost."""
+    """Yield files whose names contain words that were redacted from their memories."""
     for file in files:
         memory = home.memories.find(file.memory)
         if memory and is_named_after_more(file.path, memory.subject):
@@ -239,13 +238,13 @@ def _misnamed(
 
 
 def _rename(change: Change, memory_ids: Sequence[str]) -> None:
-    """Rename files, which are named after subjects that lost a secret."""
+    """Rename the files of memories whose subjects contained a secret."""
     files = (change.home.files.file_of(memory_id) for memory_id in memory_ids)
     rename(change, _misnamed(change.home, [file for file in files if file]))
 
 
 def rename(change: Change, misnamed: Iterable[tuple[SeenMemoryFile, Memory]]) -> list[str]:
-    """Name files after the subjects of their memories, and return their old paths."""
+    """Rename files after the subjects of their memories, and return the old paths."""
     home = change.home
     moves: list[tuple[Intent, Intent]] = []
     for file, memory in misnamed:
@@ -288,7 +287,7 @@ def _clean(change: Change, names: Sequence[str]) -> None:
 
 
 def _cleaned(home: Home, name: str) -> Intent | None:
-    """Return the write that cleans a file; ``None`` if it is clean, and for the ledger, which is written directly."""
+    """Return the intent that cleans a file. The ledger is cleaned directly and returns ``None``, like a clean file."""
     try:
         data = home.vault.read(name, whole=True)
         text = data.decode("utf-8")
@@ -312,7 +311,7 @@ def _cleaned(home: Home, name: str) -> Intent | None:
 
 
 def clear_reasons(change: Change, match: Pattern) -> None:
-    """Remove reasons of links that contain a text."""
+    """Remove link reasons that contain a text."""
     home = change.home
     for memory in [*home.memories.everything()]:
         links = tuple(
@@ -322,7 +321,7 @@ def clear_reasons(change: Change, match: Pattern) -> None:
         if links != memory.links:
             with suppress(
                 EditConflictError
-            ):  # another process is editing it: the report names the file
+            ):  # another process is editing the file: the report names it
                 change.set_links(replace(memory, links=links))
 
 
@@ -397,7 +396,7 @@ class ScrubOptions(Request, frozen=True, kw_only=True):
 
 
 # -- Remaining copies ------------------------------------------------------------------------------
-# Places outside of nacre's reach that may still contain forgotten content, each with a remedy.
+# Places outside nacre's reach that might still contain forgotten content, each with a remedy.
 
 
 _DELETE_HINT = "delete it, or keep it knowingly"
@@ -411,7 +410,7 @@ def pattern_of(request: ForgetRequest | ForgetPlan) -> Pattern | None:
 
 
 def unreached(home: Home, plan: ForgetPlan) -> tuple[Unreached, ...]:
-    """Return the places that could not be reached, including other files of the home with a forgotten text."""
+    """Return the places that forgetting cannot reach, including other files in the home that contain the text."""
     match = pattern_of(plan)
     transcripts = [file for file in plan.files if Path(file).exists()]
     remedy = "the host's own file: delete it there; nacre no longer reads it"
@@ -464,7 +463,7 @@ def _copies(home: Home) -> Iterator[Unreached]:
 
 
 def _pages(home: Home, plan: ForgetPlan) -> Iterator[Unreached]:
-    """Yield pages with a line of nacre's that refers to a forgotten memory."""
+    """Yield pages on which a line written by nacre refers to a forgotten memory."""
     forgotten = {memory.id[-REFERENCE_CHARACTERS:] for memory in plan.memories}
     for path in (*(page_path(project.slug) for project in home.files.projects()), _PROFILE):
         try:
@@ -480,7 +479,7 @@ def _pages(home: Home, plan: ForgetPlan) -> Iterator[Unreached]:
 
 
 def _quoting(home: Home, match: Pattern) -> Iterator[Unreached]:
-    """Yield other files of the home with the text, and sessions whose folder or branch name contains it."""
+    """Yield other files in the home that contain the text, and sessions with the text in a folder or branch name."""
     home_path, database = home.settings.home, home.settings.database
     for file in sorted(home_path.rglob("*")):
         inside = file.relative_to(home_path).parts
@@ -519,7 +518,7 @@ _MAX_EXCERPTS = 200
 
 @frozen
 class Deletion:
-    """A plan with the tombstones that carry it out, among them the key of the hashes: they never leave the process."""
+    """A plan and its tombstones. They include the key of the hashes and never leave the process."""
 
     plan: ForgetPlan
     tombstones: tuple[Tombstone, ...]
@@ -532,7 +531,7 @@ def plan(home: Home, request: ForgetRequest) -> ForgetPlan:
 
 
 def prepare(home: Home, request: ForgetRequest) -> Deletion:
-    """Return what :func:`forget` carries out. Raises InvalidQueryError, NotFoundError, ConflictError."""
+    """Prepare a deletion for :func:`forget`. Raises InvalidQueryError, NotFoundError, ConflictError."""
     how = request.how
     catch_up(home)
     # The gateway reads new messages of channels only from time to time.
@@ -561,7 +560,7 @@ def prepare(home: Home, request: ForgetRequest) -> Deletion:
 
 
 def forget(home: Home, deletion: Deletion) -> ForgetReport:
-    """Carry out a deletion; durable on return, even after an interruption.
+    """Carry out a deletion. It is durable on return, even after an interruption.
 
     The report lists places that could not be reached. Raises OwnerOnlyError.
     """
@@ -642,10 +641,10 @@ def allow_again(home: Home, request: AllowAgainRequest) -> Forgotten:
 
 
 _Aim = tuple[list[Tombstone], list[Excerpt]]
-"""The target of a request: tombstones without a run, and excerpts that show the matches."""
+"""The target of a request: tombstones that belong to no run yet, and excerpts of the matches."""
 
 
-def _sessions_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:  # noqa: ARG001 - the same signature as the others
+def _sessions_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:  # noqa: ARG001 - shared signature
     references = request.sessions
     return [Tombstone(TombstoneKind.SESSION, _session_id(home, name)) for name in references], []
 
@@ -663,13 +662,13 @@ def _session_id(home: Home, reference: str) -> str:
     remains = home.memories.known_of(reference.strip()) or home.handoffs.of_session(
         reference.strip()
     )
-    if remains:  # its transcript is gone, but not what was learned from it
+    if remains:  # the transcript is gone, but nacre still has memories or handoffs from the session
         return reference.strip()
     raise NotFoundError(f"there is no session {reference!r}", hint="nacre sessions list shows ids")
 
 
 def _memories_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
-    """Return the aim for memories, those with the same words, and the turns that show them."""
+    """Return tombstones for the memories, other memories with the same words, and the turns that state them."""
     ids = home.erasing.alike([get(home, reference).id for reference in request.memories])
     memories = home.memories.in_any_state(ids)
     shown: dict[str, set[str]] = {}
@@ -770,7 +769,7 @@ def _tombstones(
         for place in home.erasing.places_in(session.row):
             is_needed = how == "match" or is_shared(
                 place
-            )  # a copy in another session is the same turn
+            )  # a copy in a different session is the same turn
             add(_turn_tombstones(secret, place) if is_needed else ())
     for rows in affected.turns.values():
         for place in _in_pieces(home, rows):
@@ -813,7 +812,7 @@ def _planned(home: Home, how: str, affected: Affected) -> ForgetPlan:
 
 
 def _turns_of(home: Home, key: bytes, session_id: str, turn_ids: set[str]) -> Iterator[Tombstone]:
-    """Yield tombstones for turns of a session by their ids, even if the session is no longer in the index."""
+    """Yield tombstones for turns of a session, even if the index no longer contains the session."""
     tool, _, native_id = session_id.partition(":")
     sessions = [
         session for session in home.sessions.find(session_id) if session.session.id == session_id
@@ -851,14 +850,14 @@ def _before(moment: datetime, key: bytes, project: str | None) -> Tombstone:
 
 
 def _key(home: Home) -> Tombstone:
-    """Return the key of the hashes, from the first run on any machine, or a new one."""
+    """Return the key of the hashes from the first run on any machine, or a new key."""
     keys = sorted(stone.value for stone in home.tombstones.all() if stone.kind is TombstoneKind.KEY)
     key = keys[0] if keys else content_hash(home.ids() + home.ids()).hex()
     return Tombstone(TombstoneKind.KEY, key)
 
 
 def _entries(change: Change, deletion: Deletion) -> list[files.LedgerEntry]:
-    """Return the ledger's lines for a run, whose id is that of the first line: at most a thousand hashes each."""
+    """Return a run's ledger lines, with at most a thousand hashes each. The first line's id identifies the run."""
     lines: list[dict[str, Any]] = [{}]
     hashes_on_line = 0
     for name, owner, hashes in _grouped(deletion.tombstones):
@@ -887,7 +886,7 @@ def _entries(change: Change, deletion: Deletion) -> list[files.LedgerEntry]:
 
 
 def _grouped(tombstones: Sequence[Tombstone]) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield (``sessions``, ``turns`` or ``memories``, the owner, hashes)."""
+    """Yield (``sessions``, ``turns`` or ``memories``, owner, hashes)."""
     whole = {stone.value for stone in tombstones if stone.kind is TombstoneKind.SESSION}
     memories: dict[str, list[str]] = {
         stone.value: [] for stone in tombstones if stone.kind is TombstoneKind.MEMORY
@@ -927,7 +926,7 @@ def _forgotten_run(run: str, items: Sequence[files.LedgerEntry], holding: set[st
 def _matching_runs(
     home: Home, reference: str, runs: dict[str, Forgotten]
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the runs to take back, and the session or memory if only that is allowed again."""
+    """Return the runs to revert, and the session or memory if only that is allowed again."""
     matching = [
         run for run in runs if run == reference or (len(reference) >= 4 and run.endswith(reference))
     ]

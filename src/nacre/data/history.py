@@ -50,7 +50,10 @@ BEGINNING = "Begin the history of the vault"
 """The message of the first commit, which contains no operation."""
 
 MOST_PATHS = 20
-"""An operation on more files, or on :func:`unnamed` ones, gets its own commit, which need not name them."""
+"""Maximum number of files of an operation that shares a commit.
+
+An operation with more or :func:`unnamed` files gets a separate commit.
+"""
 
 _SUBJECT_CHARACTERS = 72
 _TRAILER = "Nacre-Operation"
@@ -60,21 +63,21 @@ _ITEM = re.compile(r"^- (\S+?): ?(.*)$")
 
 @frozen
 class RecordedOperation:
-    """An operation in a commit message; ``paths`` is ``None`` if it owns all changes of the commit."""
+    """An operation in a commit message. ``paths`` is ``None`` if all changes of the commit belong to the operation."""
 
     operation: Operation
     paths: tuple[str, ...] | None
 
 
 def unnamed(path: str, clean: Clean) -> bool:
-    """Return True if a message cannot contain a file's name, because of a line break or something like a secret."""
+    """Return True if a file name cannot be in a message because of a line break or an apparent secret."""
     return "\n" in path or clean(path) != path
 
 
 def write_message(operations: Sequence[tuple[Operation, Sequence[str]]], clean: Clean) -> str:
-    """Return the message of a commit for operations with the files that they changed.
+    """Return a commit message for operations, each with the files that it changed.
 
-    ``clean`` removes secrets from texts, including those from elsewhere.
+    ``clean`` removes secrets from all texts, including foreign ones.
     """
     lines = [clean(_title([operation for operation, _ in operations])), ""]
     for operation, paths in operations:
@@ -90,7 +93,7 @@ def write_message(operations: Sequence[tuple[Operation, Sequence[str]]], clean: 
 
 
 def read_message(message: str, commit: str) -> list[RecordedOperation]:
-    """Return the operations in a message; empty for a commit that nacre did not make."""
+    """Return the operations in a message. The result is empty if nacre did not make the commit."""
     ids = _TRAILERS.findall(message)
     items: list[list[str]] = []
     for line in message.splitlines()[1:]:
@@ -122,7 +125,7 @@ def _parsed_operation(
 
 
 def time_of(op: str) -> datetime:
-    """Return the time of an operation from its UUIDv7, in milliseconds; 1970 for an id without a time."""
+    """Return the time of an operation in milliseconds, read from its UUIDv7. An id without a time returns 1970."""
     try:
         return at_ms(int(op.replace("-", "")[:12], 16))
     except (ValueError, OverflowError, OSError):
@@ -141,7 +144,7 @@ def _title(operations: Sequence[Operation]) -> str:
 
 
 # -- Operations from history, cached in the database -----------------------------------------------
-# Reading history also acknowledges commits: operations in history are no longer pending, even after a crash.
+# Reading history also acknowledges commits: an operation in history is no longer pending, even after a crash.
 
 
 _ID = re.compile(rb"\A(?:\xef\xbb\xbf)?---[ \t]*\r?\n(?:(?!---).*\n)*?id:[ \t]*[\"']?([\w-]+)")
@@ -149,7 +152,7 @@ _BATCH = 500
 
 
 def catch_up(home: Home) -> None:
-    """Read commits that are new since the last call. Raises GitUnavailableError, UnusableRepositoryError."""
+    """Read new commits since the last call. Raises GitUnavailableError, UnusableRepositoryError."""
     repository = home.repository
     if not repository.exists:
         return
@@ -175,7 +178,7 @@ def catch_up(home: Home) -> None:
 
 
 def _operations_of(home: Home, commit: PastCommit) -> list[RecordedOperation]:
-    """Return the operations of a commit. A foreign commit is one operation, unless it merges only recorded ones."""
+    """Return a commit's operations. A foreign commit is one operation, unless it merges only recorded operations."""
     message = home.redactor.clean(commit.message)
     operations = read_message(message, commit.id)
     if operations or not commit.paths or commit.message == BEGINNING:
@@ -198,7 +201,7 @@ def _record(
     files: Mapping[str, bytes],
     barred: Barred,
 ) -> None:
-    """Record an operation from history, without texts if they contain forgotten content."""
+    """Record an operation from history, without any texts that contain forgotten content."""
     if _is_known(home, recorded):
         home.journal.committed(recorded.operation.id, commit.id)
         return
@@ -228,7 +231,7 @@ def _paths(commit: PastCommit, recorded: RecordedOperation) -> Iterable[str]:
 def _files(
     home: Home, recorded: Sequence[tuple[PastCommit, RecordedOperation]]
 ) -> dict[str, bytes]:
-    """Return the contents of memory files by ``<commit>:<path>``; for a removed file, its previous contents."""
+    """Return memory files by ``<commit>:<path>``. A removed file has its previous contents."""
     needed = [
         (commit, path)
         for commit, operation in recorded
@@ -252,14 +255,14 @@ OWN_FILES = {
     ".gitattributes": "* -text\nledger.jsonl merge=union\n",
     ".gitignore": ".*.tmp\n.*.sw?\n.#*\n*~\n.DS_Store\nThumbs.db\n.obsidian/workspace*.json\n.trash/\n",
 }
-"""Bytes are unchanged, also on Windows; a plain git client merges the ledger correctly.
+"""Default repository files. They keep bytes unchanged, even on Windows, and let a plain git client merge the ledger.
 
-Temporary files, Obsidian's open windows and its bin are ignored.
+Git ignores temporary files, Obsidian's open windows and its trash.
 """
 
 
 def prepare(home: Home) -> Head:
-    """Create the vault's repository if needed, check that it can take commits, and return its HEAD.
+    """Create the vault's repository if needed, check that it can accept commits, and return its HEAD.
 
     Raises GitUnavailableError, UnusableRepositoryError.
     """
@@ -273,14 +276,17 @@ def prepare(home: Home) -> Head:
 
 
 def fit_to_commit(home: Home) -> Head:
-    """Return the HEAD of a repository that can take commits. Raises GitUnavailableError, UnusableRepositoryError."""
+    """Check that a repository can accept commits, and return its HEAD.
+
+    Raises GitUnavailableError, UnusableRepositoryError.
+    """
     home.repository.git.version()
     home.repository.check()
     return settled_head(home)
 
 
 def settled_head(home: Home) -> Head:
-    """Return the HEAD, if no merge or similar is in progress. Raises UnusableRepositoryError."""
+    """Return the HEAD, unless a merge or similar is in progress. Raises UnusableRepositoryError."""
     repository = home.repository
     head = repository.head()
     if head.branch is None:
@@ -298,7 +304,7 @@ def settled_head(home: Home) -> Head:
 
 
 # -- Background commits ----------------------------------------------------------------------------
-# A command spends only a look at the clock on them.
+# Commands only check whether a commit is due.
 
 
 COMMIT_LOCK = "commit.lock"
@@ -307,11 +313,11 @@ JUDGE_LOCK = "judge.lock"
 REMOTE_LOCK = "remote.lock"
 _JUDGE_INTERVAL = timedelta(seconds=20)
 KEPT_WITHOUT_GIT = 500
-"""Without git, the texts of at least this number of operations are kept."""
+"""Minimum number of operations whose texts are kept without git."""
 
 
 _COMMIT_AFTER_OPERATIONS = 100
-"""Number of pending operations that are committed whatever their age."""
+"""Number of pending operations that triggers a commit at any age."""
 
 _SYNC_EVERY = timedelta(seconds=300)
 
@@ -319,7 +325,7 @@ _SYNC_EVERY = timedelta(seconds=300)
 def is_due(home: Home) -> bool:
     """Return True if pending operations are old or numerous enough for a background commit.
 
-    False if git is off or missing, and within ``git.commit_after_seconds`` of the last commit.
+    Return False if git is off or missing, or within ``git.commit_after_seconds`` of the last commit.
     """
     settings = home.settings
     if not settings.flag("git.enabled") or not settings.flag("git.background"):
@@ -334,13 +340,13 @@ def is_due(home: Home) -> bool:
 
 
 def _tried(home: Home, lock: str) -> datetime:
-    """Return when a background process was last started, by its lock's file."""
+    """Return the start time of the last background process, read from its lock file."""
     path = home.settings.home / lock
     return datetime.fromtimestamp(path.stat().st_mtime if path.exists() else 0, UTC)
 
 
 def _start(home: Home, lock: str, interval: timedelta, *arguments: str) -> bool:
-    """Start a background process unless one was started within an interval, and return True if it was started."""
+    """Start a background process unless one was started within the interval. Return True if it was started."""
     if abs(home.clock() - _tried(home, lock)) < interval:
         return False
     (home.settings.home / lock).touch(mode=0o600)
@@ -349,15 +355,15 @@ def _start(home: Home, lock: str, interval: timedelta, *arguments: str) -> bool:
 
 
 def commit_in_background(home: Home) -> None:
-    """Start a process that commits, if it is due. It delays the caller neither directly nor by open pipes.
+    """Start a process that commits, if due. Neither the process nor its open pipes delay the caller.
 
-    A missing repository is created here, once. Without git, the journal is shortened instead.
+    A missing repository is created first. Without git, the journal is shortened instead.
     """
     if (
         not home.settings.flag("git.enabled")
         or shutil.which("git", path=home.settings.environ.get("PATH")) is None
     ):
-        # The texts of the last operations are kept, for undo.
+        # Undo needs the texts of the last operations.
         if home.journal.waiting()[0] > 2 * KEPT_WITHOUT_GIT:
             with home.database.transaction():
                 home.journal.keep_last(KEPT_WITHOUT_GIT)
@@ -378,7 +384,7 @@ def sync_in_background(home: Home) -> bool:
 
 
 def exchange_in_background(home: Home) -> None:
-    """Start a process that exchanges with the home's server, if it is due."""
+    """Start a process that exchanges data with the home's server, if due."""
     settings = home.settings
     if not settings.text("remote.url") or home.database.server:
         return
@@ -387,7 +393,7 @@ def exchange_in_background(home: Home) -> None:
 
 
 def judge_in_background(home: Home) -> None:
-    """Start a process in which a model judges new memories, if any are pending; at most every twenty seconds."""
+    """Start a process in which a model judges pending new memories, at most every twenty seconds."""
     if not home.settings.flag("git.background") or not waits_for_models(home):
         return
     if home.claims.due(to_ms(home.now()) or 0, 1):
@@ -395,10 +401,10 @@ def judge_in_background(home: Home) -> None:
 
 
 # -- The committer ---------------------------------------------------------------------------------
-# Moves whole operations from the journal into the repository, never in the write path. Commits are built from the
-# journal, because files may be in the middle of a write, and the branch moves to them in one step; if it moved
-# meanwhile, they are built again. Reading history acknowledges them, so that no crash loses or duplicates an
-# operation.
+# The committer moves whole operations from the journal into the repository, never while a memory is being written.
+# Commits are built from the journal, because files can be incomplete. The branch is moved to them in one step. If the
+# branch has moved in between, the commits are built again. Reading history acknowledges them, so that no crash loses or
+# duplicates an operation.
 
 
 OPERATIONS_A_COMMIT = 100
@@ -406,7 +412,7 @@ _MAX_OPERATIONS_PER_RUN = 2000
 _MAX_TRIES = 5
 _NO_COMMIT = "-"
 UNWRITTEN = "not written yet"
-"""The reason for holding a file that another process is about to write."""
+"""Reason for holding back a file that another process is about to write."""
 
 _MAX_FILE_BYTES = 20_000_000
 
@@ -424,7 +430,7 @@ class Held:
 
 @frozen
 class Committed:
-    """The result of a run: commits (id and title), the number of their operations, and pending files."""
+    """The result of a run: commits as (id, title), the number of their operations, and pending files."""
 
     commits: tuple[tuple[str, str], ...] = ()
     operations: int = 0
@@ -435,7 +441,7 @@ class Committed:
 
 @dataclass
 class _Plan:
-    """Commits being built on a tree."""
+    """New commits on top of a tree."""
 
     blobs: dict[str, str]
     clean: Clean
@@ -472,10 +478,10 @@ class _Plan:
 
 
 def commit_operations(home: Home, *, patience_seconds: float = 20.0) -> Committed:
-    """Commit every whole operation, then other files in the vault.
+    """Commit all complete operations, then other files in the vault.
 
-    Raises GitUnavailableError, UnusableRepositoryError (broken, detached, in the middle of a
-    merge), StoreBusyError if another process commits.
+    Raises GitUnavailableError, UnusableRepositoryError if the repository is broken, detached or merging, StoreBusyError
+    if another process commits.
     """
     if not home.settings.flag("git.enabled"):
         write_listings(home)
@@ -487,7 +493,7 @@ def commit_operations(home: Home, *, patience_seconds: float = 20.0) -> Committe
 
 
 def commit_quietly(home: Home) -> None:
-    """Scan, commit and tidy in the background. ``nacre admin doctor`` reports what prevents it."""
+    """Scan, commit and tidy in the background. ``nacre admin doctor`` reports obstacles."""
     with contextlib.suppress(NacreError):
         scan(home)
         commit_operations(home, patience_seconds=0)
@@ -523,7 +529,7 @@ def _commit_once(
     held_files: dict[str, Held],
     planned: Callable[[Home, str | None, dict[str, Held]], _Plan],
 ) -> tuple[list[tuple[str, str]], int]:
-    """Commit a limited plan, and retry if the branch moves meanwhile."""
+    """Commit a limited plan, and retry if the branch has moved."""
     for _ in range(_MAX_TRIES):
         catch_up(home)
         head = home.repository.head()
@@ -568,7 +574,7 @@ def _plan(home: Home, commit: str | None, held_files: dict[str, Held]) -> _Plan:
 
 
 def _begin(home: Home, plan: _Plan, at: datetime) -> None:
-    """Commit nacre's repository files below everything else, unless the user has versions."""
+    """Start the history with nacre's repository files or the user's versions."""
     files: dict[str, bytes | None] = {}
     for path in OWN_FILES:
         with contextlib.suppress(FileNotFoundError):
@@ -581,7 +587,7 @@ def _begin(home: Home, plan: _Plan, at: datetime) -> None:
 
 
 def _add(home: Home, plan: _Plan, operation: Operation, held_files: dict[str, Held]) -> None:
-    """Add an operation to the plan, or put it aside if it or a dependency cannot be committed now."""
+    """Add an operation to the plan, or hold it back if it or a dependency cannot be committed now."""
     written, lines = _written(home, operation, held_files, plan.busy)
     if written is None:
         return
@@ -616,7 +622,7 @@ def _add(home: Home, plan: _Plan, operation: Operation, held_files: dict[str, He
 def _written(
     home: Home, operation: Operation, held_files: dict[str, Held], busy: Collection[str]
 ) -> tuple[dict[str, bytes | None] | None, list[bytes]]:
-    """Return an operation's file contents and ledger lines; ``None`` if it has to wait."""
+    """Return an operation's file contents and ledger lines. The contents are ``None`` if the operation must wait."""
     contents: dict[str, bytes | None] = {}
     lines: list[bytes] = []
     reason = UNWRITTEN if home.journal.is_unapplied(operation.id) else ""
@@ -642,7 +648,7 @@ def _written(
 
 
 def _mended(home: Home, path: str) -> str | None:
-    """Return the text of a file that contained a secret, if the settings allow it by now."""
+    """Return the text of a file that contained a secret, if the settings now allow it."""
     try:
         data = home.vault.read(path)
     except FileNotFoundError:
@@ -654,7 +660,7 @@ def _mended(home: Home, path: str) -> str | None:
 
 
 def _settle_empty(home: Home, operation: Operation, commit: str | None) -> None:
-    """Settle an operation whose changes are already in history, committed or pulled by others."""
+    """Settle an operation whose changes are already in history, committed or pulled by other processes."""
     with home.database.transaction():
         if operation.action in (EDIT, REMOVE, ADOPT, SYNC) or commit is None:
             home.journal.drop(operation.id)
@@ -664,7 +670,7 @@ def _settle_empty(home: Home, operation: Operation, commit: str | None) -> None:
 
 
 def _initialise_index(home: Home) -> None:
-    """For a new database, update git's index after a crash; the user's staged changes stay staged."""
+    """For a new database, update git's index after a crash. The user's staged changes stay staged."""
     head = home.repository.head().commit
     with contextlib.suppress(RepositoryBusyError, UnusableRepositoryError):
         if head:
@@ -673,7 +679,7 @@ def _initialise_index(home: Home) -> None:
 
 
 def step_index(home: Home) -> str | None:
-    """Update git's index, so that ``git status`` is clean; return the obstacle, if any."""
+    """Update git's index so that ``git status`` is clean. Return the obstacle, if any."""
     head = home.repository.head().commit
     last_indexed = home.journal.git_state("index")
     if head is None or head == last_indexed:
@@ -689,7 +695,7 @@ def step_index(home: Home) -> str | None:
 
 
 def _adopt(home: Home, _: str | None, held_files: dict[str, Held]) -> _Plan:
-    """Plan to commit files that a person put into the vault, as ``git add`` would."""
+    """Plan to commit files that a person added to the vault, as ``git add`` would."""
     changes = _unrecorded(home, held_files)
     plan = _Plan({}, home.redactor.clean)
     if changes:
@@ -702,7 +708,7 @@ def _adopt(home: Home, _: str | None, held_files: dict[str, Held]) -> _Plan:
 
 
 def _forgotten(home: Home, changes: _Changes) -> tuple[list[_OperationPaths], _Changes] | None:
-    """Return the removals by forgetting, which no journal records, under its name and without file names."""
+    """Return forget operations without file names, and their removals, which no journal records."""
     runs = [operation for operation in home.journal.without_texts() if operation.action == FORGET]
     removed = [path for path, data in changes.items() if data is None and is_memory_file(path)]
     if not runs and removed:
@@ -750,7 +756,7 @@ def _unrecorded(home: Home, held_files: dict[str, Held]) -> dict[str, bytes | No
 
 
 def _unfit(home: Home, path: str, data: bytes) -> str | None:
-    """Return the reason not to commit a file, or ``None``."""
+    """Return why a file must not be committed, or ``None``."""
     if home.redactor.clean(path) != path:
         return WITHHELD
     if len(data) > _MAX_FILE_BYTES:

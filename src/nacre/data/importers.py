@@ -1,4 +1,4 @@
-"""Import sources: files of a folder, zip or bundle, notes, foreign values, and nacre's own exports.
+"""Import sources: files in a folder, zip or bundle, notes, foreign values, and nacre's own exports.
 
 Nothing is unpacked, no link is followed, and no large file is read whole.
 """
@@ -56,10 +56,10 @@ from nacre.vault.files import LEDGER, is_memory_file, slugify
 
 MOST_FILES = 100_000
 MOST_BYTES = 8_000_000
-"""Larger notes and pages are reported and left out."""
+"""Maximum bytes of a note or page. Larger files are reported and skipped."""
 
 MOST_EXPORT_BYTES = 256_000_000
-"""The maximum size of a memory exported into one file."""
+"""Maximum size in bytes of a memory export in one file."""
 
 _HEAD_BYTES = 65_536
 _SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv", ".obsidian"})
@@ -68,7 +68,7 @@ _DATABASE = b"SQLite format 3\x00"
 
 @frozen
 class Leaf:
-    """A file: its size, modification time, a reader for its first bytes (``None`` for all), and its real name."""
+    """A file: size, modification time, a reader for its first bytes (``None`` reads all), and real name."""
 
     size: int
     modified: datetime
@@ -78,10 +78,10 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Tree:
-    """Files by relative name. ``root`` is the imported path; ``single`` if that is one file.
+    """Files by relative name. ``root`` is the imported path. ``single`` means one file.
 
-    Names contain no secrets. A text goes through ``clean`` before it is split: parts of a secret, or one in a project's
-    folder, would not be recognised any more.
+    Names contain no secrets. ``clean`` runs before a text is split, because parts of a secret, or a secret in a
+    project folder, would no longer be recognised.
     """
 
     root: Path
@@ -99,7 +99,7 @@ class Tree:
         return (name for name in self.names if name.lower().endswith(suffix))
 
     def text(self, name: str, most: int = MOST_BYTES) -> str | None:
-        """Return a file as text; ``None`` if it is too large, unreadable or not text."""
+        """Return a file as text, or ``None`` if it is too large, unreadable or not text."""
         leaf = self.leaves[name]
         if leaf.size > most:
             return None
@@ -114,7 +114,7 @@ class Tree:
         )
 
     def head(self, name: str) -> bytes:
-        """Return a file's first 64 KiB; empty if it is unreadable."""
+        """Return a file's first 64 KiB, or empty bytes if it is unreadable."""
         try:
             return self.leaves[name].read(_HEAD_BYTES)
         except BROKEN:
@@ -125,11 +125,11 @@ class Tree:
         return self.head(name).startswith(_DATABASE)
 
     def path_of(self, name: str) -> Path:
-        """Return the path of a file on disk; in a zip, the zip's path followed by the name."""
+        """Return the path of a file on disk. For a zip, the name is appended to the zip's path."""
         return self.root if self.single else self.root / self.leaves[name].name
 
     def grown(self, leaves: Mapping[str, str]) -> Tree:
-        """Return a tree with the same root and other files, given as text, for bundles in one file."""
+        """Return a tree with the same root but new files, given as text. Used for single-file bundles."""
         modified = next(iter(self.leaves.values())).modified
         written = {
             name: _written(name, text, modified) for name, text in leaves.items() if safe_name(name)
@@ -138,7 +138,7 @@ class Tree:
 
 
 def open_tree(path: Path, clean: Callable[[str], str] = str) -> Tree:
-    """Open a file or folder as a tree; ``clean`` removes secrets from a text.
+    """Open a file or folder as a tree. ``clean`` removes secrets from a text.
 
     Raises NotFoundError, InvalidInputError.
     """
@@ -201,7 +201,7 @@ def _archive(path: Path) -> Iterator[tuple[str, Leaf]]:
 
 
 def _by_name(leaves: Iterable[tuple[str, Leaf]], clean: Callable[[str], str]) -> dict[str, Leaf]:
-    """Return files by their names without secrets; a duplicate name gets a number."""
+    """Return files by their names without secrets. A duplicate name gets a number."""
     by_name: dict[str, Leaf] = {}
     for name, leaf in leaves:
         original = own = PurePosixPath(clean(name))
@@ -254,9 +254,9 @@ def _written(name: str, text: str, modified: datetime) -> Leaf:
 
 @frozen
 class Found:
-    """A memory of another system, converted to nacre's form.
+    """A foreign memory, converted to nacre's format.
 
-    ``cwd`` is the folder in which it was learned, if the source names that instead of a project.
+    ``cwd`` is the folder in which it was learned, if the source names a folder instead of a project.
     """
 
     memory: Memory
@@ -266,7 +266,7 @@ class Found:
 
 @frozen
 class Skipped:
-    """Something that is not imported, and a short reason.
+    """An item that is not imported, and a short reason.
 
     ``where`` is a file, an id, or the kind of ``count`` items.
     """
@@ -278,7 +278,7 @@ class Skipped:
 
 @frozen
 class Page:
-    """A project's page or the user's profile: its path in the vault, and its text."""
+    """A project page or the user profile, with its path in the vault and its text."""
 
     path: str
     document: str
@@ -286,14 +286,14 @@ class Page:
 
 @frozen
 class Operation:
-    """A ledger entry of another vault."""
+    """A ledger entry from a different vault."""
 
     values: dict[str, Any]
 
 
 @frozen
 class Talk:
-    """A session with all its turns, and its project."""
+    """A session with all its turns and its project."""
 
     session: Session
     project: str | None
@@ -303,7 +303,7 @@ class Talk:
 
 @frozen
 class Transcript:
-    """A transcript, which ingest reads."""
+    """A transcript for ingest."""
 
     path: Path
 
@@ -313,7 +313,7 @@ Item = Found | Skipped | Page | Operation | Talk | Transcript
 
 @frozen
 class ImportSource:
-    """The functions that recognise and read a system's files.
+    """Functions that recognise and read the files of another system.
 
     ``recognise`` examines content as well as names. ``read`` yields items, and never raises for a single bad file.
     """
@@ -328,11 +328,11 @@ class ImportSource:
 
 
 Tables = Mapping[str, frozenset[str]]
-"""Required columns by table."""
+"""Required columns of each table."""
 
 
 def database_with(tree: Tree, tables: Tables) -> Path | None:
-    """Return the first database with all of the tables. Zips are skipped: SQLite reads files."""
+    """Return the first database with all of the tables. Zips are skipped because SQLite needs files."""
     if tree.root.is_file() and not tree.single:
         return None
     for name in tree.names:
@@ -350,18 +350,18 @@ def database_with(tree: Tree, tables: Tables) -> Path | None:
 
 
 def refused(tree: Tree, reason: str) -> Iterator[Skipped]:
-    """Yield a problem for each file that is not the program's. Raises InvalidInputError."""
+    """Yield a problem for each database from a different program. Raises InvalidInputError."""
     for name in tree.names:
         with open_foreign(tree.path_of(name)):
             yield Skipped(str(tree.path_of(name)), reason)
 
 
 # -- Notes as statements ---------------------------------------------------------------------------
-# Each list item and paragraph is a statement, with its headings.
+# Each list item and paragraph is a statement, with the headings above it.
 
 
 _MIN_CHARACTERS = 12
-"""A single shorter ASCII word is not a statement."""
+"""Minimum length of a one-word ASCII statement."""
 
 _HEADING = re.compile(r"^(#{1,6})\s+(.+?)\s*#*$")
 _ITEM = re.compile(r"^(?:[-*+]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
@@ -375,7 +375,7 @@ _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 
 @frozen
 class Note:
-    """A statement and the headings above it, the outermost first."""
+    """A statement and the headings above it, outermost first."""
 
     headings: tuple[str, ...]
     text: str
@@ -388,13 +388,13 @@ class Note:
 
     @property
     def is_said(self) -> bool:
-        """Return True if the text has two words, or a long one; scripts without spaces need fewer characters."""
+        """Return True if the text has two words or one long word. Scripts without spaces need fewer characters."""
         words = normalise(self.text)
         return " " in words or len(words) >= _MIN_CHARACTERS // (1 if words.isascii() else 3)
 
 
 def notes(text: str) -> Iterator[Note]:
-    """Yield the statements of a text in order. Code blocks belong to the preceding text."""
+    """Yield the statements in a text in order. A code block belongs to the preceding statement."""
     reader = _Reader()
     for line in _COMMENT.sub("", text).splitlines():
         yield from reader.take(line)
@@ -442,7 +442,7 @@ class _Reader:
             yield from self.flush()
             self.lines, self.item = [_ITEM.sub("", line)], True
         elif not line.strip() and self.item:
-            self.lines.append("")  # an indented item may continue
+            self.lines.append("")  # an indented item can continue after a blank line
         elif not line.strip():
             yield from self.flush()
         elif self.item and not line[0].isspace() and self.lines and not self.lines[-1]:
@@ -457,19 +457,19 @@ class _Reader:
         ]
 
     def release(self) -> Iterator[Note]:
-        """Yield the statement that was held back for a following code block."""
+        """Yield the statement that was held back in case a code block follows."""
         if self.held:
             (note, _), self.held = self.held, None
             yield note
 
     def flush(self) -> Iterator[Note]:
-        """End a statement; the previous one is complete then."""
+        """End a statement. The previous statement is then complete."""
         text = "\n".join(self.lines).strip()
         was_item, self.item, self.lines = self.item, False, []
         if not text:
             return
         if not was_item and text.endswith((":", "：")) and "\n" not in text:
-            self.lead = text.rstrip(":： ")  # it introduces the list that follows
+            self.lead = text.rstrip(":： ")  # it introduces the following list
             return
         bold = None if was_item else _BOLD.fullmatch(text)
         if bold:
@@ -508,11 +508,11 @@ SOURCES: dict[str, str | None] = {
     "openclaw": "nacre.data.imports_agents:SOURCE_OPENCLAW",
     "instructions": "nacre.data.imports_agents:SOURCE_INSTRUCTIONS",
 }
-"""In the order of detection, the most specific formats first. None: in the plugin nacre-extras."""
+"""Sources in detection order, the most specific formats first. ``None``: provided by the plugin nacre-extras."""
 
 
 def sources() -> list[str]:
-    """Return all names in the order of detection, those of other plugins first."""
+    """Return all names in detection order, starting with those from other plugins."""
     return [*sorted(find_plugins(IMPORTERS).keys() - SOURCES.keys()), *SOURCES]
 
 
@@ -546,7 +546,7 @@ def get_source(name: str) -> ImportSource:
 
 
 ORIGIN = "imported"
-"""The front-matter key for a memory's origin: ``{from, id, hash}``."""
+"""Front-matter key for a memory's origin: ``{from, id, hash}``."""
 
 RELATIONS = frozenset(
     {
@@ -560,16 +560,16 @@ RELATIONS = frozenset(
         "elaborates",
     }
 )
-"""Relations of other systems that nacre has, too."""
+"""Relations in other systems that nacre also supports."""
 
 _TAG_CHARACTERS = 60
 _ISO = re.compile(r"^\d{4}-\d\d-\d\d")
 
 
 def imported_id(source: str, key: str, stated: datetime | None) -> str:
-    """Return a UUIDv7 that depends only on the source, its own id and its stated date.
+    """Return a UUIDv7 that depends only on the source, the item's key, and the stated date.
 
-    Thus a second import, even on another machine, finds the same memory. Without a stated date the time is 0.
+    Thus a second import, even on a different machine, finds the same memory. Without a stated date, the time is 0.
     """
     digest = int.from_bytes(hashlib.blake2b(to_bytes(f"{source}\0{key}"), digest_size=16).digest())
     millisecond = max(0, int(stated.timestamp() * 1000)) & 0xFFFF_FFFF_FFFF if stated else 0
@@ -577,7 +577,7 @@ def imported_id(source: str, key: str, stated: datetime | None) -> str:
 
 
 def words_hash(content: str) -> str:
-    """Return a hash that shows if an imported memory's words have changed."""
+    """Return a hash that shows whether an imported memory's words have changed."""
     return content_hash(content.strip()).hex()
 
 
@@ -596,11 +596,11 @@ def shape(
     extra: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> Memory:
-    """Build a memory from a source's words. ``stated`` is the source's date; ``modified`` replaces a missing one.
+    """Build a memory from a source's words. ``stated`` is the source's date. ``modified`` replaces a missing date.
 
-    ``ended`` is the reason why the source retired it.
+    ``ended`` is the reason why the source retired the memory.
 
-    The speaker is the agent unless ``more`` says otherwise. Reserved keys of ``extra`` are dropped: no file may declare
+    The speaker is the agent unless ``more`` says otherwise. Reserved keys in ``extra`` are dropped: no file may declare
     itself trusted.
     """
     content = content.strip()
@@ -628,7 +628,7 @@ def shape(
 
 
 def front_of(tree: Tree, name: str) -> tuple[dict[str, Any], str]:
-    """Return a file's front matter as text, lists and mappings, and its body, without secrets.
+    """Return a file's body and its front matter as text, lists and mappings. Secrets are removed.
 
     Raises InvalidMemoryError for broken front matter.
     """
@@ -637,7 +637,7 @@ def front_of(tree: Tree, name: str) -> tuple[dict[str, Any], str]:
 
 
 def readable_front(tree: Tree, name: str) -> dict[str, Any]:
-    """Return a file's front matter; empty if it is broken."""
+    """Return a file's front matter, or an empty mapping if broken."""
     try:
         return front_of(tree, name)[0]
     except InvalidMemoryError:
@@ -645,7 +645,7 @@ def readable_front(tree: Tree, name: str) -> dict[str, Any]:
 
 
 def json_of(tree: Tree, name: str) -> Any:
-    """Return the contents of a JSON file without secrets; ``None`` if it is invalid or too large."""
+    """Return the contents of a JSON file without secrets, or ``None`` if it is invalid or too large."""
     try:
         return cleaned(json.parse(tree.text(name, MOST_EXPORT_BYTES) or "null"), tree.clean)
     except ValueError:
@@ -653,7 +653,7 @@ def json_of(tree: Tree, name: str) -> Any:
 
 
 def cleaned(value: Any, clean: Callable[[str], str]) -> Any:
-    """Remove secrets from all texts of JSON values, and lone surrogates, which no file can contain."""
+    """Remove secrets from all texts in JSON values, and lone surrogates, which files cannot contain."""
     if isinstance(value, str):
         return clean(value if value.isascii() else to_bytes(value).decode("utf-8"))
     if isinstance(value, dict):
@@ -662,7 +662,7 @@ def cleaned(value: Any, clean: Callable[[str], str]) -> Any:
 
 
 def moment(value: object) -> datetime | None:
-    """Parse a date of another system; return ``None`` if it is invalid."""
+    """Parse a foreign date. Return ``None`` if it is invalid."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         try:
             return from_ms(round(value if value > 100_000_000_000 else value * 1000))
@@ -687,7 +687,7 @@ def from_note(
     cwd: str | None = None,
     **more: Any,
 ) -> Found:
-    """Build a memory from a statement of a file; ``more`` replaces what the file and the statement say."""
+    """Build a memory from a statement in a file. ``more`` overrides values from the file and the statement."""
     file = str(tree.path_of(name))
     values: dict[str, Any] = {
         "key": f"{file}#{words_hash(note.text)}",
@@ -701,7 +701,7 @@ def from_note(
 
 
 def read_note(tree: Tree, name: str) -> tuple[dict[str, Any], str] | Skipped:
-    """Return a file's front matter and body, or the reason why it has none."""
+    """Return a file's front matter and body, or why it cannot be read."""
     if tree.text(name) is None:
         return Skipped(name, "too large or not text")
     try:
@@ -711,12 +711,12 @@ def read_note(tree: Tree, name: str) -> tuple[dict[str, Any], str] | Skipped:
 
 
 def objects_of(value: object) -> list[dict[str, Any]]:
-    """Return the mappings of a list, also from the text of a JSON list."""
+    """Return the mappings in a list or in the text of a JSON list."""
     return [item for item in listed(value) if isinstance(item, dict)]
 
 
 def listed(value: object) -> list[Any]:
-    """Return a list, also from the text of a JSON list; empty if it is neither."""
+    """Return a list, parsing the text of a JSON list. Other values return an empty list."""
     if isinstance(value, str):
         try:
             value = json.parse(value)
@@ -726,7 +726,7 @@ def listed(value: object) -> list[Any]:
 
 
 def named(value: object) -> dict[str, Any]:
-    """Return a mapping, also from the text of a JSON object; empty if it is neither."""
+    """Return a mapping, parsing the text of a JSON object. Other values return an empty mapping."""
     if isinstance(value, str):
         try:
             value = json.parse(value)
@@ -736,7 +736,7 @@ def named(value: object) -> dict[str, Any]:
 
 
 def text_of(values: Mapping[str, Any], *names: str) -> str | None:
-    """Return the first non-empty text of several keys."""
+    """Return the first non-empty text under the keys."""
     candidates = (values.get(name) for name in names)
     return next(
         (value.strip() for value in candidates if isinstance(value, str) and value.strip()), None
@@ -753,17 +753,17 @@ def tags_of(value: object, *more: str) -> tuple[str, ...]:
 
 
 def is_true(value: object) -> bool:
-    """Return True if a flag is set, as text or number."""
+    """Return True if a flag, given as text or number, is set."""
     return str(value).strip().lower() in ("true", "yes", "1")
 
 
 def project_of(name: str | None) -> str | None:
-    """Return a project's slug for another system's name."""
+    """Return a project slug for a foreign project name."""
     return (slugify(name) or None) if name else None
 
 
 def between(value: object, least: float, most: float, default: float) -> float:
-    """Clamp a number; return the default if it is not one."""
+    """Clamp a number. Return the default for other values."""
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -772,7 +772,7 @@ def between(value: object, least: float, most: float, default: float) -> float:
 
 
 # -- nacre's own exports ---------------------------------------------------------------------------
-# JSON lines, the zip of Markdown files, a vault's folder, or the output of nacre sessions extract --json.
+# JSON lines, a zip of Markdown files, a vault folder, or the output of nacre sessions extract --json.
 
 
 NAME = "nacre"
@@ -808,7 +808,7 @@ def _read(tree: Tree) -> Iterator[Item]:
 
 
 def _extracted(tree: Tree) -> Iterator[Item]:
-    """Yield the memories of each session; ingest finds its candidates again for review."""
+    """Yield the memories of each session. Ingest finds the review candidates again."""
     for proposal in objects_of(named(json_of(tree, tree.names[0])).get("sessions")):
         session = named(proposal.get("session"))
         started, name = session.get("started"), f"{session.get('tool')}:{session.get('native_id')}"
@@ -844,7 +844,7 @@ def _from_file(tree: Tree, name: str) -> Item:
         return Skipped(name, "too large or not text")
 
     def make() -> Memory:
-        _, body = split(text)  # the front matter is cleaned later by value
+        _, body = split(text)  # the front matter is cleaned later, value by value
         return parse(
             text.removesuffix(body) + tree.clean(body),
             name,
@@ -856,7 +856,7 @@ def _from_file(tree: Tree, name: str) -> Item:
 
 
 def _lines(tree: Tree) -> Iterator[Item]:
-    """Yield every line's item in order, and verify the trailer at the end. Raises InvalidInputError."""
+    """Yield every item in order, then verify the trailer. Raises InvalidInputError."""
     digest, lines, closed = hashlib.sha256(), 0, False
     talk: tuple[Session, Values, list[Turn]] | None = None
     with tree.path_of(tree.names[0]).open("rb") as file:
@@ -896,7 +896,7 @@ def _item(tree: Tree, line: int, values: Values) -> Iterator[Item]:
         yield Page(str(values["path"]), str(values.get("document") or ""))
     elif kind == reports.LEDGER_ENTRY and isinstance(values.get("entry"), dict):
         yield Operation(values["entry"])
-    elif kind != reports.LINK:  # similarity is computed again, and use together starts over
+    elif kind != reports.LINK:  # similarity is recomputed, and use together starts over
         yield Skipped(f"line {line}", f"unknown kind of record: {kind}")
 
 
@@ -920,7 +920,7 @@ def _from_line(tree: Tree, line: int, values: Values) -> Item:
 
 
 def _checked(tree: Tree, where: str, make: Callable[[], Memory], usage: Usage | None) -> Item:
-    """Return a memory with a valid id and a project that is a folder's name."""
+    """Return a memory with a valid id and a project that is a valid folder name."""
     try:
         memory = make()
     except InvalidMemoryError as error:

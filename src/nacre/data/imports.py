@@ -1,7 +1,7 @@
 """Planning and carrying out imports, and capturing hosts' own memories.
 
-Statements of notes have no names and are known by their words. An edit removes one and adds another, and the likeness
-of their words pairs the two.
+Statements in notes have no names, so their words identify them. An edit removes a statement and adds a similar one. The
+two are paired if enough words agree.
 """
 
 from __future__ import annotations
@@ -73,24 +73,24 @@ from nacre.vault import files
 from nacre.vault.files import slugify
 
 _MIN_LIKENESS = 0.6
-"""The share of words, in order, that an edited statement keeps."""
+"""Minimum share of words, in order, that an edited statement keeps."""
 
 _STATEMENT = "#"
 
 
 def origin_of(memory: Memory) -> Mapping[str, str]:
-    """Return a memory's origin; empty if it was not imported."""
+    """Return a memory's origin, or an empty mapping without an import."""
     value = memory.extra.get(ORIGIN)
     return value if isinstance(value, dict) else {}
 
 
 def is_untouched(memory: Memory) -> bool:
-    """Return True if a memory's words are those of its import."""
+    """Return True if a memory's words have not changed since the import."""
     return words_hash(memory.content) == origin_of(memory).get("hash")
 
 
 def edited_statements(home: Home, source: str, offered: Sequence[Memory]) -> dict[str, Memory]:
-    """Return the previous version of each offered statement by its id, unless that was edited here, too."""
+    """Return the previous versions of offered statements by new id, except versions that were also edited here."""
     keys = {origin_of(memory).get("id", "") for memory in offered}
     statements = [memory for memory in offered if _file_of(memory)]
     present = [
@@ -121,7 +121,7 @@ def edited_statements(home: Home, source: str, offered: Sequence[Memory]) -> dic
 
 
 def _file_of(memory: Memory) -> str:
-    """Return the file of a statement; empty for a memory that is a file."""
+    """Return a statement's file. It is empty for a whole-file memory."""
     file, mark, _ = origin_of(memory).get("id", "").rpartition(_STATEMENT)
     return file if mark and file == memory.source.file else ""
 
@@ -131,13 +131,13 @@ def _likeness(left: Memory, right: Memory) -> float:
 
 
 # -- Import ----------------------------------------------------------------------------------------
-# A plan is made and carried out; a second import adds nothing. Outside content is untrusted, regardless of its own
-# claims, unless the user decides otherwise: it is searchable, but ends no existing memory, and brings no ledger,
+# A plan is made and carried out. A second import adds nothing. Outside content is untrusted, regardless of its own
+# claims, unless the user decides otherwise: it is searchable, but retires no existing memory, and brings no ledger,
 # project pages or sessions.
 
 
 BATCH = 20
-"""Memories written per batch; other processes can write in between."""
+"""Number of memories per batch. Other processes can write between batches."""
 
 _ENTRIES_PER_PART = 50
 _MAX_SIMILAR = 12
@@ -157,7 +157,7 @@ class Action(StrEnum):
 
 @frozen
 class Step:
-    """A memory, the decision and its reason; ``same_as`` is the id of the memory that it repeats."""
+    """A memory, the decision and the reason. ``same_as`` is the id of the memory that it duplicates."""
 
     memory: Memory
     action: Action
@@ -186,7 +186,7 @@ class ImportPlan:
 
     @property
     def kinds(self) -> dict[str, int]:
-        """Return the number of memories to be added by kind."""
+        """Return the number of memories of each kind to be added."""
         return dict(
             Counter(
                 step.memory.kind.value for step in self.steps if step.action is Action.ADD
@@ -202,7 +202,7 @@ class ImportPlan:
 
 @dataclass(slots=True)
 class ImportReport:
-    """The result of an import. ``duplicates`` were found only by comparing added memories with each other."""
+    """The result of an import. ``duplicates`` were found only by comparing the added memories with each other."""
 
     added: list[str] = field(default_factory=list)
     updated: int = 0
@@ -243,7 +243,7 @@ def plan_import(home: Home, options: ImportOptions) -> ImportPlan:
 
 
 def carry_out(home: Home, plan: ImportPlan, on_progress: OnProgress | None = None) -> ImportReport:
-    """Carry out a plan in batches as one operation. After a crash the next import does the rest.
+    """Carry out a plan in batches as one operation. After a crash, the next import completes it.
 
     Raises OwnerOnlyError if an agent imports conversations, because the user's words are learned from them.
     """
@@ -293,7 +293,7 @@ def _note(home: Home, plan: ImportPlan, item: object) -> None:
 
 
 def _only_new(home: Home, plan: ImportPlan) -> None:
-    """Keep only ledger entries that are new, without duplicates."""
+    """Keep only new ledger entries, without duplicates."""
     present = {entry.line() for entry in files.read(home.ledger())}
     plan.entries = list(
         {line: entry for entry in plan.entries if (line := entry.line()) not in present}.values()
@@ -301,7 +301,7 @@ def _only_new(home: Home, plan: ImportPlan) -> None:
 
 
 def _withhold(plan: ImportPlan) -> None:
-    """Without the user's trust, drop items that affect nacre's behaviour or report conversations."""
+    """Drop items that affect nacre's behaviour or report conversations, unless the user trusts the source."""
     if plan.options.trust:
         return
     withheld = (
@@ -316,7 +316,7 @@ def _withhold(plan: ImportPlan) -> None:
 
 
 def _candidate(home: Home, plan: ImportPlan, item: Found) -> Step | None:
-    """Return an acceptable memory: without secrets, in its project, trusted only if the user says so."""
+    """Return an acceptable memory: without secrets, in its project, and trusted only if the user says so."""
     try:
         memory = redact(home.redactor, item.memory)
         if len(to_bytes(memory.content)) > MAX_BODY_BYTES:
@@ -335,7 +335,7 @@ def _candidate(home: Home, plan: ImportPlan, item: Found) -> Step | None:
 
 
 class _Sorter:
-    """Separates new from known memories, and maps links to existing ones."""
+    """A sorter that separates new from known memories and maps links to existing memories."""
 
     def __init__(self, home: Home, plan: ImportPlan, candidates: Sequence[Step]) -> None:
         self.home = home
@@ -382,7 +382,7 @@ class _Sorter:
         return step
 
     def known(self, step: Step, present: Memory) -> Step:
-        """Decide on a memory that exists: it stays, unless only the source was edited since."""
+        """Keep an existing memory, unless only the source was edited since the import."""
         if self.plan.options.trust and present.was_taken_out and not step.memory.retired:
             back = replace(present, retired=None, trust=step.memory.trust)
             return replace(
@@ -431,7 +431,7 @@ class _Sorter:
         return (again.other.id, again.verdict.reason) if again else (None, "")
 
     def linked(self, step: Step, same: Mapping[str, str], offered: set[str]) -> Step:
-        """Point links to existing memories; untrusted ones end no memory of the user's."""
+        """Point links to existing memories. Untrusted memories retire no memory of the user."""
         if step.action is not Action.ADD:
             return step
         links = [replace(link, to=same.get(link.to, link.to)) for link in step.memory.links]
@@ -449,7 +449,7 @@ class _Sorter:
 
 
 def _may_follow(step: Step, present: Memory) -> bool:
-    """Return True if a memory may take its source's new words: a vouched memory takes only vouched words."""
+    """Return True if a memory can accept its source's new words. A vouched memory accepts only vouched words."""
     return step.memory.is_vouched or not present.is_vouched
 
 
@@ -487,7 +487,7 @@ def _write_memories(
 
 
 def _chains(steps: Sequence[Step]) -> Iterator[list[Step]]:
-    """Yield each memory followed by those it supersedes; an interruption cannot separate them."""
+    """Yield each memory followed by the memories it supersedes. An interruption cannot separate them."""
     by_id = {step.memory.id: step for step in steps}
     chains: dict[str, list[tuple[int, Step]]] = {}
     for step in steps:
@@ -522,7 +522,7 @@ def _add(
 ) -> None:
     memory = step.memory
     if change.home.memories.find(memory.id):
-        return  # another import was faster
+        return  # another import added it first
     by = same.get(memory.superseded_by or "", memory.superseded_by)
     memory = replace(memory, superseded_by=by)
     if not memory.is_active:
@@ -539,7 +539,7 @@ def _add(
 
 
 def _mend_links(home: Home, run: Run, added: Sequence[str], same: dict[str, str]) -> None:
-    """Replace links to memories that turned out to be duplicates."""
+    """Redirect links to memories that turned out to be duplicates."""
     if not same:
         return
     changed = []
@@ -562,7 +562,7 @@ def _write_pages(home: Home, run: Run, plan: ImportPlan, report: ImportReport) -
 
 
 def _write_entries(run: Run, plan: ImportPlan) -> None:
-    """Append entries of another ledger with their original ids, so that they are recognised later."""
+    """Append foreign ledger entries with their original ids, so that they are recognised later."""
     for start in range(0, len(plan.entries), _ENTRIES_PER_PART):
         with run.part() as change:
             change.append(plan.entries[start : start + _ENTRIES_PER_PART])
@@ -573,7 +573,7 @@ def _why(plan: ImportPlan) -> str:
 
 
 def _write_talks(home: Home, plan: ImportPlan, report: ImportReport, notify: OnProgress) -> None:
-    """Store new sessions. Nothing is learned from them: the memories are imported."""
+    """Store new sessions. Nothing is learned from them because their memories are imported."""
     for talk in plan.source.read(open_tree(plan.options.path, home.redactor.clean)):
         if not isinstance(talk, Talk):
             continue
@@ -589,8 +589,8 @@ def _write_talks(home: Home, plan: ImportPlan, report: ImportReport, notify: OnP
 
 
 # -- Capture of hosts' own memories ----------------------------------------------------------------
-# Notes that are written although the host's memory is off are imported as an agent's untrusted words. A file or
-# folder is read again only if its notes changed.
+# Notes that a host writes although its memory is off are imported as an agent's untrusted words. A file or folder is
+# read again only if its notes have changed.
 
 
 _MAX_NOTES = 5_000
@@ -598,7 +598,7 @@ _MAX_NOTES = 5_000
 
 @frozen
 class Captured:
-    """The imports from one file or folder of a host's own memory; ``problem`` if it is unreadable."""
+    """Imports from one file or folder of a host's own memory. ``problem`` is set if it is unreadable."""
 
     host: str
     path: Path
@@ -608,9 +608,9 @@ class Captured:
 
 
 def capture(home: Home, hosts: Sequence[str] = ()) -> list[Captured]:
-    """Import new notes from the own memories of these hosts, or of all that are turned off.
+    """Import new notes from the given hosts' own memories, by default from all that are turned off.
 
-    After a crash the next call does the rest.
+    After a crash, the next call completes the import.
     """
     folder = home.settings.home
     state = own_memory.load(folder)
@@ -647,7 +647,7 @@ def _imported(home: Home, host: str, place: MemoryPlace) -> Captured:
 
 
 def _digest(path: Path) -> str:
-    """Return a hash of all notes of a file or folder; empty if there are none."""
+    """Return a hash of all notes in a file or folder, or an empty text without notes."""
     hashed = hashlib.sha256()
     is_empty = True
     for note in _notes(path):

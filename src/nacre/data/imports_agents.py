@@ -39,8 +39,8 @@ from nacre.readers.adapter import Adapter, Head
 from nacre.values.memory import Expiry, Kind, Link
 
 # -- Claude Code's memory: ``~/.claude/projects/<folder>/memory/`` ---------------------------------
-# An index, and one fact per file. A fact has front matter (``name``, ``description``, ``type`` at the top or below
-# ``metadata``) and may link others as ``[[name]]``. Statements of the index itself are imported as notes.
+# An index, and one file per fact. A fact has front matter (``name``, ``description``, ``type`` at the top or below
+# ``metadata``) and can link to other facts as ``[[name]]``. Statements in the index itself are imported as notes.
 
 
 NAME_CLAUDE_MEMORY = "claude-memory"
@@ -64,7 +64,7 @@ _KNOWN_KEYS = frozenset(
 
 
 def _folders(tree: Tree) -> list[str]:
-    """Return the memory folders below the imported path; the root is the empty name."""
+    """Return the memory folders below the imported path. The root has an empty name."""
     folders = {str(PurePosixPath(name).parent) for name in tree.matching(".md")}
     own = tree.root.name == "memory" or (
         ".claude" in tree.root.parts and "." in folders and _INDEX in tree.leaves
@@ -80,7 +80,7 @@ def _recognise_claude_memory(tree: Tree) -> bool:
         return tree.root.parent.name == "memory" and ".claude" in tree.root.parts
     inside = [name for folder in _folders(tree) for name in _files(tree, folder)]
     if any(_DAILY_NOTE.fullmatch(PurePosixPath(name).name) for name in inside):
-        return False  # daily notes are OpenClaw's
+        return False  # daily notes belong to OpenClaw
     return any(
         _is_fact(tree, name) or _is_index(tree, name) for name in inside or tree.matching(".md")
     )
@@ -173,7 +173,7 @@ def _fact(
 
 
 def _cwd(tree: Tree, folder: str) -> str | None:
-    """Return the working folder of a project, from the transcripts next to the memory."""
+    """Return the working folder of a project, read from the transcripts next to the memory."""
     place = (tree.root / folder).parent
     if not place.is_dir():
         return None
@@ -209,8 +209,8 @@ SOURCE_CLAUDE_MEMORY = ImportSource(
 
 
 # -- Codex's memories: ``~/.codex/memories/`` ------------------------------------------------------
-# A handbook by task groups, a summary, and notes added by hand. ``MEMORY.md`` is the consolidated text; summaries of
-# runs and raw extracts are only its evidence, and are skipped.
+# A handbook grouped by task, a summary, and manually added notes. ``MEMORY.md`` is the consolidated text. Run summaries
+# and raw extracts are only its evidence and are skipped.
 
 
 NAME_CODEX_MEMORIES = "codex-memories"
@@ -291,8 +291,8 @@ SOURCE_CODEX_MEMORIES = ImportSource(
 
 
 # -- Instructions that hosts load: ``CLAUDE.md``, ``AGENTS.md``, ``GEMINI.md`` and similar ---------
-# Their author is unknown: anyone with a checkout may have written them. So they are untrusted, unless the user
-# decides otherwise. nacre's own blocks are skipped.
+# The author is unknown, because anyone with a checkout can write them. They are untrusted unless the user decides
+# otherwise. nacre's own blocks are skipped.
 
 
 NAME_INSTRUCTIONS = "instructions"
@@ -308,7 +308,7 @@ _NAMES = frozenset(
     }
 )
 _FOLDERS = frozenset({".", ".claude", ".codex", ".gemini", ".github"})
-"""Only a folder's own instructions are read, not those of its subfolders."""
+"""Folders that are searched for instructions. Other subfolders are skipped."""
 
 
 def _files_instructions(tree: Tree) -> list[str]:
@@ -342,8 +342,8 @@ SOURCE_INSTRUCTIONS = ImportSource(
 
 
 # -- OpenClaw's workspace --------------------------------------------------------------------------
-# ``MEMORY.md`` and ``USER.md`` are curated and lasting; the entries of the diary, ``memory/YYYY-MM-DD.md``, are
-# temporary events of their day. If ``USER.md`` has directives with dates and status, only active ones are read.
+# ``MEMORY.md`` and ``USER.md`` are curated and permanent. Entries in the diary, ``memory/YYYY-MM-DD.md``, are temporary
+# events of that day. If ``USER.md`` has directives with dates and status, only active directives are read.
 
 
 NAME_OPENCLAW = "openclaw"
@@ -359,7 +359,7 @@ _DIRECTIVE = re.compile(
 
 
 def _pages(tree: Tree) -> list[str]:
-    """Return the curated pages and the diary: at the top, below ``memory/``, or as the only file."""
+    """Return the curated pages and the diary: at the top level, below ``memory/``, or as the only file."""
     return [
         str(path)
         for path in map(PurePosixPath, tree.matching(".md"))
@@ -415,7 +415,7 @@ SOURCE_OPENCLAW = ImportSource(
 
 
 # -- Account exports of ChatGPT and Claude.ai ------------------------------------------------------
-# Conversations are transcripts, which ingest reads. Claude.ai's own memories (``memories.json``) are imported.
+# Ingest reads the conversations as transcripts. Claude.ai's own memories (``memories.json``) are imported.
 
 
 _CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
@@ -423,7 +423,7 @@ _MEMORIES = re.compile(r"(?:.*/)?memories(?:/[^/]+)?\.json")
 
 
 def _transcripts(tree: Tree, adapter: Adapter) -> Iterator[Path]:
-    """Yield the files that an adapter recognises; a zip counts as one."""
+    """Yield the files that an adapter recognises. A zip counts as one file."""
     if tree.root.is_file():
         data = tree.head(tree.names[0]) if tree.single else b"PK\x03\x04"
         if adapter.sniff(Head(tree.root, data)):
@@ -476,7 +476,7 @@ def _memories(tree: Tree, name: str, text: str, project: str | None) -> Iterator
 
 
 def _each(content: object) -> list[dict[str, Any]]:
-    """Return the mappings of a list, or a single one."""
+    """Return the mappings in a list, or a single mapping as a list."""
     return objects_of(content if isinstance(content, list) else [content])
 
 

@@ -1,7 +1,7 @@
 """Scrub stored data with the current redaction rules, including data stored before a rule existed.
 
-A scrub may be interrupted between any two steps; a second one finds the rest. If it changed something, it finally
-rewrites the database, so that no page of the file contains the old text.
+An interrupted scrub can be repeated and finds what remains. After any change, a scrub rewrites the database, so that no
+page of the file contains the old text.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from nacre.vault.files import is_memory_file, slugify
 from nacre.vault.remotes import rewrite_history
 
 _UNFINISHED_FILE = "scrub.unfinished"
-"""Exists while a scrub runs: after an interruption, free pages may still contain removed text."""
+"""Name of a file that exists during a scrub. After an interruption, free pages can still contain removed text."""
 
 _COPY_MARKS = (".old", ".before-", ".bak")
 _DATABASE_FILES = ("", "-wal", "-shm")
@@ -112,7 +112,7 @@ def scrub(
 
 
 def list_copies(home: Home) -> tuple[Path, ...]:
-    """Return older copies of the database next to it, from rebuilds, resets and migrations."""
+    """Return older copies of the database next to it, left by rebuilds, resets and migrations."""
     database = home.settings.database
     beside = sorted(database.parent.glob(f"{database.name}*")) if database.parent.is_dir() else []
     return tuple(
@@ -164,7 +164,7 @@ def _scrub_turns(
 
 
 def _new_texts(table: TextTable, row: Sequence[Any], tally: Tally) -> dict[str, str]:
-    """Return the new values of a row's columns that change."""
+    """Return the changed columns of a row with their new values."""
     pairs = zip(table.columns, row[len(table.keys) :], strict=True)
     cleaned = {column: (text, tally.stored(text)) for column, text in pairs if text}
     return {column: new for column, (old, new) in cleaned.items() if new is not None and new != old}
@@ -231,7 +231,7 @@ def _scrub_history(home: Home, tally: Tally, options: ScrubOptions) -> int:
 
 
 def _renamed(home: Home, path: str, data: bytes) -> str:
-    """Return the name of a historical file with the contents ``data``: its current name, if any."""
+    """Return the current name of a historical file with the contents ``data``, if any."""
     try:
         memory = parse(data.decode("utf-8"), path, new_id=lambda: "", modified=datetime.now(UTC))
     except (InvalidMemoryError, UnicodeDecodeError):
@@ -259,7 +259,7 @@ def _remove(copies: tuple[Path, ...]) -> tuple[Path, ...]:
 
 
 def _unreached(home: Home, *, has_history: bool) -> Iterator[str]:
-    """Yield the places that a scrub of this home does not reach."""
+    """Yield the places that a scrub of the home does not reach."""
     repository = home.repository
     if repository.exists:
         if not has_history:

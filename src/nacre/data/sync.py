@@ -90,7 +90,7 @@ _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 
 @frozen
 class FileChange:
-    """A file before and after a change; ``None`` if there is none."""
+    """A file before and after a change. ``None`` means that there is no file."""
 
     before: bytes | None
     after: bytes | None
@@ -100,8 +100,8 @@ class FileChange:
 class Plan:
     """The target commit of a merge, and the files that change.
 
-    ``commit`` is ``None`` for a preview. ``given_up`` are ids of memories that disappear without a trace, because they
-    were united with others or removed from a rewritten history.
+    ``commit`` is ``None`` for a preview. ``given_up`` contains ids of memories that disappear without a trace because
+    they were merged or removed from a rewritten history.
     """
 
     commit: str | None
@@ -117,9 +117,9 @@ def plan_join(
 ) -> Plan:
     """Compare HEAD with a fetched commit, and merge if both have new commits.
 
-    ``rewritten_from`` is the commit of the remote before its history was rewritten: local changes since then are
-    applied on top. The same is done if unsent commits contain content forgotten elsewhere, so that they are never sent.
-    Raises UnusableRepositoryError for files that no vault may contain.
+    ``rewritten_from`` is the remote commit before its history was rewritten. Later local changes are then applied on
+    top of the new history. They are also reapplied if unsent commits contain content forgotten elsewhere, so that the
+    content is never sent. Raises UnusableRepositoryError for files that no vault may contain.
     """
     repository = home.repository
     local, remote_tree = repository.tree(head.commit), repository.tree(theirs)
@@ -155,9 +155,9 @@ def plan_join(
 def plan_merge(
     home: Home, base: Tree, local: Tree, remote_tree: Tree, *, is_rewritten: bool = False
 ) -> tuple[Plan, Tree]:
-    """Merge two vaults derived from ``base``; return the local changes and the resulting tree.
+    """Merge two vaults derived from ``base``. Return the local changes and the resulting tree.
 
-    ``is_rewritten``: missing remote files were removed deliberately.
+    ``is_rewritten`` means that missing remote files were removed deliberately.
     """
     merged = merge_vaults(base, local, remote_tree)
     operation = Operation(home.ids(), home.now(), SYNC)
@@ -182,7 +182,7 @@ def changes_between(before: Tree, after: Tree) -> dict[str, FileChange]:
 
 
 def operations_in(commits: Iterable[PastCommit]) -> list[RecordedOperation]:
-    """Return the operations of commits; a commit by another git client is one, too."""
+    """Return the operations in commits. A commit by another git client is also an operation."""
     operations: dict[str, RecordedOperation] = {}
     for commit in commits:
         recorded = read_message(commit.message, commit.id)
@@ -195,7 +195,7 @@ def operations_in(commits: Iterable[PastCommit]) -> list[RecordedOperation]:
 
 
 def _merge_paths(trees: Sequence[Entries]) -> list[str]:
-    """Return the paths for a merge: all documents, and other files that differ."""
+    """Return the paths to merge: all documents, and other files that differ."""
     paths = sorted({path for tree in trees for path in tree})
     return [
         path for path in paths if is_document(path) or len({tree.get(path) for tree in trees}) > 1
@@ -203,7 +203,7 @@ def _merge_paths(trees: Sequence[Entries]) -> list[str]:
 
 
 def _base(home: Home, commits: Sequence[str], depth: int = 0) -> Entries:
-    """Return the common base; if histories crossed, the merge of all candidates."""
+    """Return the common base. If histories crossed, it is the merge of all candidates."""
     if not commits:
         return {}
     base = dict(home.repository.tree(commits[0]))
@@ -249,14 +249,14 @@ def _commit(
 def _as_operations(
     operation: Operation, changes: Mapping[str, FileChange]
 ) -> list[tuple[Operation, Sequence[str]]]:
-    """Return a sync as an operation, unless it changes only the ledger: then there is nothing to undo."""
+    """Return a sync as an operation. If only the ledger changed, return none, because nothing can be undone."""
     return [(operation, [*changes])] if changes.keys() - {LEDGER} else []
 
 
 def _unsent(
     home: Home, head: Head, since: str, onto: Mapping[str, FileChange]
 ) -> list[tuple[Operation, Sequence[str]]]:
-    """Return operations that only this machine has, as in the database: without forgotten texts."""
+    """Return operations that only this machine has. They come from the database, so they lack forgotten texts."""
     unsent: list[tuple[Operation, Sequence[str]]] = []
     for recorded in operations_in(home.repository.history(since, head.commit or since)):
         operation = home.journal.find(recorded.operation.id)
@@ -280,7 +280,7 @@ def _tells_forgotten(home: Home, head: Head, theirs: str) -> bool:
 
 
 def _record_united(merged: MergedVault, operation: Operation) -> None:
-    """Record united ids in the ledger, for machines that only receive the result."""
+    """Record merged ids in the ledger, for machines that only receive the result."""
     lines = b"".join(
         LedgerEntry(operation.id, operation.at, _UNITE, {"memory": remaining, "given_up": given_up})
         .line()
@@ -293,7 +293,7 @@ def _record_united(merged: MergedVault, operation: Operation) -> None:
 
 
 def united_in(changes: Mapping[str, FileChange]) -> frozenset[str]:
-    """Return the ids that new lines of the ledger give up."""
+    """Return the ids that new ledger lines mark as merged into other memories."""
     ledger = changes.get(LEDGER, FileChange(None, None))
     old_lines = set((ledger.before or b"").splitlines())
     new = b"\n".join(line for line in (ledger.after or b"").splitlines() if line not in old_lines)
@@ -307,9 +307,9 @@ def united_in(changes: Mapping[str, FileChange]) -> frozenset[str]:
 def _leave_out_forgotten(
     merged: MergedVault, local: Tree
 ) -> tuple[frozenset[str], tuple[Note, ...]]:
-    """Remove memories forgotten by either ledger, also edited ones, and links to them.
+    """Remove memories that either ledger forgets, even edited ones, and links to them.
 
-    Returns their ids, and notes on the merge without their texts.
+    Returns their ids, and notes on the merge that omit their texts.
     """
     barred = Barred(standing_tombstones([*forgetting_in(merged.files.get(LEDGER, b""))]))
     if not barred:
@@ -343,7 +343,7 @@ def _without_links(data: bytes, to: Collection[str]) -> bytes:
 
 
 def _taken_out(changes: Mapping[str, FileChange], merged: MergedVault) -> frozenset[str]:
-    """Return memories that a rewritten history no longer contains."""
+    """Return the memories that a rewritten history no longer contains."""
     remaining = {id_in(data) for path, data in merged.files.items() if is_document(path)}
     removed = {
         id_in(change.before)
@@ -371,14 +371,14 @@ def refuse_paths(tree: Iterable[str]) -> None:
 
 
 def counted(changes: Iterable[str]) -> str:
-    """Describe the number of changed files, without the ledger."""
+    """Describe the number of changed files, not counting the ledger."""
     return count(len(set(changes) - {LEDGER}), "file")
 
 
 # -- Writing remote changes into the vault ---------------------------------------------------------
-# Other processes write between parts. Under the vault's lock, each file of a part is written if it is unchanged, and
-# read, so that no scan takes it for an edit by hand. Then the branch moves in one step, unless it moved meanwhile.
-# After a crash or an edit before that, the next sync finds the written parts on both sides.
+# Other processes can write between parts. Under the vault's lock, each unchanged file of a part is written and then
+# read, so that no scan mistakes it for a manual edit. Finally the branch moves in one step, unless it has moved
+# already. After an earlier crash or edit, the next sync finds the written parts on both sides.
 
 
 _FILES_PER_PART = 30
@@ -390,17 +390,17 @@ _TOKEN = re.compile(r"[^\s\"'#,\[\]{}]+")
 
 @dataclass(slots=True)
 class _Part:
-    """Files that change together: a memory's, those of memories that supersede it, and files in the way of others."""
+    """Files that change together: a memory's file, files of memories that supersede it, and conflicting paths."""
 
     changes: dict[str, FileChange] = field(default_factory=dict)
     given_up: set[str] = field(default_factory=set)
 
 
 def take_in(home: Home, head: Head, plan: Plan, held_files: Mapping[str, str]) -> str | None:
-    """Write the changes and move the branch; return the obstacle if something was edited meanwhile.
+    """Write the changes and move the branch. If a file was edited during the sync, return the obstacle.
 
-    Some parts may be written then, and the next merge is smaller. Raises EditConflictError for a file that cannot be
-    committed here (``held``: path → reason).
+    In that case, some parts might be written already, and the next merge is smaller. ``held_files`` maps paths to
+    reasons. Raises EditConflictError for a file that cannot be committed here.
     """
     assert plan.commit is not None  # noqa: S101 - a preview is not written
     home.problems.clear()
@@ -420,7 +420,7 @@ def take_in(home: Home, head: Head, plan: Plan, held_files: Mapping[str, str]) -
 
 
 def forget_first(home: Home, theirs: str) -> tuple[Note, ...]:
-    """Carry out the remote's forgetting before the merge, so that nothing restores forgotten content.
+    """Apply the remote's forgetting before the merge, so that nothing restores forgotten content.
 
     Returns a note for each removed memory, without its text. Raises UnusableVaultError.
     """
@@ -446,7 +446,7 @@ def forget_first(home: Home, theirs: str) -> tuple[Note, ...]:
 
 
 def write_plan(home: Home, plan: Plan, held_files: Mapping[str, str]) -> str | None:
-    """Write the changes without a commit; return the obstacle, if any. Raises EditConflictError, UnusableVaultError."""
+    """Write the changes without a commit. Return the obstacle, if any. Raises EditConflictError, UnusableVaultError."""
     files = {
         path: _over_listing(home, path, change)
         for path, change in plan.changes.items()
@@ -456,7 +456,7 @@ def write_plan(home: Home, plan: Plan, held_files: Mapping[str, str]) -> str | N
 
 
 def _over_listing(home: Home, path: str, change: FileChange) -> FileChange:
-    """Let a derived local listing give way to one that the user keeps in git elsewhere."""
+    """Let a listing from the remote replace a local derived listing."""
     present = _present(home, path) if PurePosixPath(path).name == LISTING else None
     return FileChange(present, change.after) if present and is_derived(present) else change
 
@@ -464,7 +464,7 @@ def _over_listing(home: Home, path: str, change: FileChange) -> FileChange:
 def _in_parts(
     home: Home, plan: Plan, files: Mapping[str, FileChange], held_files: Mapping[str, str]
 ) -> str | None:
-    """Write the changes as one operation. Forgetting from the ledger comes first, so that no file restores it."""
+    """Write the changes as one operation. Forgetting in the ledger comes first, so that no file undoes it."""
     op, subject = (plan.operation.id, plan.operation.subject) if plan.operation else (None, None)
     with home.run(
         SYNC, subject=subject or f"{counted(plan.changes)} from the remote", op=op
@@ -477,7 +477,7 @@ def _in_parts(
         if obstacle:
             return obstacle
         apply_tombstones(home)
-        parts = [*_parts(home, files, plan.given_up)]  # before others have to wait for it
+        parts = [*_parts(home, files, plan.given_up)]  # before other processes have to wait
         local_ids = home.memories.all_ids()
         awaits = sum(
             change.before is None for path, change in files.items() if is_memory_file(path)
@@ -488,8 +488,8 @@ def _in_parts(
             if obstacle:
                 return obstacle
         if not awaits:
-            # It is cheaper to compare each existing memory with the many new ones, which were judged among each
-            # other on their own machine.
+            # Comparing existing memories with the many new ones is cheaper than the reverse. The new memories were
+            # compared with each other on their own machine.
             existing = home.memories.in_any_state(sorted(local_ids))
             with home.database.transaction():
                 for memory in existing if waits_for_models(home) else ():
@@ -500,7 +500,7 @@ def _in_parts(
 def _take_part(
     change: Change, part: _Part, held_files: Mapping[str, str], *, awaits: bool
 ) -> str | None:
-    """Write and read a part; return the obstacle, if any."""
+    """Write a part and read it. Return the obstacle, if any."""
     home = change.home
     apply_intents(home)
     if home.files.has_intents():
@@ -513,7 +513,7 @@ def _take_part(
 
 
 def _written(change: Change, part: _Part) -> str | None:
-    """Write a part; return the path of a concurrent edit, if any. Raises UnusableVaultError."""
+    """Write a part. Return the path of a concurrent edit, if any. Raises UnusableVaultError."""
     home = change.home
     _write(change, part)
     changes = part.changes.items()
@@ -529,7 +529,7 @@ def _written(change: Change, part: _Part) -> str | None:
 def _parts(
     home: Home, changes: Mapping[str, FileChange], given_up: Collection[str]
 ) -> Iterator[_Part]:
-    """Yield the changes in parts of about thirty files. Memories ``given_up`` are in the part of their files."""
+    """Yield the changes in parts of about thirty files. Each memory in ``given_up`` is in the part with its files."""
     going = {file.path: memory for memory in given_up if (file := home.files.file_of(memory))}
     part = _Part(given_up={memory for memory in given_up if memory not in going.values()})
     for group in together(changes):
@@ -546,7 +546,8 @@ def _parts(
 def together(changes: Mapping[str, FileChange]) -> list[list[str]]:
     """Group paths that must change together.
 
-    These are files of the same memory, of memories that supersede it, and a file in the way of a folder.
+    Files belong together if they have the same memory, one memory supersedes the other, or a file is in the way of a
+    folder.
     """
     above: dict[str, str] = {}
 
@@ -580,7 +581,7 @@ def together(changes: Mapping[str, FileChange]) -> list[list[str]]:
 
 
 def _ids_in(data: bytes, ids: Collection[str]) -> set[str]:
-    """Return the id of a document, and ids that it may supersede."""
+    """Return a document's id and those of the given ids that it might supersede."""
     own = id_in(data)
     if own is None or _SUPERSEDES not in data:
         return {own} if own else set()
@@ -589,7 +590,7 @@ def _ids_in(data: bytes, ids: Collection[str]) -> set[str]:
 
 
 def _ledger(home: Home, plan: Plan) -> dict[str, FileChange]:
-    """Return the change of the ledger, which keeps local lines that are not committed yet."""
+    """Return the change to the ledger, keeping uncommitted local lines."""
     ledger = plan.changes.get(LEDGER)
     if ledger is None or ledger.after is None:
         return {}
@@ -600,7 +601,7 @@ def _ledger(home: Home, plan: Plan) -> dict[str, FileChange]:
 
 
 def _write(change: Change, part: _Part) -> None:
-    """Write new files first, then removals; files with secrets bypass the database."""
+    """Write new files before removals. Files with secrets bypass the database."""
     home = change.home
     changes = {
         path: file_change
@@ -622,13 +623,13 @@ def _write(change: Change, part: _Part) -> None:
         change.intend(intents)
         if intents:
             home.journal.touch(change.operation_id, [*_named(changes)])
-        for memory in part.given_up:  # so that no scan treats it as deleted by hand
+        for memory in part.given_up:  # so that no scan reports a manual deletion
             if file := home.files.file_of(memory):
                 home.files.forget(file.path)
             home.memories.delete(memory)
     change.apply()
     if home.files.has_intents():
-        change.apply()  # a file in the way of a folder is removed now
+        change.apply()  # removes a file in the way of a folder
     for path, base in direct:
         try:
             home.vault.write_bytes(path, changes[path].after or b"", base=base)
@@ -637,7 +638,7 @@ def _write(change: Change, part: _Part) -> None:
 
 
 def _named(changes: Mapping[str, FileChange]) -> Iterator[Intent]:
-    """Yield the memories of the files."""
+    """Yield an intent for each memory file."""
     for path, change in changes.items():
         memory = id_in(change.after or change.before or b"") if is_memory_file(path) else None
         if memory:
@@ -742,7 +743,7 @@ class Synced:
 
 @frozen
 class LastSync:
-    """The outcome of the last sync, its time, and the start and message of a continuing failure."""
+    """The outcome and time of the last sync, and the start and message of an ongoing failure."""
 
     at: str
     succeeded: str | None = None
@@ -792,7 +793,7 @@ def sync_quietly(home: Home) -> None:
 
 
 def last_sync(home: Home) -> LastSync | None:
-    """Return the outcome of the last sync, ``None`` before the first."""
+    """Return the outcome of the last sync, or ``None`` before the first."""
     text = home.journal.git_state(_STATE)
     try:
         return LastSync(**json.loads(text)) if text else None
@@ -801,7 +802,7 @@ def last_sync(home: Home) -> LastSync | None:
 
 
 def long_failing(home: Home) -> LastSync | None:
-    """Return a sync that has failed for a day, once; otherwise ``None``."""
+    """Return the last sync once if syncs have failed for a day, otherwise ``None``."""
     last = last_sync(home)
     if last is None or last.told or not last.failing_since:
         return None
@@ -837,7 +838,7 @@ def _remote(home: Home, request: SyncRequest, branch: str) -> remotes.Remote | N
     if request.dry_run:
         return by_url
     if url != configured.url():
-        # An address that does not answer must not replace a working one.
+        # An unreachable address must not replace a working one.
         remote_branch = by_url.branch(branch)
         configured.set_url(url)
         if not configured.tracked_branch(branch):
@@ -846,7 +847,7 @@ def _remote(home: Home, request: SyncRequest, branch: str) -> remotes.Remote | N
 
 
 def _exchange(home: Home, remote: remotes.Remote, synced: Synced, request: SyncRequest) -> Synced:
-    """Merge and push, and retry if the remote moved."""
+    """Merge and push. Retry if the remote has moved."""
     reason = "the remote keeps changing"
     for _ in range(_MAX_TRIES):
         head = home.repository.head()
@@ -921,7 +922,7 @@ def _send(home: Home, remote: remotes.Remote, synced: Synced, theirs: str | None
 def _rewritten_from(
     home: Home, remote: remotes.Remote, theirs: str | None, request: SyncRequest
 ) -> str | None:
-    """Return the remote's former commit if its history was rewritten since. Raises HistoryRewrittenError."""
+    """Return the remote commit before its history was rewritten, if it was. Raises HistoryRewrittenError."""
     synced = remote.last_synced() if theirs else None
     if synced is None or theirs is None or home.repository.is_ancestor(synced, theirs):
         return None
@@ -937,7 +938,7 @@ def _rewritten_from(
 
 
 def _refuse_secrets(home: Home, commits: Sequence[PastCommit], blobs: Mapping[str, str]) -> None:
-    """Check all files and messages that would be sent for the first time. Raises SecretFoundError."""
+    """Check all files and messages that have never been sent. Raises SecretFoundError."""
     names = sorted(blobs)
     rules_by_path: dict[str, str] = {}
     for start in range(0, len(names), _CHECKED_PER_READ):
@@ -968,7 +969,7 @@ def _secrets(home: Home, text: str) -> str:
 
 @contextlib.contextmanager
 def _outcome_kept(home: Home, request: SyncRequest) -> Iterator[None]:
-    """Record the outcome of a sync, for ``nacre admin doctor`` and the next command."""
+    """Record the outcome of a sync for ``nacre admin doctor`` and the next command."""
     if request.dry_run:
         yield
         return
@@ -992,13 +993,13 @@ def _keep(home: Home, last: LastSync) -> None:
         home.journal.set_git_state(_STATE, json.dumps(values))
 
 
-# -- After each operation: by a command, the daemon or an agent's server ---------------------------
+# -- After each operation of a command, the daemon or an agent's server ----------------------------
 
 
 def keep_history(home: Home, *, commits: bool = True) -> None:
     """Embed new memories, then judge, sync and commit in the background, if enabled and due.
 
-    Without ``commits`` changes are not synced or committed.
+    If ``commits`` is False, do not sync or commit.
     """
     if home.database.unwritable:
         return
@@ -1021,7 +1022,7 @@ def embed_new_memories(home: Home) -> None:
 
 
 def warnings_of(home: Home, *, of_sync: bool = True) -> list[str]:
-    """Return warnings for a person: syncs fail, or the database is not writable."""
+    """Return warnings for a person about failing syncs or a read-only database."""
     warnings = []
     if of_sync and home.settings.flag("sync.auto") and (last := long_failing(home)):
         since = last.failing_since

@@ -1,4 +1,4 @@
-"""Listing, showing and undoing operations, from the journal or the history."""
+"""Listing, showing and undoing operations from the journal or the history."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def log(home: Home, request: LogRequest | None = None) -> list[Listed]:
 
 
 def _memory_id(home: Home, reference: str) -> str:
-    """Return the id of a memory; a deleted one requires its full id. Raises NotFoundError, ConflictError."""
+    """Return the id of a memory. A deleted memory requires a full id. Raises NotFoundError, ConflictError."""
     try:
         return get(home, reference).id
     except NotFoundError:
@@ -82,12 +82,12 @@ def _memory_id(home: Home, reference: str) -> str:
 
 
 def memories_of(home: Home, operation: Operation) -> list[str]:
-    """Return the memories that an operation touched."""
+    """Return the memories that an operation changed."""
     return list(dict.fromkeys(memory for _, memory in home.journal.touched(operation.id) if memory))
 
 
 def find_operation(home: Home, reference: str) -> Operation:
-    """Return an operation by its id, or at least four characters of its start or end.
+    """Return an operation by its id, or by at least four characters of its start or end.
 
     Raises NotFoundError, ConflictError.
     """
@@ -104,7 +104,7 @@ def find_operation(home: Home, reference: str) -> Operation:
 
 
 def operation_meant(home: Home, reference: str | None) -> Operation:
-    """Return the operation by its id, the last one on a memory, or the last one.
+    """Return the operation with an id, the last operation on a memory, or the last operation.
 
     Raises NotFoundError, ConflictError.
     """
@@ -123,7 +123,7 @@ def operation_meant(home: Home, reference: str | None) -> Operation:
 
 
 def look(home: Home) -> None:
-    """Read edits by hand and new commits."""
+    """Read manual edits and new commits."""
     scan(home)
     with contextlib.suppress(GitUnavailableError, UnusableRepositoryError):
         catch_up(home)
@@ -132,7 +132,7 @@ def look(home: Home) -> None:
 def changes_of(home: Home, operation: Operation) -> list[Change]:
     """Return the changes of an operation.
 
-    Raises NotFoundError if neither journal nor history has its texts any more.
+    Raises NotFoundError if neither journal nor history still has its texts.
     """
     touched = dict(home.journal.touched(operation.id))
     if operation.committed:
@@ -163,7 +163,7 @@ def memory_of(version: Version) -> Memory | None:
 
 
 _States = dict[str, tuple[str | None, str | None]]
-"""Path → the text before and after."""
+"""Texts before and after, by path."""
 
 
 def _pending(home: Home, operation: Operation) -> _States:
@@ -198,7 +198,7 @@ def _committed(home: Home, commit: str, paths: Sequence[str]) -> _States:
 
 
 def _by_memory(touched: dict[str, str], states: _States) -> list[Change]:
-    """Return a change per memory: a removed and an added file are the two sides of a move."""
+    """Return one change per memory. A removed file and an added file together are a move."""
     changes: dict[str, Change] = {}
     for path, (before, after) in states.items():
         if before == after:
@@ -248,13 +248,13 @@ def _parts(version: Version | None) -> tuple[dict[str, Any], list[str]]:
 
 
 # -- Undo ------------------------------------------------------------------------------------------
-# Fields that only the operation changed are restored; later changes stay. If both changed the same field, nothing is
-# undone unless the user forces it: then both versions are kept.
+# Fields that only the operation changed are restored, and later changes are kept. If both changed the same field,
+# nothing is undone unless the user forces it: then both versions are kept.
 
 
 UNDO = "undo"
 _MAX_SEARCHED = 500
-"""Operations searched for the last one to undo."""
+"""Maximum number of operations considered for undo."""
 
 _FILE = "file"
 
@@ -263,8 +263,8 @@ _FILE = "file"
 class Step:
     """The effect of an undo on one memory or file.
 
-    ``action`` is ``bring back``, ``change back``, ``retire``, ``remove``, ``keep both``, ``conflict`` or ``leave``;
-    ``clashes`` names the fields that were changed since.
+    ``action`` is ``bring back``, ``change back``, ``retire``, ``remove``, ``keep both``, ``conflict`` or ``leave``.
+    ``clashes`` names the fields that have changed since.
     """
 
     action: str
@@ -281,9 +281,9 @@ class Step:
 
 @frozen
 class Undoing:
-    """A planned or completed undo, by steps; ``op`` is the id of the undo when it is done.
+    """The steps of a planned or completed undo. ``op`` is the id of the completed undo.
 
-    ``waiting`` are memories and candidates whose review the operation decided, and which are pending again.
+    ``waiting`` contains memories and candidates whose review the operation decided. They return to review.
     """
 
     operation: Operation
@@ -298,17 +298,17 @@ class Undoing:
 
 
 def undo(home: Home, reference: str | None, *, force: bool = False) -> Undoing:
-    """Undo an operation, by default the last one that is not undone. The undo is an operation, too, and can be undone.
+    """Undo an operation, by default the last that is not undone. The undo is an operation and can be undone.
 
-    Raises ConflictError if the same fields were changed since, unless ``force``: then the present
-    version stays, and the old one is kept as a linked memory.
+    Raises ConflictError if the same fields have changed since. With ``force``, the present version stays instead, and
+    the old version is kept as a linked memory.
     """
     operation, changes = _found(home, reference)  # git runs before the lock is taken
     scan(home)
     edition = home.database.edition()
     planned = _planned(
         home, operation, changes, force=force
-    )  # reads every file, before others have to wait
+    )  # reads every file before other processes have to wait
     why = f"undoes {operation.action} {_end(operation)}"
     with home.change(UNDO, subject=operation.subject, why=why) as change:
         if scan(home) or home.database.edition() != edition:
@@ -345,14 +345,14 @@ def _found(home: Home, reference: str | None) -> tuple[Operation, list[views.Cha
 
 
 def _decided(home: Home, operation: Operation) -> tuple[Memory, ...]:
-    """Return memories and candidates, with text, whose review was decided by the operation and not since."""
+    """Return memories and candidates whose review the operation decided last."""
     at = to_ms(operation.at) or 0
     memories = home.memories.rows_of(home.reviews.settled_at(at)).values()
     return (*memories, *(candidate.memory for candidate in home.candidates.settled_at(at)))
 
 
 def not_undone(home: Home) -> Iterator[Operation]:
-    """Yield the operations that are neither an undo nor undone, the last first, so that repeated undos go further back.
+    """Yield operations that are neither undos nor undone, newest first, so that repeated undos go further back.
 
     Edits by people and other programs can be undone only by id.
     """
@@ -412,7 +412,7 @@ def _do(change: change_Change, planned: Undoing, *, force: bool) -> None:
                 home.reviews.reopen(step.change.memory, to_ms(at) or 0)
             memory_id = step.change.memory
             if memory_id and (is_retired := _is_retired(home, step)) != was_retired:
-                # As for any other retirement or return of a memory.
+                # Record it like any other retirement or return of a memory.
                 reason = {"reason": UNDONE} if is_retired else {}
                 action = "retire" if is_retired else "restore"
                 entries.append(change.entry(action, memory=memory_id, **reason))
@@ -433,7 +433,7 @@ def _do(change: change_Change, planned: Undoing, *, force: bool) -> None:
 
 
 def _settled_at(operation: Operation, step: Step) -> set[datetime]:
-    """Return the times of review decisions that the undo takes back, with the operation's changes to the memory."""
+    """Return the times of the review decisions that the undo reverts."""
     after = memory_of(step.change.after) if step.change.memory and step.change.after else None
     if after is None or step.action not in ("bring back", "change back"):
         return set()
@@ -469,7 +469,7 @@ def _step(home: Home, operation: Operation, change: views.Change, *, force: bool
     if present is None:
         return Step("bring back", change, before) if before else Step("leave", change)
     if after is None and before is not None:
-        # It was deleted for good and exists again: deleting it is the undo.
+        # The operation deleted it permanently, and it exists again: nothing is left to undo.
         return Step("leave", change)
     if before is None:  # created by the operation: retired, so that it is not learned again
         if present.retired:
@@ -495,7 +495,7 @@ def _step(home: Home, operation: Operation, change: views.Change, *, force: bool
 
 
 def _file_step(home: Home, operation: Operation, change: views.Change) -> Step:
-    """Return the step for a file without a memory, which is restored as a whole."""
+    """Return the step for a file without a memory. The whole file is restored."""
     present, path = _text(home, change.latest.path), change.latest.path
     after = change.after.text if change.after else None
     before = change.before.text if change.before else None
@@ -506,7 +506,7 @@ def _file_step(home: Home, operation: Operation, change: views.Change) -> Step:
     if before is not None:
         return Step("bring back", change)
     if operation.action != RENAME and path.endswith("/project.md"):
-        # The page of a project with sessions stays. An undo of the project's name includes those.
+        # The page of a project with sessions stays. Undoing the project's name covers its sessions.
         slug = path.removeprefix("projects/").removesuffix("/project.md")
         if home.sessions.newest(SessionFilter(project=slug, subagents=True), limit=1):
             return Step("leave", change)
@@ -514,7 +514,7 @@ def _file_step(home: Home, operation: Operation, change: views.Change) -> Step:
 
 
 def _is_as_left(home: Home, change: views.Change) -> bool:
-    """Return True if the memory's file is as the operation left it and indexed, and its old path is free.
+    """Return True if the memory's file is indexed and unchanged since the operation, and the old path is free.
 
     The index alone is not enough: it sorts tags and links and removes duplicates.
     """
@@ -540,7 +540,7 @@ def _text(home: Home, path: str) -> str | None:
 def _bring_back(
     change: change_Change, before: Version, after: Version | None, memory: Memory | None
 ) -> None:
-    """Restore a file byte for byte."""
+    """Restore the exact bytes of a file."""
     home = change.home
     intents = []
     if memory is not None:
@@ -566,9 +566,9 @@ def _bring_back(
 
 
 def _merge(home: Home, change: views.Change, present: Memory) -> tuple[Memory, tuple[str, ...]]:
-    """Revert the operation's changes in the present version; return the result and the conflicting fields.
+    """Revert the operation's changes in the present version. Return the result and the conflicting fields.
 
-    It is the merge of a sync, of the present and the old version.
+    The present and old versions are merged as in a sync.
     """
     file = home.files.file_of(present.id)
     text = _text(home, file.path) if file else None
@@ -592,7 +592,7 @@ def _merge(home: Home, change: views.Change, present: Memory) -> tuple[Memory, t
 
 
 def _same(left: Memory, right: Memory) -> bool:
-    """Return True if two memories are equal, regardless of the order of tags, links and other lists."""
+    """Return True if two memories are equal, ignoring the order of tags, links and other lists."""
     for field in fields(Memory):
         here, there = getattr(left, field.name), getattr(right, field.name)
         if isinstance(here, tuple):

@@ -1,8 +1,8 @@
-"""Archive of transcripts, kept before their tools delete them: redacted, compressed and deduplicated.
+"""Archive redacted, compressed and deduplicated transcripts before their tools delete them.
 
-It runs after ingest and reads the new parts of files again that were ingested since its last run.
-Lines are stored unchanged. If a file has no lines, or contains forgotten or excluded content, the
-indexed turns are stored instead. An interruption at any point is harmless.
+Archiving follows ingest and covers the file parts ingested since the last run. Lines are stored
+unchanged. If a file has no lines, or contains forgotten or excluded content, the indexed turns are
+stored instead. An interruption at any point is harmless.
 """
 
 from __future__ import annotations
@@ -45,12 +45,11 @@ _HEAD_BYTES = 64_000
 _BATCH_FILES = 20
 _MARKERS = (b"[REDACTED:", b"[private]")
 STALE = -1
-"""Value of ``changed`` for an archived transcript that contains too much and must be written again.
-"""
+"""Value of ``changed`` for an archived transcript that contains too much and must be rewritten."""
 
 
 class _NeedsRewriteError(Exception):
-    """The original text cannot be stored, or would not yield the same sessions."""
+    """The original text cannot be stored or would not yield the same sessions."""
 
 
 @dataclass(slots=True)
@@ -63,9 +62,9 @@ class _Work:
     stored: int = 0
     problems: list[reports.Problem] = field(default_factory=list)
     waits: bool = True
-    """True to sync each pack to disk at once."""
+    """True to sync each pack to disk immediately."""
     is_redacted: bool = False
-    """True if anything was removed from the current file."""
+    """True if anything in the current file was redacted."""
 
 
 def _new_work(home: Home) -> _Work:
@@ -75,8 +74,8 @@ def _new_work(home: Home) -> _Work:
 def archive(home: Home, on_progress: reports.OnProgress | None = None) -> reports.ArchiveReport:
     """Archive files ingested since the last run, then prune according to the settings.
 
-    Do nothing while another process archives. Errors of single files are reported and do not stop
-    the others.
+    Do nothing while another process archives. A file that fails is reported and does not stop the
+    run.
     """
     began = time.perf_counter()
     notify = on_progress or (lambda _: None)
@@ -118,7 +117,7 @@ def archive(home: Home, on_progress: reports.OnProgress | None = None) -> report
 
 @contextlib.contextmanager
 def _prepared_portions(home: Home, due: Sequence[sessions.Due]) -> Iterator[parsing.Ahead | None]:
-    """Yield worker processes that redact upcoming files, or ``None`` if there is too little to do."""
+    """Yield worker processes that redact upcoming files, or ``None`` if one process is enough."""
     jobs = [job for item in due if (job := _job(home, item))]
     processes = parsing.count_processes(jobs, home.settings.whole("ingest.workers"))
     if processes == 1:
@@ -134,7 +133,7 @@ def _prepared_portions(home: Home, due: Sequence[sessions.Due]) -> Iterator[pars
 
 
 def _job(home: Home, due: sessions.Due) -> parsing.Job | None:
-    """Return the lines of a file that will be archived, as far as known in advance, or ``None``."""
+    """Return a job for the lines to archive, or ``None`` if they cannot be known in advance."""
     path = Path(due.path)
     state = home.archive.find(due.path)
     if (
@@ -157,7 +156,7 @@ def is_on(home: Home) -> bool:
 
 
 def withhold(home: Home, paths: Sequence[tuple[str, str]]) -> None:
-    """Mark (tool, path) transcripts so that the archive stores only their indexed turns.
+    """Mark transcripts, given as (tool, path), so that the archive stores only their indexed turns.
 
     The next :func:`settle` rewrites existing packs.
     """
@@ -215,11 +214,11 @@ def _archive_one(work: _Work, due: sessions.Due, state: sessions.Archived) -> No
         return
     if not path.is_file():
         if state.pack is None:
-            _keep_turns(work, updated)  # only the index still has it
+            _keep_turns(work, updated)  # only the index still has the content
         return
     stat = path.stat()
     if stat.st_ino != due.inode and (stat.st_size, stat.st_mtime_ns) != (due.size, due.changed):
-        return  # a new file took its place and must be ingested first; a copy on another disk is the same file
+        return  # a replacement file must be ingested first; a copy on another disk counts as the same file
     adapter = registry.adapter_of(due.tool, path)
     try:
         if state.withheld or adapter is None:
@@ -267,7 +266,7 @@ def _has_same_sessions(
 ) -> bool:
     """Return True if the pack yields the same sessions without neighbouring files and secrets.
 
-    If nothing was redacted, comparing the beginning is enough.
+    If nothing was redacted, only the start of the file is compared.
     """
     home = work.home
     if not work.is_redacted:
@@ -307,7 +306,7 @@ def _append(
 def _resume_at(
     work: _Work, file: BinaryIO, size: int, state: sessions.Archived, pack: packs.Pack | None
 ) -> int:
-    """Return the offset of the first line not archived yet: 0 if another file took the place of the archived one."""
+    """Return the offset of the first line not archived yet, or 0 if the file was replaced."""
     if pack is None or not pack.segments:
         return 0
     until = pack.segments[-1].until
@@ -326,7 +325,7 @@ def _resume_at(
 def _find_moved(
     home: Home, file: BinaryIO, state: sessions.Archived
 ) -> tuple[sessions.Archived, list[int]]:
-    """Find the archive of a renamed or copied file by its beginning, so that it is cut at the same offsets."""
+    """Find the archive of a renamed or copied file by its first bytes, to reuse the same cut offsets."""
     if state.pack is not None:
         return state, []
     for other in home.archive.alike(state.fingerprint, state.path):
@@ -374,7 +373,7 @@ def _segments(
 def _keep_whole(
     work: _Work, adapter: readers_adapter.Adapter, path: Path, state: sessions.Archived
 ) -> None:
-    """Store a transcript that has no lines, if its redacted form yields the same sessions."""
+    """Store a transcript without lines, if its redacted form yields the same sessions."""
     home = work.home
     size = path.stat().st_size
     if size > MOST_WHOLE_BYTES:
@@ -398,12 +397,12 @@ def _outlines_match(
 ) -> bool:
     """Return True if the archived form yields the transcript's sessions.
 
-    The transcript may have grown meanwhile.
+    The transcript might have grown since it was archived.
     """
     try:
         expected = reread.outline(adapter, source)
         actual = reread.outline_of(home, adapter, str(source.path), parts)
-    except Exception:  # noqa: BLE001 - third-party adapter; it may open the file itself and find none
+    except Exception:  # noqa: BLE001 - third-party adapter; it may open the file itself and fail to find it
         return False
     return actual.keys() == expected.keys() and all(
         facts == expected[session][0] and turns == expected[session][1][: len(turns)]
@@ -412,7 +411,7 @@ def _outlines_match(
 
 
 def _keep_sessions(work: _Work, state: sessions.Archived) -> None:
-    """Store each session of a database as a separate pack, because most never change again."""
+    """Store each session of a database as a separate pack, because most sessions never change again."""
     home = work.home
     for row in home.archive.sessions_of(state.tool, state.path):
         stored = home.sessions.get(row)
@@ -427,7 +426,7 @@ def _keep_sessions(work: _Work, state: sessions.Archived) -> None:
 
 
 def _keep_turns(work: _Work, state: sessions.Archived) -> None:
-    """Store a transcript's indexed turns instead of its original text."""
+    """Store a transcript's indexed turns instead of the original text."""
     home = work.home
     lines: list[bytes] = []
     for row in archive_packs.rows_of(home, state):
@@ -486,7 +485,7 @@ def _replace(
 class ArchivedTool:
     """The archived transcripts of one tool.
 
-    ``gone`` counts those that the tool deleted. Sizes are in bytes.
+    ``gone`` is the number of transcripts that the tool deleted. Sizes are in bytes.
     """
 
     tool: str
@@ -502,7 +501,7 @@ class ArchivedTool:
 class ArchiveStatus:
     """The contents of the archive.
 
-    ``waiting`` counts ingested transcripts whose current state is not archived.
+    ``waiting`` is the number of ingested transcripts whose current state is not archived.
     """
 
     enabled: bool
@@ -515,7 +514,7 @@ class ArchiveStatus:
 
 @frozen
 class Restored:
-    """A restored transcript without secrets. ``is_whole`` is false if only turns were stored."""
+    """A restored transcript without secrets. ``is_whole`` is False if only turns were stored."""
 
     session: str
     path: Path
@@ -547,7 +546,7 @@ def status(home: Home) -> ArchiveStatus:
 def verify(
     home: Home, on_progress: reports.OnProgress | None = None
 ) -> tuple[int, list[reports.Problem]]:
-    """Check every checksum and return the number of packs and the problems."""
+    """Check every checksum. Return the number of packs and the problems."""
     notify = on_progress or (lambda _: None)
     states = [state for state in home.archive.all() if state.pack]
     problems: list[reports.Problem] = []
@@ -570,7 +569,7 @@ def verify(
 
 
 def mend(home: Home) -> int:
-    """Set damaged packs aside so that their transcripts are archived again, and return their number."""
+    """Set damaged packs aside and return their number. Their transcripts are then archived again."""
     states = [state for state in home.archive.all() if state.pack]
     damaged = [state for state in states if damage(home, state)]
     unknown = [place for place in _unindexed_packs(home, states) if not _is_sound(place)]
@@ -592,10 +591,10 @@ def _repair_hint(has_transcript: bool) -> str:
 
 
 def _unindexed_packs(home: Home, states: Iterable[sessions.Archived]) -> list[Path]:
-    """Return packs without a known transcript."""
+    """Return packs that belong to no known transcript."""
     folder = archive_packs.folder_of(home)
     known_places = {folder / state.pack for state in states if state.pack}
-    # These are rewritten next.
+    # These packs are rewritten next.
     known_places |= {
         archive_packs.place_for(home, due.tool, due.path) for due in home.archive.due()
     }
@@ -652,7 +651,7 @@ def _archived_as(home: Home, stored: StoredSession) -> sessions.Archived | None:
 def _write(
     home: Home, target: Path, parts: list[tuple[int, packs.Payload]]
 ) -> list[tuple[int, int]]:
-    """Write the parts and return the old and new offset of each line."""
+    """Write the parts. Return each line's old and new offset."""
     places: list[tuple[int, int]] = []
     try:
         with named_file(target, territory(home.settings)) as file:
@@ -670,7 +669,7 @@ def _write(
 
 
 def _resume_from(home: Home, state: sessions.Archived, places: list[tuple[int, int]]) -> None:
-    """Continue ingest and archiving at their old positions if the tool appends to the restored file."""
+    """Set the positions of ingest and archiving, so that they continue if the tool appends to the restored file."""
     path = Path(state.path)
     with path.open("rb") as file:
         stat = os.fstat(file.fileno())
@@ -726,7 +725,7 @@ def _moment(nanoseconds: int) -> datetime:
 
 
 def is_cut(home: Home, state: sessions.Archived) -> bool:
-    """Return True if a pack is missing or shorter than it was, without reading its contents."""
+    """Return True if a pack is missing or has shrunk. Contents are not read."""
     try:
         return (archive_packs.folder_of(home) / (state.pack or "")).stat().st_size < state.size
     except OSError:
@@ -734,13 +733,13 @@ def is_cut(home: Home, state: sessions.Archived) -> bool:
 
 
 def damage(home: Home, state: sessions.Archived) -> str | None:
-    """Return the problem of a pack, or ``None``."""
+    """Return a pack's problem, or ``None``."""
     try:
         pack = packs.load(archive_packs.folder_of(home) / (state.pack or ""), thorough=True)
         if pack.end < state.size:
             return f"the last {state.size - pack.end:,} bytes of its pack are lost"
         for _ in pack.payloads(archive_packs.finder(home, state.path)):
-            pass  # reading a payload compares its checksum
+            pass  # reading a payload checks its checksum
     except NacreError as error:
         return error.message
     return None

@@ -1,4 +1,4 @@
-"""Packs of a home: their places, opening, rewriting and index."""
+"""Packs of a home: paths, opening, rewriting and index."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _INSIDE = "::"
 
 
 def folder_of(home: Home) -> Path:
-    """Return the folder of the archive."""
+    """Return the archive's folder."""
     return home.settings.home / FOLDER
 
 
@@ -32,7 +32,7 @@ def place_for(home: Home, tool: str, path: str) -> Path:
 
 
 def name_in(path: str, native_id: str) -> str:
-    """Return the name of a single session of a database, used like a transcript's path."""
+    """Return a name for a single session of a database. It serves as a transcript path."""
     return f"{path}{_INSIDE}{native_id}"
 
 
@@ -41,7 +41,7 @@ def rows_of(home: Home, state: Archived) -> list[int]:
     path, _, native_id = state.path.partition(_INSIDE)
     if not native_id:
         return home.archive.sessions_of(state.tool, path)
-    # Found by id, because a database may have thousands of sessions.
+    # Find sessions by id, because a database may contain thousands.
     sessions = home.sessions.find(f"{state.tool}:{native_id}")
     return [
         stored.row
@@ -51,7 +51,7 @@ def rows_of(home: Home, state: Archived) -> list[int]:
 
 
 def open_pack(home: Home, state: Archived) -> Pack | None:
-    """Return the pack of a transcript, if it has one. Raises DamagedArchiveError."""
+    """Return a transcript's pack, or ``None`` if it has no pack. Raises DamagedArchiveError."""
     if state.pack is None:
         return None
     pack = packs.load(folder_of(home) / state.pack)
@@ -61,7 +61,7 @@ def open_pack(home: Home, state: Archived) -> Pack | None:
 
 
 def finder(home: Home, path: str) -> Callable[[bytes], Payload | None]:
-    """Return a function that finds the content of a segment in another transcript's pack."""
+    """Return a function that finds a segment's content in another transcript's pack."""
 
     def find(digest: bytes) -> Payload | None:
         holder = home.archive.holder(digest, beside=path)
@@ -82,14 +82,14 @@ def finder(home: Home, path: str) -> Callable[[bytes], Payload | None]:
 
 
 def payloads(home: Home, state: Archived) -> Iterator[tuple[Segment, Payload]]:
-    """Yield the archived segments of a transcript. Raises DamagedArchiveError."""
+    """Yield a transcript's archived segments. Raises DamagedArchiveError."""
     pack = open_pack(home, state)
     if pack:
         yield from pack.payloads(finder(home, state.path))
 
 
 def remember(home: Home, state: Archived, pack: Pack) -> Archived:
-    """Index the contents of a pack."""
+    """Index a pack's contents."""
     segments = pack.segments
     saved = replace(
         state,
@@ -105,7 +105,7 @@ def remember(home: Home, state: Archived, pack: Pack) -> Archived:
 
 
 def drop(home: Home, state: Archived) -> Archived:
-    """Delete the pack of a transcript, after copying shared segments to the packs that need them."""
+    """Delete a transcript's pack, after copying shared segments to the packs that need them."""
     if state.pack is None:
         return state
     give_up(home, state)
@@ -134,7 +134,7 @@ def rewrite(
     change: Callable[[Payload], Payload],
     find: Callable[[bytes], Payload | None],
 ) -> Archived:
-    """Rewrite a pack completely, with each payload changed by ``change``."""
+    """Rewrite a pack, applying ``change`` to each payload."""
 
     def fresh() -> Iterator[packs.Fresh]:
         for segment, payload in pack.payloads(find):
@@ -153,7 +153,7 @@ def rewrite(
 
 
 def clean(home: Home, state: Archived, clean_all: CleanAll, *, dry_run: bool) -> bool:
-    """Redact a pack with the current rules and return True if it contained anything.
+    """Redact a pack with the current rules. Return True if it contained secrets.
 
     Damaged packs are skipped.
 
@@ -198,7 +198,7 @@ def set_aside(home: Home, state: Archived) -> Archived:
 
 
 def put_aside(place: Path) -> None:
-    """Rename a pack as damaged. A missing one is ignored."""
+    """Rename a damaged pack. A missing pack is ignored."""
     with contextlib.suppress(FileNotFoundError):
         place.replace(place.with_name(place.name + DAMAGED))
 
@@ -211,7 +211,7 @@ def sweep(home: Home) -> None:
 
 
 def read_index(home: Home) -> list[str]:
-    """Index all packs in a new database and return the problems of unreadable ones."""
+    """Index all packs in a new database. Return the problems of unreadable packs."""
     problems: list[str] = []
     folder = folder_of(home)
     for place in sorted(folder.glob(f"*/*{packs.SUFFIX}")) if folder.is_dir() else ():
@@ -231,5 +231,5 @@ def read_index(home: Home) -> list[str]:
 
 
 def title_of(state: Archived, kind: str) -> Title:
-    """Return the title at the beginning of a transcript's pack."""
+    """Return the title at the start of a transcript's pack."""
     return Title(state.tool, state.path, kind)

@@ -1,8 +1,8 @@
 """Changes to the vault, project pages, swapping homes, and excluded sessions.
 
 A change holds the vault lock for one operation. A single transaction records the complete new files
-together with the index rows. From that commit on a memory is durable. Then the files are written
-and the intents cleared. After a crash, the next opening of the home completes them.
+together with the index rows. From that commit on, a memory is durable. Then the files are written
+and the intents cleared. After a crash, the next opening of the home completes these steps.
 
 The lock is held from the first read until the files are written, so another process never sees a
 row whose file is missing. An operation stays in the journal until git has committed it.
@@ -55,19 +55,19 @@ from nacre.values.session import Handoff, Session, StoredSession
 from nacre.vault import documents, files
 
 BATCH = 500
-"""Maximum memories per transaction."""
+"""Maximum number of memories per transaction."""
 
 FEW = 20
-"""Maximum memories that are written atomically however slow the machine is.
+"""Maximum number of memories written atomically, even on a slow machine.
 
-A crash may split a larger write.
+A crash can split a larger write.
 """
 
 
 class Change:
-    """One change of the vault. Its methods write while the vault lock is held.
+    """One change to the vault. Its methods write while the vault lock is held.
 
-    Each method is a separate transaction, or part of the open one.
+    Each method is a separate transaction, or joins an open transaction.
     """
 
     def __init__(self, operation: operations.OpenOperation, *, is_part: bool) -> None:
@@ -77,12 +77,12 @@ class Change:
 
     @property
     def operation_id(self) -> str:
-        """The id of the operation that the change belongs to."""
+        """The id of the change's operation."""
         return self._operation.operation.id
 
     @property
     def at(self) -> datetime:
-        """The start time of that operation."""
+        """The start time of the operation."""
         return self._operation.operation.at
 
     def describe(
@@ -96,12 +96,12 @@ class Change:
             self._operation.describe(action, subject, why)
 
     def explain(self, why: str | None) -> None:
-        """Set the reason of the change unless it already has one."""
+        """Set the change's reason unless already set."""
         self._operation.explain(why)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Make everything written inside atomic, and close the operation with it.
+        """Make all writes in the block atomic, and close the operation in the same transaction.
 
         A long change uses several transactions (:meth:`yield_locks`).
         """
@@ -111,14 +111,14 @@ class Change:
                 self._operation.close()
 
     def entry(self, action: str, **details: object) -> files.LedgerEntry:
-        """Return a ledger entry without secrets, because its details may quote the owner."""
+        """Return a ledger entry. Secrets are removed, because the details can quote the owner."""
         values = location.clean_values(self.home.redactor, details)
         return files.LedgerEntry(self.operation_id, self.home.now(), action, values)
 
     def intend(self, intents: Iterable[Intent], *, applied: bool = False) -> None:
         """Record file writes.
 
-        With ``applied``, the files are already written and only the journal records them.
+        With ``applied``, the files are already written and only the journal records the writes.
         """
         self._operation.record(intents, applied=applied)
 
@@ -128,9 +128,9 @@ class Change:
     def put(self, memories: Sequence[Memory], entries: Sequence[files.LedgerEntry] = ()) -> None:
         """Write new or changed memories and ledger entries.
 
-        Up to 20 memories are one transaction. More are split into transactions of at most 500,
-        between which others may write. The last one includes the entries. Raises EditConflictError if a
-        file changed since it was indexed.
+        Up to 20 memories are one transaction. A larger number is split into transactions of at most
+        500, between which other processes can write. The last transaction includes the entries.
+        Raises EditConflictError if a file changed since it was indexed.
         """
         home = self.home
         for start in range(0, max(1, len(memories)), BATCH):
@@ -145,7 +145,7 @@ class Change:
                     self.append(entries)
 
     def set_importance(self, memory: Memory, note: files.LedgerEntry) -> None:
-        """Write a new importance to its line of front matter, the index and the ledger.
+        """Write a new importance to the front matter, the index and the ledger.
 
         The rest of the file, including ``updated``, is unchanged. Raises EditConflictError.
         """
@@ -155,7 +155,7 @@ class Change:
                 self.home.memories.set_importance(memory.id, memory.importance)
 
     def set_claim(self, memory: Memory) -> None:
-        """Write the claim of a memory to its line of front matter and the index.
+        """Write a memory's claim to the front matter and the index.
 
         Raises EditConflictError.
         """
@@ -164,7 +164,7 @@ class Change:
                 self.home.memories.set_claim(memory.id, memory.claim)
 
     def set_links(self, memory: Memory) -> None:
-        """Write the links of a memory to their line of front matter and the index.
+        """Write a memory's links to the front matter and the index.
 
         The rest of the file, including ``updated``, is unchanged, and the memory keeps its vectors.
         Raises EditConflictError.
@@ -176,7 +176,7 @@ class Change:
     def remove(self, memory: Memory) -> None:
         """Delete a memory's file and row.
 
-        Its text stays in the journal and the history. Raises EditConflictError.
+        The text stays in the journal and the history. Raises EditConflictError.
         """
         home = self.home
         with home.database.transaction():
@@ -192,22 +192,22 @@ class Change:
             home.memories.delete(memory.id)
 
     def apply(self) -> None:
-        """Write the recorded files now instead of at the end of the change."""
+        """Write the recorded files now instead of when the change ends."""
         self.keep_open()
         operations.apply_intents(self.home)
 
     def keep_open(self) -> None:
-        """Keep the operation open while another change ends, so that it is not mistaken for one left by a crash."""
+        """Keep the operation open while another change ends, so that it does not seem interrupted by a crash."""
         if self._operation.is_recorded:
             self._operation.hold()
 
     def yield_locks(self, first: Callable[[], object] | None = None) -> bool:
-        """Let other processes write between two independent parts of a long transaction.
+        """Yield locks to other processes between two independent parts of a long transaction.
 
         If the transaction has lasted long enough, call ``first``, write everything recorded so far
         to the files, and give waiting processes the database and the vault. The operation
-        continues. Return True if another process wrote, since data read from the vault may then be
-        outdated. Within another transaction, do nothing.
+        continues. Return True if another process wrote, since data read from the vault might then
+        be outdated. Do nothing within another transaction.
         """
 
         def between() -> None:
@@ -220,7 +220,7 @@ class Change:
         """Write single values of front matter. Return False if the memory has no file.
 
         If a person changes the file at the same moment, their version wins. With
-        ``gives_way=False``, nacre's is kept too.
+        ``gives_way=False``, nacre's version is kept too.
         """
         home = self.home
         file = home.files.file_of(memory.id)
@@ -237,7 +237,7 @@ class Change:
         return True
 
     def _writes_of(self, memory: Memory) -> tuple[Memory, list[Intent]]:
-        """Return the memory to index and the file writes it needs: none if the file is up to date.
+        """Return the memory to index and the necessary file writes. There are none if the file is up to date.
 
         If its folder changed, the file moves and the memory keeps its former names for links.
         """
@@ -272,7 +272,7 @@ class Change:
 
 
 class Run:
-    """A long operation in parts, between which others write."""
+    """A long operation in parts. Other processes can write between them."""
 
     def __init__(self, operation: operations.OpenOperation) -> None:
         self._operation = operation
@@ -340,12 +340,12 @@ def part_of(
     subject: str | None = None,
     why: str | None = None,
 ) -> AbstractContextManager[Change]:
-    """Return a part of ``run``, or a separate change without a run."""
+    """Return a part of ``run``, or a separate change if ``run`` is ``None``."""
     return run.part() if run else home.change(action, subject=subject, why=why)
 
 
 def _apply_outside_transaction(home: home.Home) -> None:
-    """Apply intents unless a transaction is open. Its owner applies them afterwards."""
+    """Apply intents, unless a transaction is open. Its owner applies them afterwards."""
     if not home.database.is_in_transaction:
         operations.apply_intents(home)
 
@@ -353,7 +353,8 @@ def _apply_outside_transaction(home: home.Home) -> None:
 def _current_text(home: home.Home, file: SeenMemoryFile) -> str | None:
     """Return the current text of a memory's file, or of its pending write.
 
-    Returns ``None`` if the file is missing. Raises EditConflictError if it changed since it was indexed.
+    Return ``None`` if the file is missing. Raises EditConflictError if the file changed since it
+    was indexed.
     """
     pending = home.files.pending_document(file.path)
     if pending is not None:
@@ -376,7 +377,7 @@ def _current_text(home: home.Home, file: SeenMemoryFile) -> str | None:
 
 
 LISTS = {"remotes": "remote", "roots": "root", "labels": "label", "aliases": "alias"}
-"""Lists in a page's front matter, and the singular key of each."""
+"""Lists in a page's front matter, and the singular key for each."""
 
 _NOT_PROJECTS = frozenset(
     {"", "home", "root", "tmp", "users", "src", "projects", "workspace", "code", "desktop"}
@@ -385,12 +386,12 @@ _NOT_PROJECTS = frozenset(
 
 _MAX_NAME_CHARACTERS = 120
 _MAX_ROOTS = 50
-"""Maximum roots that nacre adds to a page, because worktrees come and go."""
+"""Maximum number of roots that nacre adds to a page, because worktrees come and go."""
 
 
 @frozen
 class Page:
-    """A project's page: text, front matter (raw and parsed), body and hash."""
+    """A project's page, with text, front matter (raw and parsed), body and hash."""
 
     text: str
     front: str
@@ -413,7 +414,7 @@ def read_pages(home: home.Home) -> None:
         }
     for slug in indexed.keys() - present.keys():
         with home.database.transaction():
-            # A page that is still to be written is not gone.
+            # A page whose write is pending still exists.
             if home.files.pending_document(page_path(slug)) is None and not home.vault.exists(
                 page_path(slug)
             ):
@@ -425,7 +426,7 @@ def read_pages(home: home.Home) -> None:
             if len(changed) > 1
             else set()
         )
-        # Another page may list a key that one page dropped, in any order.
+        # Another page can list a key that one page dropped. Pages can be in any order.
         for project, values in changed if len(changed) > 1 else ():
             unchanged = [
                 key for key in _keys(project.slug, values) if (project.slug, *key) in indexed_keys
@@ -459,13 +460,13 @@ def _read_changed(
             continue
         project_id = str(values.get("id") or "") or (indexed[slug].id if slug in indexed else slug)
         if slug_by_id.setdefault(project_id, slug) != slug:
-            project_id = slug  # the page was copied with its folder; the first one keeps the id
+            project_id = slug  # the page's folder was copied; the first page keeps the id
         read.append((Project(project_id, slug, mtime_ns), values))
     return read
 
 
 def follow_pages(home: home.Home) -> None:
-    """Move sessions and handoffs to the page that now has the name under which their project was recorded.
+    """Move sessions and handoffs to the page that now has their project's recorded name.
 
     A rename or merge therefore only has to change pages, and undoing it restores the assignment, on
     every machine.
@@ -510,9 +511,9 @@ def resolve_project(
     A new project gets a page, written in ``run`` if given.
 
     Order: configured label, git remote, known root, label or alias, then a new project named after
-    its folder. Worktrees of one repository and clones of one remote are one project. The page lists
-    their folders, so that a folder deleted later still resolves. A repository with the same name
-    but another remote is another project.
+    the folder. Worktrees of one repository and clones of one remote belong to one project. The page
+    lists their folders, so that a deleted folder still resolves. A repository with the same name
+    but a different remote is a separate project.
     """
     if session.label:
         configured = home.settings["projects.labels"].get(session.label)
@@ -531,18 +532,18 @@ def resolve_project(
 
 
 def likely_project(home: home.Home, session: Session) -> str | None:
-    """Return the project that a session belongs to or would belong to, without creating it."""
+    """Return the project that a session belongs to, or would belong to. No project is created."""
     slug = resolve_project(home, session, create=False)
     return slug or _slug(home, location.locate(session.cwd, session.repository)) or None
 
 
 def project_of_work(home: home.Home, folder: Path) -> str | None:
-    """Return the project of a working folder, and create its page if it is new.
+    """Return the project of a working folder, and create a page for a new project.
 
-    ``None`` for a common folder.
+    Return ``None`` for a common folder.
 
-    While another process writes, a new project is only named, without waiting, unless another
-    project has that name. Raises StoreBusyError.
+    While another process writes, return a new project's name without waiting or creating a page,
+    unless the name is taken. Raises StoreBusyError.
     """
     place = location.locate(str(folder))
     existing, slug = location.known_project(home, place), _slug(home, place)
@@ -555,9 +556,9 @@ def project_of_work(home: home.Home, folder: Path) -> str | None:
 
 
 def known_or_named(home: home.Home, folder: Path) -> str | None:
-    """Return a folder's project, or the name a new one would get.
+    """Return a folder's project, or the name that a new project would get.
 
-    Creates nothing. ``None`` for a common folder.
+    Nothing is created. Return ``None`` for a common folder.
     """
     return location.known_project(home, location.locate(str(folder))) or name_of_folder(
         home, folder
@@ -567,7 +568,7 @@ def known_or_named(home: home.Home, folder: Path) -> str | None:
 def name_of_folder(home: home.Home, folder: Path) -> str | None:
     """Return the name of a new project for a folder, ignoring conflicts.
 
-    ``None`` for a common folder.
+    Return ``None`` for a common folder.
     """
     return _slug(home, location.locate(str(folder))) or None
 
@@ -575,8 +576,8 @@ def name_of_folder(home: home.Home, folder: Path) -> str | None:
 def tie_folder(home: home.Home, slug: str, folder: Path) -> None:
     """Assign a folder, or its repository, to a project.
 
-    Raises InvalidInputError for a folder of many projects, ConflictError if it belongs to another project,
-    InvalidMemoryError if the project's page cannot be read.
+    Raises InvalidInputError for a folder that contains many projects, ConflictError if the folder
+    belongs to another project, InvalidMemoryError if the project's page cannot be read.
     """
     place = location.locate(os.path.abspath(folder))
     if (
@@ -601,9 +602,9 @@ def tie_folder(home: home.Home, slug: str, folder: Path) -> None:
 
 
 def write_new_page(run: Run, path: str, document: str) -> bool:
-    """Write a page of a project or the owner's profile unless it exists.
+    """Write a project's page or the owner's profile, unless it exists.
 
-    Return True if it was written.
+    Return True if the page was written.
     """
     slug = path.split("/")[1] if path.startswith("projects/") else ""
     if slug and (files.slugify(slug) != slug or path != page_path(slug)):
@@ -629,7 +630,7 @@ def _make(
 
 
 def _has_new_location(home: home.Home, slug: str, place: location.Place) -> bool:
-    """Return True if the project's page does not yet list the repository's folder or remote."""
+    """Return True if the project's page does not list the repository's folder or remote yet."""
     if not place.is_repository or place.root == str(home.settings.user_home):
         return False
     keys = home.files.project_keys()
@@ -644,7 +645,7 @@ def _has_new_location(home: home.Home, slug: str, place: location.Place) -> bool
 
 
 def _slug(home: home.Home, place: location.Place) -> str:
-    """Return the name of a new project for a place, ignoring conflicts. Empty for a common folder."""
+    """Return the name of a new project for a place, ignoring conflicts, or an empty string for a common folder."""
     slug = files.slugify(_name(place.remote) or _name(place.root) or "")
     return "" if slug in _NOT_PROJECTS or place.root == str(home.settings.user_home) else slug
 
@@ -693,8 +694,8 @@ def _extend(change: Change, slug: str, place: location.Place) -> None:
         if new:
             changed[key] = [*list_of(values, key), *new]
     if slugs.get(str(values.get("id") or slug), slug) != slug or not values.get("id"):
-        # The index uses the folder as id of a page without one or with another page's. Here it gets
-        # its own.
+        # If a page has no id, or another page's id, the index uses the folder instead. Assign a
+        # separate id here.
         project_id = next(
             (key for key, folder in slugs.items() if folder == slug and key != slug), None
         )
@@ -746,7 +747,7 @@ def read_page(home: home.Home, slug: str) -> Page | None:
 def page_text(home: home.Home, slug: str, *, own: bool = False) -> str:
     """Return the text of a project's page without front matter and title, or an empty string.
 
-    With ``own``, omit everything nacre wrote. Otherwise omit only nacre's lines that are outdated.
+    With ``own``, omit everything nacre wrote. Otherwise omit only outdated lines by nacre.
     """
     try:
         page = read_page(home, slug)
@@ -769,7 +770,7 @@ def page_text(home: home.Home, slug: str, *, own: bool = False) -> str:
 
 
 def page_keys(home: home.Home, slug: str) -> set[tuple[str, str]]:
-    """Return the keys that resolve to a project according to its page.
+    """Return a project's keys, as (kind, value), according to its page.
 
     Raises FileNotFoundError, InvalidMemoryError.
     """
@@ -777,7 +778,7 @@ def page_keys(home: home.Home, slug: str) -> set[tuple[str, str]]:
 
 
 def index_page(home: home.Home, project: Project, values: dict[str, Any]) -> None:
-    """Index a project with the keys and dependencies of its page."""
+    """Index a project with its page's keys and dependencies."""
     with home.database.transaction():
         home.files.save_project(
             project, _keys(project.slug, values), list_of(values, "dependencies")
@@ -791,19 +792,19 @@ def _keys(slug: str, values: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def list_of(values: dict[str, Any], name: str) -> list[str]:
-    """Return a list from front matter. A single value becomes a list of one."""
+    """Return a list from front matter. A single value becomes a list with one item."""
     value = values.get(name) or []
     return [str(item) for item in value] if isinstance(value, list) else [str(value)]
 
 
 def _lists(values: dict[str, Any], name: str, value: str) -> bool:
-    """Return True if a page lists a value in any spelling."""
+    """Return True if a page lists a value. Remotes match in any spelling."""
     items = list_of(values, name)
     return value in items or (name == "remotes" and value in map(files.normalise_remote, items))
 
 
 def _is_namesake(home: home.Home, slug: str, place: location.Place) -> bool:
-    """Return True if that name belongs to another project, with another remote or local folder."""
+    """Return True if the slug belongs to another project, with a different remote or local folder."""
     if place.remote and _has_other_remote(home, slug, place.remote):
         return True
     if not place.root or not os.path.isdir(place.root):
@@ -816,7 +817,7 @@ def _is_namesake(home: home.Home, slug: str, place: location.Place) -> bool:
 
 
 def _has_other_remote(home: home.Home, slug: str, remote: str) -> bool:
-    """Return True if a project has remotes but not this one, as a fork or namesake does."""
+    """Return True if a project has remotes but not ``remote``, like a fork or namesake."""
     remotes = [files.normalise_remote(value) for value in _page_list(home, slug, "remotes")]
     return bool(remotes) and remote not in remotes
 
@@ -840,13 +841,13 @@ def _name(path: str | None) -> str | None:
 # -- Replacing a home ----------------------------------------------------------
 #
 # The replacement has two steps. After a crash between them, the next opening of the home completes
-# the second.
+# the replacement.
 
 
 def put_in_place(fresh: Path, home: Path) -> Path | None:
-    """Replace a home by ``fresh``, which must be complete, while no process writes there.
+    """Replace a home with ``fresh``, which must be complete. No process must write to either home.
 
-    Return the folder where the previous home is kept, or ``None`` if it was missing or empty.
+    Return the folder that keeps the previous home, or ``None`` if it was missing or empty.
     """
     ready = _staging_path(home)
     if ready.exists():
@@ -875,7 +876,7 @@ def put_in_place(fresh: Path, home: Path) -> Path | None:
 def finish(home: Path) -> bool:
     """Complete a replacement that was interrupted after its first step.
 
-    Return True if there was one.
+    Return True if there was an interrupted replacement.
     """
     if home.exists() or not _staging_path(home).is_dir():
         return False
@@ -898,7 +899,7 @@ def _backup_path(home: Path) -> Path:
 
 # -- Evaluation baseline -------------------------------------------------------
 #
-# ``nacre admin eval`` keeps its answers for comparison. They quote memories.
+# ``nacre admin eval`` keeps its answers for comparison. The answers quote memories.
 
 
 def baseline_file(home: home.Home) -> Path:
@@ -907,7 +908,7 @@ def baseline_file(home: home.Home) -> Path:
 
 
 def forget_in_baseline(home: home.Home, memory_ids: Collection[str]) -> None:
-    """Remove forgotten memories from the baseline. A file that contains none of them is unchanged."""
+    """Remove forgotten memories from the baseline. Leave the file unchanged if it contains none."""
     file = baseline_file(home)
     try:
         baseline = json_text.parse(file.read_bytes())
@@ -1025,11 +1026,10 @@ def page(home: home.Home, request: PageRequest) -> str:
 
 
 class Exclusions:
-    """Sessions excluded by ``ingest.exclude``, ``ingest.exclude_tools``,
-    ``ingest.exclude_projects`` and ``ingest.exclude_paths``.
+    """Sessions excluded by the ``ingest.exclude*`` settings.
 
-    Sessions read earlier are kept but shown nowhere else. Excluded sessions are not stored and
-    create no project.
+    Sessions that were read before their exclusion are kept but hidden. New excluded sessions are
+    not stored and create no project.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -1041,16 +1041,16 @@ class Exclusions:
         )
 
     def reason(self, home: home.Home, session: Session) -> str | None:
-        """Return why a session is not stored:
+        """Return why a session is not stored, or ``None``.
 
-        ``path``, ``project``, or ``id`` for an invalid id, else ``None``.
+        The reason is ``path``, ``project``, or ``id`` for an invalid id.
         """
         if not schema.fits_index(session.native_id):
             return "id"
         return self._reason(session, lambda: resolve_project(home, session, create=False))
 
     def leave_out(self, stored: StoredSession) -> bool:
-        """Return True if a session that was read before is now excluded."""
+        """Return True if a session that was already read is now excluded."""
         session, file = stored.session, stored.file
         if session.tool in self.tools or (
             file and any(fnmatch.fnmatch(file, pattern) for pattern in self._files)
@@ -1059,7 +1059,7 @@ class Exclusions:
         return self._reason(session, lambda: stored.project) is not None
 
     def name(self, project: str) -> bool:
-        """Return True if sessions of a project are excluded."""
+        """Return True if the project's sessions are excluded."""
         return any(fnmatch.fnmatchcase(project.lower(), pattern) for pattern in self._projects)
 
     def _reason(self, session: Session, project: Callable[[], str | None]) -> str | None:
@@ -1070,14 +1070,14 @@ class Exclusions:
         return None
 
     def _is_below(self, folder: str) -> bool:
-        """Return True if a folder or one of its parents matches a pattern."""
+        """Return True if a pattern matches a folder or a parent folder."""
         parts = re.split(r"[\\/]", folder.rstrip("\\/"))
         paths = ["/".join(parts[:end]) or "/" for end in range(1, len(parts) + 1)]
         return any(fnmatch.fnmatchcase(path, pattern) for path in paths for pattern in self._paths)
 
 
 def _names(session: Session, project: str | None) -> list[str]:
-    """Return the existing and possible names of a session's project."""
+    """Return the names that a session's project has or might have."""
     folder = re.split(r"[\\/]", (session.cwd or "").rstrip("\\/"))[-1]
     names = [project, session.label, folder, files.slugify(folder) if folder else None]
     return [name for name in names if name]

@@ -1,9 +1,9 @@
 """Consent and budget for texts sent to embedding providers.
 
-Texts go only to hosts to which the owner agreed (``embedding.sends_to``), as requested by ``nacre
-embedding`` and ``nacre writer embedding --resume``. Embedding that the user did not explicitly request
-respects the budgets, so a call reserves its maximum cost first. Questions are checked against the
-budget but recorded in a spool, because recall does not write to the database.
+Texts go only to hosts that the owner approved (``embedding.sends_to``) when asked by ``nacre
+embedding`` or ``nacre writer embedding --resume``. Embedding that the user did not explicitly
+request respects the budgets, so a call reserves its maximum cost first. Questions are checked
+against the budget but recorded in a spool, because recall does not write to the database.
 """
 
 from __future__ import annotations
@@ -36,12 +36,11 @@ if TYPE_CHECKING:
 SENDS_TO = "embedding.sends_to"
 _LOCAL_SETTINGS = ("minilm", "none")
 _QUESTION_SHARE = 100
-"""One part in this many of a budget is reserved for questions, which are cheap but needed all day.
-"""
+"""Divisor for the part of a budget reserved for questions, which are cheap but needed all day."""
 
 
 _PASSAGE_TOKENS = 300
-"""Approximate tokens of a passage."""
+"""Approximate number of tokens in a passage."""
 
 
 class Use(Enum):
@@ -53,7 +52,7 @@ class Use(Enum):
 
 
 def place_of(settings: Settings, setting: str) -> Place:
-    """Return where texts for a model go, without a key or opening the model.
+    """Return where a model's texts go. This needs no key and does not open the model.
 
     Raises EmbedderUnavailableError.
     """
@@ -63,7 +62,7 @@ def place_of(settings: Settings, setting: str) -> Place:
 
 
 def wants_yes(settings: Settings, setting: str) -> EmbedderHeldError | None:
-    """Return the error if texts would leave this machine without consent.
+    """Return an error if texts would leave this machine without consent.
 
     Raises EmbedderUnavailableError.
     """
@@ -91,7 +90,7 @@ def notice_of(settings: Settings, setting: str) -> str | None:
 
 
 def say_yes(home: Home, setting: str) -> Home:
-    """Return the home with consent to a model's destination.
+    """Store consent to a model's host and return the updated home.
 
     Raises InvalidSettingsError, EmbedderUnavailableError.
     """
@@ -115,7 +114,7 @@ def hold(
     tokens: int = _PASSAGE_TOKENS,
     spending: Spending | None = None,
 ) -> EmbedderHeldError | None:
-    """Return why tokens may not be sent to a model now, or ``None``. Raises EmbedderUnavailableError."""
+    """Return why tokens must not be sent to a model now, or ``None``. Raises EmbedderUnavailableError."""
     if use is Use.ASKED:
         return None
     cost = place_of(home.settings, setting).cost(tokens)
@@ -128,7 +127,7 @@ def hold(
 def _budget_refusal(
     home: Home, setting: str, use: Use, cost: int | None, spending: Spending
 ) -> EmbedderHeldError | None:
-    """Return the error if no budget has room for a call."""
+    """Return an error if no budget has room for a call."""
     if cost is None:
         why = unpriced(setting)
         return EmbedderHeldError(why.message, hint=why.hint, reason="no price")
@@ -143,14 +142,14 @@ def _budget_refusal(
 
 
 def as_requested(embedder: Embedder) -> Embedder:
-    """Return the model for an explicit request, whose user was shown the destination and price."""
+    """Return the model for an explicit request. The user has already seen the destination and price."""
     return embedder.as_requested() if isinstance(embedder, Guarded) else embedder
 
 
 class Guarded:
     """A remote model that only receives permitted texts; implements RemoteEmbedder.
 
-    Raises EmbedderHeldError before anything is sent if they are not permitted.
+    If texts are not permitted, raises EmbedderHeldError before sending anything.
     """
 
     def __init__(
@@ -165,12 +164,12 @@ class Guarded:
 
     @property
     def dimensions(self) -> int:
-        """Components of a vector, or 0 if not known yet."""
+        """Number of vector components, or 0 if not known yet."""
         return self._embedder.dimensions
 
     @property
     def tokens(self) -> int:
-        """Tokens counted by the provider so far."""
+        """Number of tokens that the provider has counted so far."""
         return self._embedder.tokens
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -186,9 +185,9 @@ class Guarded:
             return self._embedder.counted_by(ledger).embed(texts)
 
     def within(self, seconds: float, *, question: bool = False) -> Guarded:
-        """Return the model with a time limit in seconds, for recall questions if ``question``."""
+        """Return the model with a time limit in seconds. ``question`` marks its use for recall questions."""
         other = self._embedder.within(seconds, question=question)
-        assert isinstance(other, CountedEmbedder)  # noqa: S101 - it is the same model
+        assert isinstance(other, CountedEmbedder)  # noqa: S101 - same class as self._embedder
         is_recalled = question and self._use is Use.BACKGROUND
         return Guarded(self._home, self._setting, other, Use.QUESTION if is_recalled else self._use)
 
@@ -201,7 +200,7 @@ class Guarded:
 
 
 class _Ledger:
-    """Records calls in the ledger; implements nacre.llm.embeddings.Meter."""
+    """Recorder of calls in the ledger; implements nacre.llm.embeddings.Meter."""
 
     def __init__(self, home: Home, setting: str, use: Use) -> None:
         self._home = home
@@ -236,7 +235,7 @@ class _Ledger:
         return call
 
     def end(self, call: Call, tokens: int, seconds: float, *, failed: bool = False) -> None:
-        """Record a call. ``tokens`` of a failed one may be charged nevertheless."""
+        """Record a call. A failed call might be charged for ``tokens`` too."""
         ended = replace(
             call,
             tokens=Tokens(tokens),
@@ -271,7 +270,7 @@ def configured_embedder(home: Home) -> Embedder:
 
 
 def embedder_in_use(home: Home) -> Embedder:
-    """Return the model of the current vectors, or else the configured one.
+    """Return the model that made the current vectors, or else the configured model.
 
     Raises EmbedderUnavailableError.
     """
@@ -279,7 +278,7 @@ def embedder_in_use(home: Home) -> Embedder:
 
 
 def embedder_of(home: Home, name: str) -> Embedder:
-    """Return an embedding model by name, with the owner's limits. Raises EmbedderUnavailableError."""
+    """Return the embedding model with that name. The owner's limits apply. Raises EmbedderUnavailableError."""
     embedder = home.load_once(name)
     if not isinstance(embedder, CountedEmbedder):
         return embedder

@@ -1,4 +1,4 @@
-"""The open home: its stores, locks, clock and models, and the caller's rights in a space."""
+"""The open home: stores, locks, clock, models, and the caller's rights in a space."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _MAX_VALUES = 64
 
 
 class TimedCache(Generic[T]):
-    """A cache that keeps values for 30 seconds by ``clock``.
+    """A cache that keeps values for 30 seconds, measured with ``clock``.
 
     The key must include everything the value depends on.
     """
@@ -62,12 +62,12 @@ class TimedCache(Generic[T]):
         self._values: dict[Hashable, tuple[float, T]] = {}
 
     def get(self, key: Hashable) -> T | None:
-        """Return a value unless it is missing or expired."""
+        """Return a value, or ``None`` if it is missing or expired."""
         entry = self._values.get(key)
         return entry[1] if entry and self._clock() - entry[0] < SECONDS else None
 
     def put(self, key: Hashable, value: T) -> None:
-        """Store a value, evicting the oldest if there are too many."""
+        """Store a value, evicting the oldest if the cache is full."""
         self._values.pop(key, None)
         self._values[key] = (self._clock(), value)
         if len(self._values) > _MAX_VALUES:
@@ -76,11 +76,11 @@ class TimedCache(Generic[T]):
 
 # -- Home ----------------------------------------------------------------------
 #
-# Each store's module is imported on first use: a hook without the daemon has 150 ms and needs few.
+# Stores are imported on first use, because a hook without the daemon has 150 ms and needs few.
 
 
 BUNDLED = "minilm"
-"""Name of the bundled embedding model in the settings."""
+"""Setting value that selects the bundled embedding model."""
 
 EmbedderLoader = Callable[[Settings], Embedder]
 RerankerLoader = Callable[[Settings], Reranker | None]
@@ -88,17 +88,17 @@ ModelLoader = Callable[[Settings, str], LanguageModel]
 
 
 class Stores:
-    """The parts of a home, each imported on first use."""
+    """The parts of a home. Each is imported on first use."""
 
     repository: Lazy[Repository] = Lazy(
         "nacre.vault.git:Repository",
         lambda kind, home: kind(home.settings.vault, home.settings.environ),
     )
-    """The git history of the vault."""
+    """The vault's git history."""
     redactor: Lazy[Redactor] = Lazy(
         "nacre.redact.redactor:Redactor", lambda kind, home: kind(*home.settings.redaction)
     )
-    """Removes secrets from everything stored."""
+    """Redactor for everything stored."""
     handoffs: Lazy[Handoffs] = Lazy(
         "nacre.home.projects:Handoffs", lambda kind, home: kind(home.folder)
     )
@@ -106,23 +106,23 @@ class Stores:
     memories: Lazy[Memories] = Lazy("nacre.store.memories:Memories")
     """Indexed memories."""
     candidates: Lazy[Candidates] = Lazy("nacre.store.review:Candidates")
-    """Candidates for memories, pending review."""
+    """Candidate memories, pending review."""
     links: Lazy[Links] = Lazy("nacre.store.memories:Links")
     """Links between memories."""
     comparisons: Lazy[Comparisons] = Lazy("nacre.store.review:Comparisons")
     """Data for comparing memories."""
     claims: Lazy[Claims] = Lazy("nacre.store.review:Claims")
-    """Claims of memories, and those waiting for a model."""
+    """Claims made by memories, and memories whose claims await a model."""
     sessions: Lazy[Sessions] = Lazy("nacre.store.sessions:Sessions")
     """Indexed sessions and turns."""
     deeds: Lazy[DeedIndex] = Lazy("nacre.store.sessions:DeedIndex")
-    """File changes and commands of agents."""
+    """File changes and commands by agents."""
     selection: Lazy[Selection] = Lazy("nacre.store.search:Selection")
-    """Selection of memories and turns by filter."""
+    """Selection of memories and turns with filters."""
     usage: Lazy[UsageLog] = Lazy("nacre.store.memories:UsageLog")
-    """Use of memories."""
+    """Log of memory use."""
     session_uses: Lazy[SessionUses] = Lazy("nacre.store.memories:SessionUses")
-    """Memories used per session."""
+    """Memories used in each session."""
     co_recall: Lazy[CoRecall] = Lazy("nacre.store.memories:CoRecall")
     """Memories used together."""
     reviews: Lazy[Reviews] = Lazy("nacre.store.review:Reviews")
@@ -134,22 +134,22 @@ class Stores:
     erasing: Lazy[Erasing] = Lazy("nacre.store.maintenance:Erasing")
     """Deletion of forgotten items."""
     files: Lazy[VaultIndex] = Lazy("nacre.store.journal:VaultIndex")
-    """Indexed files of the vault."""
+    """Indexed vault files."""
     project_contents: Lazy[ProjectContents] = Lazy("nacre.store.sessions:ProjectContents")
     """Items per project."""
     journal: Lazy[Journal] = Lazy("nacre.store.journal:Journal")
     """Operations and their writes."""
     spending: Lazy[Spending] = Lazy("nacre.store.journal:Spending")
-    """Calls of models and their costs."""
+    """Model calls and their costs."""
     activity: Lazy[Activity] = Lazy("nacre.store.sessions:Activity")
-    """Times of events."""
+    """Daily counts of database content."""
     traces: Lazy[Traces] = Lazy("nacre.store.journal:Traces")
-    """Traces of runs."""
+    """Traces of model calls and questions."""
 
 
 @dataclass(frozen=True)
 class Home(Stores):
-    """An open home. ``now()`` has whole milliseconds, as in the vault."""
+    """An open home."""
 
     settings: Settings
     database: Database
@@ -158,20 +158,20 @@ class Home(Stores):
     load_embedder: EmbedderLoader
     load_reranker: RerankerLoader
     load_model: ModelLoader
-    """Opens a language model by name."""
+    """Opens the language model with a given name."""
     problems: list[str] = field(default_factory=list)
-    """Non-fatal problems, shown with the answer. A scan of the vault clears them."""
+    """Non-fatal problems, shown with the answer. A vault scan clears them."""
     earlier: Vectors | None = None
     """Vectors of the database that a rebuild replaces."""
     embedders: dict[str, Embedder] = field(default_factory=dict)
-    """Loaded embedding models by name in the settings."""
+    """Loaded embedding models. Keys are names from the settings."""
     observe: Observe | None = None
     turn: Turn = field(default_factory=Turn)
-    """Threads sharing the home use it one at a time, and step aside while waiting for a model."""
+    """Lock for threads that share the home. A thread waiting for a model releases it."""
 
     @property
     def database_file(self) -> FileDatabase:
-        """The database if it is a file. Raises UnavailableError for a server."""
+        """The database file. Raises UnavailableError for a database on a server."""
         kind = load("nacre.store.sqlite:FileDatabase")
         if not isinstance(self.database, kind):
             raise UnavailableError(
@@ -181,7 +181,7 @@ class Home(Stores):
 
     @cached_property
     def vault(self) -> Vault:
-        """The vault, in files or in rows of a server."""
+        """The vault, in files or in database rows on a server."""
         if server := self.database.server:
             return server.vault(self.clock)
         vault: Vault = load("nacre.vault.files:Vault")(self.settings.vault)
@@ -205,19 +205,19 @@ class Home(Stores):
 
     @cached_property
     def analyses(self) -> TimedCache[Any]:
-        """Cached analyses of links."""
+        """Cached link analyses."""
         return TimedCache(lambda: self.clock().timestamp())
 
     @cached_property
     def deep_answers(self) -> TimedCache[DeepResult]:
-        """Cached answers of deep recall."""
+        """Cached deep recall answers."""
         return TimedCache(lambda: self.clock().timestamp())
 
     @cached_property
     def folder(self) -> Path:
-        """The folder of spools and handoffs.
+        """The folder for spools and handoffs.
 
-        A space on a server selected other than by the home's config has its own folder, so that
+        A server space that is not selected in the home's config file has a separate folder, so that
         spools of different spaces are not mixed.
         """
         origin = self.settings.values["storage.tenant"].origin
@@ -229,21 +229,21 @@ class Home(Stores):
 
     @cached_property
     def vault_lock(self) -> FileLock:
-        """Reentrant lock for changes of the vault and its index rows."""
+        """Reentrant lock for changing the vault and its index rows."""
         return self._lock("vault")
 
     @cached_property
     def archive_lock(self) -> FileLock:
-        """Reentrant lock for changes of the archive."""
+        """Reentrant lock for changing the archive."""
         return self._lock("archive")
 
     @cached_property
     def writer_lock(self) -> FileLock:
-        """Lock of the writer, so that no two processes pay for the same sessions."""
+        """Lock for the writer, so that two processes never pay for the same sessions."""
         return self._lock("writer")
 
     def _lock(self, name: str) -> FileLock:
-        """Return a lock between all processes that may write to the memory."""
+        """Return a lock shared by all processes that write to the memory."""
         if server := self.database.server:
             return server.lock(name)
         return FileLock(self.settings.home / f"{name}.lock", observe=self.observe)
@@ -251,12 +251,12 @@ class Home(Stores):
     def change(
         self, action: str, *, subject: str | None = None, why: str | None = None
     ) -> AbstractContextManager[Change]:
-        """Change the vault as one operation: hold its lock, and write the intents to the files at the end.
+        """Change the vault as one operation. Hold the vault lock, and write the intents to files at the end.
 
-        ``action`` is its name in ledger and history. ``subject`` and ``why`` describe it and are
-        redacted. Nothing is recorded until something is written. A nested change is a separate
-        operation, which must begin before the outer one writes, or in its transaction. Raises
-        StoreBusyError.
+        ``action`` is the operation's name in ledger and history. ``subject`` and ``why`` describe
+        it and are redacted. Nothing is recorded until something is written. A nested change is a
+        separate operation, which must begin before the outer change writes, or in its transaction.
+        Raises StoreBusyError.
         """
         operation = load("nacre.home.operations:OpenOperation")(self, action, subject, why)
         context: AbstractContextManager[Change] = load("nacre.home.change:change")(operation)
@@ -270,11 +270,11 @@ class Home(Stores):
         why: str | None = None,
         op: str | None = None,
     ) -> AbstractContextManager[Run]:
-        """Start a long operation in parts, between which others write.
+        """Start a long operation in parts, between which other processes can write.
 
-        Arguments as for :meth:`change`; ``op`` is its id.
+        ``op`` is its id. The other arguments are as for :meth:`change`.
 
-        After a crash, the next writer closes it.
+        After a crash, the next writer closes the operation.
         """
         operation = load("nacre.home.operations:OpenOperation")(
             self, action, subject, why, op, is_long=True
@@ -289,7 +289,7 @@ class Home(Stores):
 
     @cached_property
     def other_vectors(self) -> Vectors:
-        """Vectors of another model, incomplete or kept to switch back. Raises EmbedderUnavailableError."""
+        """Vectors from another model, incomplete or kept to switch back. Raises EmbedderUnavailableError."""
         return self._vectors(other=True)
 
     def _vectors(self, *, other: bool) -> Vectors:
@@ -298,7 +298,7 @@ class Home(Stores):
         return vectors
 
     def load_once(self, name: str) -> Embedder:
-        """Return an embedding model, loaded once, without the owner's limits on texts sent to it.
+        """Return an embedding model, loaded once, without the owner's limits on the texts it receives.
 
         :mod:`nacre.home.consent` applies those limits. Raises EmbedderUnavailableError.
         """
@@ -319,7 +319,7 @@ class Home(Stores):
 
     @cached_property
     def reranker(self) -> Reranker | None:
-        """The model that reranks the best hits, if configured. Raises RerankerUnavailableError."""
+        """The model that reranks the best hits, or ``None`` if not configured. Raises RerankerUnavailableError."""
         return self.load_reranker(self.settings)
 
     @property
@@ -328,14 +328,14 @@ class Home(Stores):
         return self.settings.actor
 
     def ledger(self, *, whole: bool = False) -> bytes:
-        """Return the ledger, also if it is very long with ``whole``; empty if there is none."""
+        """Return the ledger, or empty bytes if it is missing. With ``whole``, there is no size limit."""
         try:
             return self.vault.read(LEDGER, whole=whole)
         except FileNotFoundError:
             return b""
 
     def today(self) -> date:
-        """Return the current day by the owner's clock."""
+        """Return the current day according to the owner's clock."""
         return day_of(self.clock())
 
     def now(self) -> datetime:
@@ -355,11 +355,11 @@ def open_home(
 ) -> Home:
     """Open a home, creating missing parts. Raises UnusableStoreError, UnusableVaultError, SchemaTooNewError.
 
-    An existing home on a full or read-only disk is opened read-only: every write raises
+    An existing home on a full or read-only disk is opened read-only, and every write raises
     ``database.unwritable``. ``observe`` receives how long locks were held.
     """
     try:
-        if load("nacre.home.change:finish")(settings.home):  # its settings were missing before
+        if load("nacre.home.change:finish")(settings.home):  # settings were missing before
             settings = replace(
                 settings, values=load_settings(settings.home, settings.environ).values
             )
@@ -389,9 +389,10 @@ def open_home(
 def open_database(
     settings: Settings, observe: Observe | None = None, unwritable: NacreError | None = None
 ) -> Database:
-    """Open the database of a home, creating or migrating it. ``unwritable`` makes one on a server read-only.
+    """Open a home's database, creating or migrating it. ``unwritable`` makes a server's database read-only.
 
-    Raises UnusableStoreError, StoreBusyError, SchemaTooNewError, and UnavailableError without the server's engine.
+    Raises UnusableStoreError, StoreBusyError, SchemaTooNewError, and UnavailableError if the
+    server's engine is missing.
     """
     if settings.server:
         engine: Engine = load("nacre.base.plugins:load_engine")(settings.server)
@@ -405,8 +406,8 @@ def open_database(
 def open_to_read(settings: Settings, *, patience_ms: int, clock: Clock = utc_now) -> Home:
     """Open a home read-only, without creating, migrating or indexing anything.
 
-    Wait for locks for at most ``patience_ms``. Raises UnusableStoreError if there is no database of the
-    current schema, it cannot be read in time, or another user could have modified it.
+    Wait for locks for at most ``patience_ms``. Raises UnusableStoreError if there is no database
+    with the current schema, it cannot be read in time, or another user could have modified it.
     """
     if settings.server:
         raise UnusableStoreError("this memory is on a server, which cannot be opened read-only")
@@ -437,7 +438,7 @@ def _load_configured(settings: Settings) -> Embedder:
     if name.startswith("onnx:"):
         folder = Path(name.removeprefix("onnx:")).expanduser()
         return cast("Embedder", _load_with_numpy("nacre.llm.local_model:load_folder")(folder))
-    # Importing its library takes up to a second.
+    # Importing the library takes up to a second.
     open_embedder = _load_with_numpy("nacre.llm.embeddings:open_embedder")
     return cast("Embedder", open_embedder(settings, name))
 
@@ -445,7 +446,7 @@ def _load_configured(settings: Settings) -> Embedder:
 def _load_with_numpy(target: str) -> Any:
     """Load a target, which takes about 100 ms. Raises EmbedderUnavailableError without numpy."""
     try:
-        load("numpy:ndarray")  # its modules import it on first use
+        load("numpy:ndarray")  # target modules import numpy on first use
         return load(target)
     except ModuleNotFoundError as error:
         hint = load("nacre.base.environment:NO_VECTORS")
@@ -474,7 +475,7 @@ def load_configured_model(settings: Settings, name: str) -> LanguageModel:
 
 
 def territory(settings: Settings) -> Territory:
-    """Return nacre's own paths, where exports must not be written: the home and everything configured elsewhere."""
+    """Return nacre's paths, where exports must not be written: the home and other configured paths."""
     database = [
         settings.database.with_name(f"{settings.database.name}{suffix}")
         for suffix in ("", "-wal", "-shm")
@@ -488,7 +489,7 @@ def territory(settings: Settings) -> Territory:
 def require_room(home: Home) -> None:
     """Raise SpaceFullError if there are more turns than ``storage.most_turns``.
 
-    Call it in the transaction that adds turns.
+    Call this in the transaction that adds turns.
     """
     limit = home.settings.whole("storage.most_turns")
     if 0 < limit < sum(turns for _, _, turns, *_ in home.sessions.counts()):

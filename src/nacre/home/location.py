@@ -30,11 +30,11 @@ _WORKTREE = re.compile(
     r"^(.*?)[\\/](?:\.claude[\\/]worktrees|\.worktrees|\.git[\\/]worktrees)[\\/].*$"
     r"|^((?:.*?[\\/])?[^.\\/][^\\/]*)[\\/]worktrees[\\/].*$"
 )
-"""Paths of worktrees inside a repository. ``~/.codex/worktrees`` and the like are outside."""
+"""Paths of worktrees inside a repository. Paths like ``~/.codex/worktrees`` do not match."""
 
 _MAX_POINTER_CHARACTERS = 4096
 _MAX_CLONES = 3
-"""Maximum length of a chain of clones, because two may refer to each other."""
+"""Maximum length of a chain of clones, because two clones can refer to each other."""
 
 
 @frozen
@@ -49,12 +49,12 @@ class Place:
 
 
 def project_of_folder(home: Home, folder: Path) -> str | None:
-    """Return the known project of a folder, without creating one."""
+    """Return a folder's known project. No project is created."""
     return known_project(home, locate(str(folder)))
 
 
 def known_project(home: Home, place: Place) -> str | None:
-    """Return the slug of a place's project: by its remote, or else by the nearest known root above it.
+    """Return the slug of a place's project. The remote decides, or else the nearest known root above the place.
 
     A local clone also belongs to the project that lists its origin's path as a remote.
     """
@@ -64,7 +64,7 @@ def known_project(home: Home, place: Place) -> str | None:
     root = place.root
     while root:
         slug = home.files.project_by("root", root)
-        # With another remote, it is a fork or namesake.
+        # If the remote differs, this is a fork or namesake.
         if slug and not (
             place.remote
             and any(
@@ -73,7 +73,7 @@ def known_project(home: Home, place: Place) -> str | None:
         ):
             return slug
         parent = str((PureWindowsPath(root) if "\\" in root else PurePosixPath(root)).parent)
-        # A repository is a separate project wherever its folder is.
+        # A repository is a separate project, wherever its folder is.
         root = parent if parent != root and not place.is_repository else None
     return (
         _project_of_remote(home, normalise_remote(place.root))
@@ -83,7 +83,7 @@ def known_project(home: Home, place: Place) -> str | None:
 
 
 def with_dependencies(home: Home, criteria: Filter) -> Filter:
-    """Return a filter that includes the direct dependencies of its projects, unless it is strict."""
+    """Return a filter that includes its projects' direct dependencies, unless it is strict."""
     if not criteria.projects or criteria.strict:
         return criteria
     dependencies = (
@@ -93,12 +93,12 @@ def with_dependencies(home: Home, criteria: Filter) -> Filter:
 
 
 def locate(cwd: str | None, repository: str | None = None) -> Place:
-    """Return the place of a folder. ``repository`` is its remote, if known."""
+    """Return a folder's place. ``repository`` is the remote, if known."""
     if not cwd:
         return Place(None, _normalise(repository))
     main = _WORKTREE.sub(r"\1\2", cwd.rstrip("/\\")) or cwd
     for folder in dict.fromkeys((Path(cwd), Path(main))):
-        # os.path returns False where Path raises, for too long names or null characters.
+        # For invalid paths (too long, null characters), os.path returns False where Path raises.
         if folder.is_absolute() and os.path.isdir(folder):
             for candidate in (folder, *folder.parents):
                 if os.path.exists(candidate / ".git"):
@@ -107,7 +107,7 @@ def locate(cwd: str | None, repository: str | None = None) -> Place:
 
 
 def _project_of_remote(home: Home, remote: str) -> str | None:
-    """Return the project of a remote in any spelling."""
+    """Return the project that has a remote, in any spelling."""
     exact_match = home.files.project_by("remote", remote)
     if exact_match:
         return exact_match
@@ -116,7 +116,7 @@ def _project_of_remote(home: Home, remote: str) -> str | None:
 
 
 def _repository_place(folder: Path, remote: str | None, clones: int = 0) -> Place:
-    """Return the place of a folder with ``.git``: its own, or the place of a worktree's or local clone's origin."""
+    """Return the place of a folder with ``.git``. A worktree or local clone has its origin's place."""
     git, root, outside = folder / ".git", folder, None
     if os.path.isfile(git):
         git = _read_pointer(git, folder, "gitdir:") or git
@@ -137,7 +137,7 @@ def _repository_place(folder: Path, remote: str | None, clones: int = 0) -> Plac
 
 
 def _read_pointer(file: Path, base: Path, label: str = "") -> Path | None:
-    """Return the folder named by a pointer file of git, or ``None``."""
+    """Return the folder that a git pointer file names, or ``None``."""
     try:
         with file.open(encoding="utf-8", errors="replace") as content:
             return (
@@ -148,7 +148,7 @@ def _read_pointer(file: Path, base: Path, label: str = "") -> Path | None:
 
 
 def _remote_of(git: Path, root: Path) -> str | None:
-    """Return the remote in a repository's configuration, unnormalised: origin, or else the first."""
+    """Return a repository's origin remote, unnormalised, or else the first remote."""
     config = git / "config"
     if not config.is_file():
         return None
@@ -174,9 +174,10 @@ def _normalise(remote: str | None) -> str | None:
 
 
 def find_session(home: Home, reference: str | None, folder: Path | None = None) -> StoredSession:
-    """Return a session by id or its beginning, or the latest one of the folder (default: the current one).
+    """Return the session whose id starts with ``reference``, or else the folder's latest session.
 
-    If the folder has none, return the latest of all. Raises NotFoundError, ConflictError.
+    The default folder is the current one. If it has no sessions, return the latest of all sessions.
+    Raises NotFoundError, ConflictError.
     """
     if reference is None:
         return _latest_in(home, folder or Path.cwd())
@@ -220,7 +221,7 @@ def is_empty(home: Home) -> bool:
 
 
 def with_former_names(home: Home, memory: Memory, path: str) -> Memory:
-    """Return a renamed memory with those former names as aliases by which other memories still link it."""
+    """Return a renamed memory. Former names that links still use become aliases."""
     aliases = aliases_in(memory.extra.get(ALIASES))
     former = home.memories.names.lost(memory.id, called(memory.subject, path, aliases))
     lost = [name for name in former if home.redactor.clean(name) == name]
@@ -231,12 +232,12 @@ def with_former_names(home: Home, memory: Memory, path: str) -> Memory:
 
 
 def without_secrets(redactor: redactor.Redactor, text: str | None) -> str | None:
-    """Return a text, or ``None`` if it seems to contain a secret and must not enter the database."""
+    """Return a text, or ``None`` if it seems to contain a secret that must not enter the database."""
     return text if text is None or redactor.clean(text) == text else None
 
 
 def redact(redactor: redactor.Redactor, memory: Memory) -> Memory:
-    """Return a memory without secrets in its texts. Raises InvalidMemoryError if nothing is left."""
+    """Return a memory, removing secrets from texts. Raises InvalidMemoryError if nothing is left."""
     clean = redactor.clean
     subject, content = clean(memory.subject).strip(), clean(memory.content).strip()
     if not content:
@@ -250,5 +251,5 @@ def redact(redactor: redactor.Redactor, memory: Memory) -> Memory:
 
 
 def clean_values(redactor: redactor.Redactor, value: Any) -> Any:
-    """Return JSON values without secrets in their texts."""
+    """Return JSON values, removing secrets from texts."""
     return codec.with_texts(value, redactor.clean, ())

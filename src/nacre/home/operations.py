@@ -2,9 +2,9 @@
 
 Every change of the vault belongs to an operation, which can be shown, compared and undone.
 
-An operation still open when another process gets the vault lock was interrupted by a crash, and is
-closed unchanged. A long operation, during which others may write, holds its own file lock, which
-the system releases when its process dies. Changes of its files are committed after it.
+If an operation is still open when another process gets the vault lock, a crash interrupted it. It
+is closed unchanged. Other processes can write during a long operation, so it holds a separate file
+lock, which the system releases when the process dies. Its file changes are committed afterwards.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ _PATIENCE_SECONDS = 1.0
 class OpenOperation:
     """An operation in progress. Its id and time are created on first use.
 
-    Nothing is recorded until something is written. ``is_long``: others may write before it ends.
+    Nothing is recorded until something is written. With ``is_long``, other processes can write
+    before it ends.
     """
 
     home: Home
@@ -60,14 +61,14 @@ class OpenOperation:
         return self._made
 
     def describe(self, action: str | None, subject: str | None, why: str | None) -> None:
-        """Set details that are known only now, before the operation has an id."""
-        assert self._made is None  # noqa: S101 - otherwise it may have been used
+        """Set details that were not known before. The operation must not have an id yet."""
+        assert self._made is None  # noqa: S101 - an existing operation might have been used
         self.action = action or self.action
         self.subject = subject or self.subject
         self.why = why or self.why
 
     def explain(self, why: str | None) -> None:
-        """Set the reason unless there is one."""
+        """Set the reason unless already set."""
         if why and self.is_recorded and self.operation.why is None:
             self.home.journal.explain(
                 self.operation.id, _clean_line(self.home, why, _MAX_WHY_CHARACTERS)
@@ -76,9 +77,9 @@ class OpenOperation:
     def record(self, intents: Iterable[Intent], *, applied: bool = False) -> None:
         """Record intents.
 
-        With ``applied``, the files are already written and only the journal records them.
+        With ``applied``, the files are already written and only the journal records the intents.
         """
-        assert not self._is_closed  # noqa: S101 - its ledger line would omit them
+        assert not self._is_closed  # noqa: S101 - the ledger line would omit new intents
         home, operation = self.home, self.operation
         belonging = [replace(intent, operation=operation.id) for intent in intents]
         if not belonging:
@@ -93,7 +94,7 @@ class OpenOperation:
         self.is_recorded = True
 
     def hold(self) -> None:
-        """Show other processes that hold the vault lock that the operation is still running."""
+        """Mark the operation as running, for processes that get the vault lock."""
         if self._lock is None:
             files.make_folder(self.home.settings.home / _FOLDER)
             self._lock = FileLock(_lock_of(self.home, self.operation.id))
@@ -114,7 +115,7 @@ class OpenOperation:
 
 
 def close(home: Home, operation: Operation) -> None:
-    """Close an operation: add its line to the ledger unless it has one, and release it for commit."""
+    """Close an operation. Add its line to the ledger unless present, and release it for commit."""
     with home.database.transaction():
         if home.journal.find(operation.id) is None:
             return
@@ -127,9 +128,10 @@ def close(home: Home, operation: Operation) -> None:
 
 
 def left_open(home: Home) -> list[Operation]:
-    """Return operations that a crash interrupted or, without the vault lock, that another process is executing.
+    """Return operations that a crash interrupted.
 
-    Long operations of living processes are excluded.
+    Without the vault lock, this includes operations that another process is executing. Long
+    operations of living processes are excluded.
     """
     return [
         operation for operation in home.journal.unfinished() if not is_going_on(home, operation)
@@ -137,7 +139,7 @@ def left_open(home: Home) -> list[Operation]:
 
 
 def is_going_on(home: Home, operation: Operation) -> bool:
-    """Return True if a long operation is running in a living process."""
+    """Return True if a living process is running a long operation."""
     return is_held(_lock_of(home, operation.id))
 
 
@@ -150,7 +152,7 @@ def close_left_open(home: Home) -> None:
 
 
 def memories_in_entry(memories: Iterable[str]) -> dict[str, object]:
-    """Return the memories of a ledger entry by id, or their number if there are many."""
+    """Return the ids of memories for a ledger entry, or their number if there are many."""
     ids = sorted(memories)
     if len(ids) == 1:
         return {"memory": ids[0]}
@@ -160,7 +162,7 @@ def memories_in_entry(memories: Iterable[str]) -> dict[str, object]:
 
 
 def subject_of(memories: Sequence[Memory]) -> str | None:
-    """Return a description of the memories that an operation concerns."""
+    """Return a description of an operation's memories."""
     if not memories:
         return None
     others = len({memory.id for memory in memories}) - 1
@@ -174,7 +176,7 @@ def _lock_of(home: Home, operation_id: str) -> Path:
 
 
 def _subject(home: Home, operation: Operation) -> str | None:
-    """Return a description of the memories or files that an operation touched."""
+    """Return a description of an operation's memories or files."""
     # Memories come before pages.
     touched = sorted(home.journal.touched(operation.id), key=lambda item: not item[1])
     if not touched:
@@ -189,7 +191,7 @@ def _subject(home: Home, operation: Operation) -> str | None:
 
 
 def _line(home: Home, operation: Operation) -> str:
-    """Return the ledger line of an operation, with ids but without texts."""
+    """Return an operation's ledger line, with ids but without texts."""
     memories = {memory for _, memory in home.journal.touched(operation.id) if memory}
     by = {"by": operation.by} if operation.by else {}
     return LedgerEntry(
@@ -203,19 +205,19 @@ def _clean_line(home: Home, text: str | None, limit: int) -> str | None:
 
 # -- Intents -------------------------------------------------------------------
 #
-# Writes to the vault that are durable in the database before they reach their files. After a crash,
-# the next writer or opening of the home completes them.
+# Intents are writes to the vault that are durable in the database before the files are written.
+# After a crash, the next writer or opening of the home completes them.
 
 
 _GROUP_INTENTS = 200
-"""Writes marked as done in one transaction, which takes about ten milliseconds."""
+"""Number of writes marked as done in one transaction, which takes about ten milliseconds."""
 
 
 def apply_intents(home: Home) -> None:
     """Write pending changes to the vault.
 
-    A failed write stays pending, as do later ones of the same file or memory, so that the old file
-    stays until the new one exists. Others continue.
+    If a write fails, it stays pending, and so do later writes for the same file or memory. The old
+    file therefore stays until the new file exists. Other writes continue.
     """
     if not home.files.has_intents() and not left_open(home):
         return
@@ -230,7 +232,7 @@ def apply_intents(home: Home) -> None:
 def _apply_group(home: Home, intents: Sequence[Intent], stuck: set[str]) -> None:
     """Apply some writes with a common disk sync.
 
-    ``stuck`` collects paths and memories of failed writes.
+    ``stuck`` collects the paths and memories of failed writes.
     """
     applied_intents: list[_Applied] = []
     home.vault.write_ahead(
@@ -266,11 +268,11 @@ def _apply_group(home: Home, intents: Sequence[Intent], stuck: set[str]) -> None
 
 
 _Applied = tuple[Intent, SeenMemoryFile | None, bool]
-"""A processed intent, the resulting file, and False if the intent was abandoned."""
+"""An intent, the resulting file, and False if the intent was abandoned."""
 
 
 def _append(home: Home, lines: Sequence[Intent]) -> tuple[int, bytes] | None:
-    """Append new lines to the ledger at once, or return ``None`` if that fails."""
+    """Append new lines to the ledger in one write, or return ``None`` if that fails."""
     try:
         return home.vault.append(
             LEDGER, [line.document or "" for line in lines], home.journal.ledger_end()
@@ -281,7 +283,7 @@ def _append(home: Home, lines: Sequence[Intent]) -> tuple[int, bytes] | None:
 
 
 def _apply_remove(home: Home, intent: Intent) -> bool:
-    """Delete a file unless a person changed it since. Then it stays and is read again."""
+    """Delete a file and return True. If a person changed it, keep it and return False."""
     try:
         present = bytes_hash(home.vault.read(intent.path))
     except FileNotFoundError:
@@ -313,7 +315,7 @@ def _apply_write(home: Home, intent: Intent) -> _Applied:
 
 
 def _is_overtaken(home: Home, intent: Intent) -> bool:
-    """Return True if the file already has the content of a later write by nacre, after a crash between both."""
+    """Return True if the file already has the content of a later write by nacre. A crash can cause this."""
     present = bytes_hash(home.vault.read(intent.path))
     later = (
         other
@@ -324,10 +326,10 @@ def _is_overtaken(home: Home, intent: Intent) -> bool:
 
 
 def _keep_both(home: Home, intent: Intent) -> _Applied:
-    """Keep a person's version of a file, and store nacre's as a separate memory next to it.
+    """Keep a person's version of a file, and store nacre's version as a separate memory.
 
-    The new intent replaces the old one in a single transaction, so that a crash creates no second
-    copy.
+    The new intent replaces the old intent in a single transaction, so that a crash creates no
+    second copy.
     """
     memory = home.memories.find(intent.memory or "")
     if memory is None:
@@ -355,7 +357,7 @@ def _keep_both(home: Home, intent: Intent) -> _Applied:
 def write_memory(
     home: Home, path: str, document: str, base: bytes | None, memory: Memory
 ) -> Intent:
-    """Return the write of a memory's file and index it. ``base`` is the hash of the current file."""
+    """Index a memory and return the write for its file. ``base`` is the current file's hash."""
     encoded = to_bytes(document)
     home.files.save(SeenMemoryFile(path, memory.id, 0, len(encoded), bytes_hash(encoded)))
     return Intent("write", path, document, base, memory.id)

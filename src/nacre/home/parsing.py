@@ -1,7 +1,7 @@
 """Parse and redact transcripts.
 
 Stored names of files, sessions and turns are redacted too. Because names are keys, a redacted name
-ends with a hash of the original, so that two names stay different.
+ends with a hash of the original, so that different names stay different.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _MAX_CACHED_NAMES = 4096
 
 @lru_cache(_MAX_CACHED_NAMES)
 def kept_name(redactor: Redactor, name: str) -> str:
-    """Return the stored form of a path or session id. A session id may come from a file name."""
+    """Return the stored form of a path or session id. A session id can come from a file name."""
     clean = redactor.clean(name)
     if clean == name:
         return name
@@ -69,7 +69,7 @@ def kept_id(redactor: Redactor, name: str) -> str:
 
 
 MAX_SECONDS = 600.0
-"""Time limit in seconds for one file."""
+"""Maximum time in seconds for one file."""
 
 BATCH_TURNS = 400
 BATCH_CHARACTERS = 1_000_000
@@ -77,10 +77,10 @@ INPUT_CHARACTERS = 300
 OUTCOME_CHARACTERS = 200
 PATH_CHARACTERS = 500
 BORDER_BYTES = 12_000_000
-"""Minimum bytes for several processes. Starting one takes as long as reading half as much."""
+"""Minimum number of bytes for several processes. Starting a process takes as long as reading half as many."""
 
 MOST_PROCESSES = 4
-"""Maximum processes. More would read faster than one process can store."""
+"""Maximum number of processes. More would read faster than one process can store."""
 
 UNKNOWN_CHARACTERS = 80
 _NUMBERS = {int, float}
@@ -91,10 +91,10 @@ _END: Any = object()
 class Job:
     """A file to read, with the tool and cursor of the previous reading, if any.
 
-    ``size`` and ``mtime_ns`` cover all files that belong to it (``Adapter.beside``). ``is_named``:
-    a person named it. ``is_expected``: its tool stores sessions at this place, so unreadable files
-    are a problem. ``identities`` are the owner's names in chats. ``reader`` is the only tool whose
-    adapters may read it.
+    ``size`` and ``mtime_ns`` cover all files that belong to it (``Adapter.beside``). ``is_named``
+    is set if a person named the file. ``is_expected`` is set if its tool stores sessions at this
+    path, so that an unreadable file is a problem. ``identities`` are the owner's names in chats.
+    ``reader`` is the only tool whose adapters can read it.
     """
 
     path: Path
@@ -109,7 +109,7 @@ class Job:
 
     @property
     def unread(self) -> int:
-        """Bytes added since the last reading. A file that shrank is new."""
+        """Number of bytes added since the last reading. All bytes count if the file shrank."""
         offset = self.cursor.offset if self.cursor else 0
         return self.size - offset if self.size >= offset else self.size
 
@@ -118,7 +118,7 @@ class Job:
 class Batch:
     """Redacted turns of one session in order, or only new facts about the session.
 
-    ``project`` is the slug of its project if already known.
+    ``project`` is the session's project slug if already known.
     """
 
     path: Path
@@ -131,8 +131,8 @@ class Batch:
 class FileDone:
     """The end of a completely read file.
 
-    ``present`` lists the turns per session of a file read as a whole, so that all others from it
-    can be deleted. It is ``None`` if reading continued from a cursor.
+    For a file read as a whole, ``present`` lists each session's turns, so that other turns from the
+    file can be deleted. It is ``None`` if reading continued from a cursor.
     """
 
     path: Path
@@ -148,7 +148,7 @@ class FileDone:
 class FileFailed:
     """A file that was not read.
 
-    ``problem`` is ``None`` for a file that is not a transcript, empty, or of an excluded tool.
+    ``problem`` is ``None`` if the file is empty, not a transcript, or belongs to an excluded tool.
     """
 
     path: Path
@@ -167,13 +167,13 @@ def roots_of(adapter: Adapter, places: Places) -> Sequence[Root] | Problem:
     """Return where an adapter's tool stores transcripts, or a problem if the adapter fails."""
     try:
         return adapter.roots(places)
-    except Exception as error:  # noqa: BLE001 - anybody's adapter costs its own files only
+    except Exception as error:  # noqa: BLE001 - a third-party adapter must affect only its files
         message = f"the adapter cannot find its files: {type(error).__name__}: {error}"
         return Problem(adapter.label, message, "report it with the tool's version")
 
 
 def count_processes(jobs: Sequence[Job], requested: int = 0) -> int:
-    """Return the number of reading processes, by default from the unread bytes and cores. 1 means this process."""
+    """Return the number of reading processes; 1 means this process. The default depends on unread bytes and cores."""
     if getattr(sys, "frozen", False) or not sys.executable or len(jobs) < 2:
         return 1
     if requested:
@@ -185,7 +185,7 @@ def count_processes(jobs: Sequence[Job], requested: int = 0) -> int:
 def read_files(
     jobs: Sequence[Job], redactor: Redactor, excluded_tools: Container[str] = frozenset()
 ) -> Iterator[Event]:
-    """Read files in order. An error in one file is an event and does not stop the others."""
+    """Read files in order. An error in one file yields an event and does not stop the others."""
     for job in jobs:
         yield from read_file(job, redactor, excluded_tools)
 
@@ -216,7 +216,7 @@ def read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> I
         yield _failure(job, redactor, error.message, error.hint)
     except OSError as error:
         yield _failure(job, redactor, error.strerror or "cannot be read")
-    except Exception as error:  # noqa: BLE001 - a format that drifted, or anybody's adapter, costs its own file only
+    except Exception as error:  # noqa: BLE001 - a changed format or third-party adapter must affect only one file
         message = f"the adapter failed: {type(error).__name__}: {error}"
         yield _failure(job, redactor, message, "report it with the tool's version")
 
@@ -240,7 +240,7 @@ def _read_source(
     cursor = source.cursor()
     byte_count = max(0, cursor.size - source.start)
     cursor = replace(cursor, carry=_clean_values(cursor.carry, redactor))
-    if job.mtime_ns:  # for several files, the state before reading counts
+    if job.mtime_ns:  # for several files, use the state before reading
         cursor = replace(cursor, size=job.size, mtime_ns=job.mtime_ns)
     tally = replace(source.tally, unknown=_clean_counts(source.tally.unknown, redactor))
     yield FileDone(
@@ -258,11 +258,11 @@ AnySource = FileSource | DatabaseSource
 
 
 class ForeignFormatError(InvalidInputError):
-    """A file with a database's name that is not one or is encrypted, or a file in which every line is too long."""
+    """A file that is encrypted, is not a database despite its name, or has only lines that are too long."""
 
 
 class EmptyError(ForeignFormatError):
-    """An empty database, as created by a tool on its start, sometimes forever."""
+    """An empty database. A tool creates it at startup and might never fill it."""
 
 
 @contextlib.contextmanager
@@ -272,11 +272,11 @@ def open_transcript(
     cursor: Cursor | None = None,
     identities: tuple[str, ...] = (),
 ) -> Iterator[tuple[Adapter | None, AnySource]]:
-    """Open a transcript with the adapter that recognises it, or ``None``.
+    """Open a transcript and find the adapter that recognises it, if any.
 
-    Reading continues at the cursor if the file was read as this tool before, in a format that
-    allows it. Raises ForeignFormatError for a file that only looks like a database or has no readable line,
-    InvalidInputError for an unreadable file.
+    Reading continues at the cursor if the file was read before as a transcript of this tool, in a
+    format that allows it. Raises ForeignFormatError for a file that only looks like a database or
+    has no readable line, InvalidInputError for an unreadable file.
     """
     with contextlib.ExitStack() as stack:
         if path.name.endswith(SUFFIXES):
@@ -318,7 +318,7 @@ def _database(path: Path) -> Iterator[ForeignDatabase]:
 
 
 def _failure(job: Job, redactor: Redactor, message: str, hint: str | None = None) -> FileFailed:
-    # The problem already has the path.
+    # The problem already contains the path.
     shortened = shorten(redactor.clean(message.removeprefix(f"{job.path} ")), 500)
     return FileFailed(job.path, job.size, Problem(str(job.path), shortened, hint))
 
@@ -338,7 +338,7 @@ def recognise(job: Job) -> Adapter | None:
 
 
 def iter_parsed(adapter: Adapter, source: Source) -> Iterator[Session | Turn]:
-    """Yield the sessions and turns of a transcript. Output of third-party adapters goes to stderr."""
+    """Yield a transcript's sessions and turns. Output of third-party adapters goes to stderr."""
     items = adapter.parse(source)
     return (
         items if adapter.parse.__module__.startswith("nacre.") else _with_stdout_redirected(items)
@@ -361,7 +361,7 @@ def batches(
     redactor: Redactor,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[Batch]:
-    """Yield the redacted sessions and turns of a source in batches. Raises UnreadableTranscriptError."""
+    """Yield a source's redacted sessions and turns in batches. Raises UnreadableTranscriptError."""
     deadline = clock() + MAX_SECONDS
     session: Session | None = None
     turns: list[Turn] = []
@@ -388,7 +388,7 @@ def batches(
 
 
 def _clean_values(value: Any, redactor: Redactor) -> Any:
-    """Redact an adapter's carried state, which may quote the transcript.
+    """Redact an adapter's carried state, which can quote the transcript.
 
     Raises TypeError for non-JSON values.
     """
@@ -400,7 +400,7 @@ def _clean_values(value: Any, redactor: Redactor) -> Any:
             for key, item in value.items()
         }
     if isinstance(value, list | tuple):
-        if set(map(type, value)) <= _NUMBERS:  # thousands of hashes of turns
+        if set(map(type, value)) <= _NUMBERS:  # thousands of turn hashes
             return list(value)
         return [_clean_values(item, redactor) for item in value]
     if value is None or isinstance(value, int | float):
@@ -409,7 +409,7 @@ def _clean_values(value: Any, redactor: Redactor) -> Any:
 
 
 def _clean_counts(counts: Mapping[str, int], redactor: Redactor) -> Counter[str]:
-    """Return counts of unknown record types, whose names are redacted and then shortened."""
+    """Return counts of unknown record types. Their names are redacted and then shortened."""
     cleaned: Counter[str] = Counter()
     for name, count in counts.items():
         cleaned[redactor.clean(name)[:UNKNOWN_CHARACTERS]] += count
@@ -417,7 +417,7 @@ def _clean_counts(counts: Mapping[str, int], redactor: Redactor) -> Counter[str]
 
 
 def _encodable(text: str) -> str:
-    """Replace unpaired surrogates, which cannot be stored but may come from third-party adapters."""
+    """Replace unpaired surrogates. They cannot be stored but can come from third-party adapters."""
     return text if text.isascii() else to_bytes(text).decode("utf-8")
 
 
@@ -442,14 +442,14 @@ def _clean_session(session: Session, redactor: Redactor) -> Session:
 
 
 def _clean_turns(turns: Sequence[Turn], redactor: Redactor) -> tuple[Turn, ...]:
-    """Redact turns with a single call for all texts, most of which are short and free of secrets."""
+    """Redact turns with a single call, because most texts are short and free of secrets."""
     stripped = [_stripped_turn(turn, redactor) for turn in turns]
     cleaned = iter(redactor.clean_all([text for turn in stripped for text in _texts_of(turn)]))
     return tuple(_with_texts(turn, cleaned) for turn in stripped)
 
 
 def _stripped_turn(turn: Turn, redactor: Redactor) -> Turn:
-    """Return a turn with its stored id, without nacre's injected context and unpaired surrogates."""
+    """Return a turn with its stored id. Remove context injected by nacre, and unpaired surrogates."""
     if turn.time and turn.time.tzinfo is None:
         raise ValueError("a turn's time has no zone")
     stripped = strip(_encodable(turn.text))
@@ -482,7 +482,7 @@ def _strip(text: str) -> str:
 
 
 def _texts_of(turn: Turn) -> Iterator[str]:
-    """Yield the texts of a turn in the order expected by :func:`_with_texts`."""
+    """Yield a turn's texts in the order expected by :func:`_with_texts`."""
     yield turn.text
     if turn.author:
         yield turn.author
@@ -498,7 +498,7 @@ def _texts_of(turn: Turn) -> Iterator[str]:
 
 
 def _with_texts(turn: Turn, texts: Iterator[str]) -> Turn:
-    """Return a turn with redacted texts, shortened only now, because a shortened secret is not recognised."""
+    """Return a turn with redacted texts. Texts are shortened last, because shortened secrets are not recognised."""
     text = next(texts)
     author = next(texts) if turn.author else turn.author
     calls = tuple(
@@ -517,7 +517,7 @@ def _with_texts(turn: Turn, texts: Iterator[str]) -> Turn:
 
 
 def _count_cores() -> int:
-    """Return the number of cores available to this process."""
+    """Return the number of cores that this process can use."""
     if sys.platform == "linux":
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -531,7 +531,7 @@ SEGMENT_BYTES = 4_000_000
 
 @frozen
 class Portion:
-    """The redacted lines from ``start`` on, whose original has the digest ``of``.
+    """Redacted lines from the offset ``start`` on. ``of`` is the original's digest.
 
     ``payload`` is ``None`` if nothing changed.
     """
@@ -544,16 +544,16 @@ class Portion:
 
 
 class Ahead:
-    """Portions prepared by other processes, requested in the order of their files."""
+    """Portions prepared by other processes, requested in file order."""
 
     def __init__(self, portions: Iterator[Portion], paths: Sequence[Path]) -> None:
-        """Initialise with the portions and the ordered paths of their files."""
+        """Initialise with the portions and their ordered file paths."""
         self._portions = portions
         self._order: Mapping[Path, int] = {path: number for number, path in enumerate(paths)}
         self._next: Portion | None = None
 
     def find(self, path: Path, start: int, raw: bytes) -> Payload | None:
-        """Return the payload prepared for some lines, if they have not changed since."""
+        """Return the payload prepared for some lines, unless the lines have changed since."""
         number = self._order.get(path)
         if number is None:
             return None
@@ -576,7 +576,7 @@ def clean(cleaner: Cleaner, raw: bytes) -> Payload:
 
 
 def clean_file(job: Job, cleaner: Cleaner) -> Iterator[Portion]:
-    """Yield the redacted portions of a file from its archived position. The last one is empty."""
+    """Yield a file's redacted portions from its archived position. The last portion is empty."""
     start = job.cursor.offset if job.cursor else 0
     try:
         with job.path.open("rb") as file:

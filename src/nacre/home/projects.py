@@ -1,4 +1,4 @@
-"""References in nacre's lines on pages, handoffs, other spaces of a server, and the vault on a server."""
+"""References in nacre's lines on pages, handoffs, other spaces on a server, and the vault on a server."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from nacre.values.session import Handoff
 from nacre.vault import documents
 
 REFERENCE_CHARACTERS = 8
-"""Characters of the end of a memory's id in a line."""
+"""Number of characters from the end of a memory's id that form a reference."""
 
 AGENTS = "an agent: "
-"""Prefix of the references of a line based on an agent's words."""
+"""Prefix of the references in a line based on an agent's words."""
 
 _REFERENCES = re.compile(rf"\((?:{AGENTS})?([^()\s]+(?:, [^()\s]+)*)\)$")
 _MEMORY_REFERENCE = re.compile(r"[0-9a-f]{8}")
@@ -35,9 +35,9 @@ _SESSION_REFERENCE = re.compile(r"[\w.-]+:\S+")
 
 
 def references_of(line: str) -> tuple[str, ...]:
-    """Return the sources named by a line, memories by the end of their ids.
+    """Return the sources that a line names. Memories are named by the end of their id.
 
-    Empty if it names anything else.
+    Return an empty tuple if the line names anything else.
     """
     match = _REFERENCES.search(line)
     names = tuple(match[1].split(", ")) if match else ()
@@ -49,17 +49,17 @@ def references_of(line: str) -> tuple[str, ...]:
 
 
 def is_session(reference: str) -> bool:
-    """Return True if a reference is a session, not a memory."""
+    """Return True if a reference names a session, not a memory."""
     return bool(_SESSION_REFERENCE.fullmatch(reference))
 
 
 def as_line(words: str, references: Iterable[str], *, by_agent: bool = False) -> str:
-    """Return a line of a page with its references."""
+    """Return a page line with its references."""
     return f"- {words} ({AGENTS if by_agent else ''}{', '.join(references)})"
 
 
 def memory_named(home: Home, reference: str) -> Memory | None:
-    """Return the memory of a reference in any state, or ``None`` if there is none or more than one."""
+    """Return the memory that a reference names, in any state, or ``None`` if zero or several match."""
     matches = [
         memory for memory in home.memories.find_like(reference) if memory.id.endswith(reference)
     ]
@@ -67,7 +67,7 @@ def memory_named(home: Home, reference: str) -> Memory | None:
 
 
 def is_current(memory: Memory, today: date) -> bool:
-    """Return True if a memory holds on a day and belongs to a settled place."""
+    """Return True if a memory is active, valid on that day, and not in the inbox."""
     has_ended = (memory.valid.until and memory.valid.until < today) or (
         memory.expires_on and memory.expires_on <= today
     )
@@ -75,7 +75,7 @@ def is_current(memory: Memory, today: date) -> bool:
 
 
 def without_what_is_over(home: Home, text: str) -> str:
-    """Return a page without nacre's lines based on memories that no longer hold."""
+    """Return a page without nacre's lines based on memories that are no longer valid."""
     lines = [
         line for block in blocks_of(text) for line in block.splitlines() if line.startswith("- ")
     ]
@@ -88,7 +88,7 @@ def without_what_is_over(home: Home, text: str) -> str:
 
 
 def rests_on_what_holds(home: Home, line: str) -> bool:
-    """Return True if all memories named by a line hold and are vouched for."""
+    """Return True if all memories that a line names are current and vouched for."""
     today = home.today()
     memories = [
         memory_named(home, reference)
@@ -103,9 +103,9 @@ def rests_on_what_holds(home: Home, line: str) -> bool:
 
 # -- Handoffs ------------------------------------------------------------------
 #
-# Each is a Markdown file ``handoffs/<project>/<id>.md``, moved to ``given`` in that folder once a
-# session received it. They are short-lived state, not memories, so no index, history or other
-# machine has them. Writers hold the vault lock, and hooks read without it.
+# A handoff is a Markdown file ``handoffs/<project>/<id>.md``. It moves to ``given`` in that folder
+# once a session has received it. Handoffs are short-lived state, not memories, so they are not in
+# the index, the history or on other machines. Writers hold the vault lock. Hooks read without it.
 
 
 FOLDER = "handoffs"
@@ -115,31 +115,31 @@ _PATH_FIELDS = frozenset({"id", "project", "content"})
 
 
 class Handoffs:
-    """The handoffs of a home."""
+    """The home's handoffs."""
 
     def __init__(self, home: Path) -> None:
         self._folder = home / FOLDER
 
     def waiting(self, project: str) -> list[Handoff]:
-        """Return a project's pending handoffs, latest first, at most the latest 20."""
+        """Return a project's pending handoffs, latest first, at most 20."""
         return _read_all(self._folder / project, _MAX_WAITING)
 
     def of_project(self, project: str) -> list[Handoff]:
-        """Return a project's pending and then its given handoffs, each latest first."""
+        """Return a project's pending, then given handoffs, each group latest first."""
         folder = self._folder / project
         return [*_read_all(folder), *_read_all(folder / _GIVEN)]
 
     def among(self, project: str, ids: Container[str]) -> list[Handoff]:
-        """Return a project's handoffs with some ids, without reading others."""
+        """Return a project's handoffs with the given ids, without reading other handoffs."""
         folder = self._folder / project
         return [*_read_all(folder, only=ids), *_read_all(folder / _GIVEN, only=ids)]
 
     def everything(self) -> list[Handoff]:
-        """Return the handoffs of all projects, pending before given."""
+        """Return the handoffs of all projects, pending first."""
         return [handoff for project in self._projects() for handoff in self.of_project(project)]
 
     def damaged(self) -> list[Handoff]:
-        """Return unreadable handoffs with their whole text, but without session and writer."""
+        """Return unreadable handoffs with their full text, but without session and writer."""
         folders = (self._folder / project for project in self._projects())
         return [
             handoff
@@ -149,11 +149,11 @@ class Handoffs:
         ]
 
     def of_session(self, session: str) -> list[Handoff]:
-        """Return the handoffs of a session, pending first."""
+        """Return a session's handoffs, pending first."""
         return [handoff for handoff in self.everything() if handoff.session == session]
 
     def find(self, handoff_id: str) -> Handoff | None:
-        """Return the handoff with an id, pending or given."""
+        """Return the handoff with that id, pending or given."""
         return next((handoff for handoff in self.everything() if handoff.id == handoff_id), None)
 
     def waits(self, handoff: Handoff) -> bool:
@@ -163,7 +163,7 @@ class Handoffs:
     def write(self, handoff: Handoff) -> None:
         """Write or replace a handoff atomically.
 
-        A given one is no longer pending. Raises UnusableStoreError.
+        A given handoff is no longer pending. Raises UnusableStoreError.
         """
         path = self._path(handoff)
         values = {
@@ -215,7 +215,7 @@ class Handoffs:
 def _read_all(
     folder: Path, limit: int | None = None, only: Container[str] | None = None
 ) -> list[Handoff]:
-    """Return the readable handoffs in a folder, latest first."""
+    """Return a folder's readable handoffs, latest first."""
     handoffs = []
     with suppress(OSError):
         paths = [path for path in _files(folder) if only is None or path.stem in only]
@@ -245,7 +245,7 @@ def _damaged_in(folder: Path) -> Iterator[Handoff]:
 
 
 def _fields_of_path(path: Path) -> tuple[str, str, str]:
-    """Return the fields in a file's path: id, project, and whether it was given."""
+    """Return the id, project and recipient from a handoff's path."""
     is_given = path.parent.name == _GIVEN and path.parents[2].name == FOLDER
     folder = path.parents[1] if is_given else path.parent
     return path.stem, folder.name, "a session" if is_given else ""

@@ -1,4 +1,4 @@
-"""Read sessions from the archive as from the original transcripts."""
+"""Read sessions from the archive like original transcripts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nacre.values.session import Session, Tally, Turn
 
 _TURNS_PER_BATCH = 400
 _NOWHERE = "nowhere"
-"""A folder in the archive that never exists."""
+"""Name of a folder in the archive that never exists."""
 
 
 class KeptSession(msgspec.Struct):
@@ -38,7 +38,7 @@ _TURN = msgspec.json.Decoder(Turn)
 
 
 class ArchivedSource(Source):
-    """A :class:`~nacre.readers.adapter.Source` that reads an archived file from its beginning."""
+    """A :class:`~nacre.readers.adapter.Source` that reads an archived file from the start."""
 
     def __init__(
         self, path: Path, parts: Iterable[tuple[int, Payload]], identities: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ def missing(home: Home) -> list[Archived]:
 def read_archived(home: Home, states: Iterable[Archived]) -> Iterator[Batch | FileFailed]:
     """Yield the sessions in some packs.
 
-    An unreadable pack yields an event and does not stop the others.
+    An unreadable pack yields an event. Reading continues.
     """
     for state in states:
         try:
@@ -84,7 +84,7 @@ def read_archived(home: Home, states: Iterable[Archived]) -> Iterator[Batch | Fi
             yield FileFailed(
                 Path(state.path), state.size, Problem(state.path, error.message, error.hint)
             )
-        except Exception as error:  # noqa: BLE001 - a damaged pack or anybody's adapter costs its own file only
+        except Exception as error:  # noqa: BLE001 - a damaged pack or third-party adapter must affect only one file
             message = f"cannot be read from the archive: {type(error).__name__}: {error}"
             yield FileFailed(
                 Path(state.path),
@@ -94,11 +94,11 @@ def read_archived(home: Home, states: Iterable[Archived]) -> Iterator[Batch | Fi
 
 
 Outline = dict[str, tuple[tuple[object, ...], list[tuple[str, datetime | None]]]]
-"""Sessions by id: their facts, and the ids and times of their turns."""
+"""Session ids, with each session's facts and the ids and times of its turns."""
 
 
 def outline(adapter: Adapter, source: Source) -> Outline:
-    """Return the sessions and turns that an adapter finds in a source, without texts."""
+    """Return the sessions and turns that an adapter finds in a source, but not their texts."""
     sessions: Outline = {}
     turns: list[tuple[str, datetime | None]] = []
     for item in iter_parsed(adapter, source):
@@ -122,13 +122,13 @@ def outline(adapter: Adapter, source: Source) -> Outline:
 def outline_of(
     home: Home, adapter: Adapter, path: str, parts: Iterable[tuple[int, Payload]]
 ) -> Outline:
-    """Return the outline of an archived file whose original is gone."""
+    """Return the outline of an archived file without its original."""
     with _substitute_path(home, path) as place:
         return outline(adapter, ArchivedSource(place, parts))
 
 
 def generations(pairs: Iterable[tuple[Segment, Payload]]) -> list[list[tuple[int, Payload]]]:
-    """Split a pack into the successive files of that name, each of which begins at 0."""
+    """Split a pack into the successive files with that name. The offsets of each file begin at 0."""
     files: list[list[tuple[int, Payload]]] = []
     for segment, payload in pairs:
         if segment.start == 0 or not files:
@@ -162,7 +162,7 @@ def _batches_of(home: Home, state: Archived) -> Iterator[Batch]:
 
 
 def _adapter_for(tool: str, head: Head) -> Adapter:
-    """Return the adapter of a tool, or the one of several that recognises the file.
+    """Return the tool's adapter. If it has several, return the adapter that recognises the file.
 
     Raises ValueError.
     """
@@ -199,7 +199,7 @@ def _kept_batches(path: Path, parts: Iterable[Payload]) -> Iterator[Batch]:
 def _substitute_path(home: Home, path: str) -> Iterator[Path]:
     """Yield a nonexistent path with the same names.
 
-    Adapters derive names from it and look for files next to it.
+    Adapters derive names from the path and look for neighbouring files.
     """
     original = Path(path)
     names = original.parts[1:] if original.is_absolute() else original.parts

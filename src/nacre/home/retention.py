@@ -1,4 +1,4 @@
-"""Transcripts that tools will soon delete, and pruning of the archive."""
+"""Transcripts that tools will soon delete, and archive pruning."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ _DAY_SECONDS = 86_400
 
 @frozen
 class Leaving:
-    """The transcripts of a tool that will soon be deleted.
+    """A tool's transcripts that will soon be deleted.
 
-    ``archived`` counts those in the archive.
+    ``archived`` is the number already in the archive.
 
-    Soon means within ``SOON_DAYS``, the first in ``days``. For a tool that limits the files per
-    folder, it means within the next ``SOON_FILES`` sessions there, and ``days`` is ``None``.
+    Soon means within ``SOON_DAYS``, and ``days`` is the time until the first deletion. For a tool
+    that limits the files per folder, it means within the folder's next ``SOON_FILES`` sessions, and
+    ``days`` is ``None``.
     """
 
     retention: Retention
@@ -36,11 +37,11 @@ class Leaving:
 
     @property
     def is_kept(self) -> bool:
-        """True if all of them are archived."""
+        """True if all transcripts are archived."""
         return self.archived == self.files
 
     def in_words(self) -> str:
-        """Return a description in one sentence."""
+        """Return a one-sentence description."""
         transcripts = f"{self.files:,} transcripts" if self.files > 1 else "1 transcript"
         go = "go" if self.files > 1 else "goes"
         return (
@@ -60,7 +61,7 @@ class Leaving:
 
 
 def leaving(home: Home) -> list[Leaving]:
-    """Return the existing transcripts that will soon be deleted, by tool."""
+    """Return the existing transcripts that will soon be deleted, grouped by tool."""
     settings = home.settings
     rules = {
         rule.tool: rule
@@ -92,7 +93,7 @@ def leaving(home: Home) -> list[Leaving]:
 def _expiring_by_age(
     days: float, files: Sequence[SeenFile], now: float
 ) -> Iterator[tuple[SeenFile, float | None]]:
-    """Yield files that will be deleted because of their age, with the days left."""
+    """Yield files that will be deleted because of their age, with the number of days left."""
     for file in files:
         days_left = days - (now - file.mtime_ns / 1e9) / _DAY_SECONDS
         if days_left <= SOON_DAYS and Path(file.path).is_file():
@@ -102,7 +103,7 @@ def _expiring_by_age(
 def _expiring_by_count(
     limit: int, files: Sequence[SeenFile]
 ) -> Iterator[tuple[SeenFile, float | None]]:
-    """Yield the oldest files of full folders."""
+    """Yield the oldest files in full folders."""
     folders: dict[Path, list[SeenFile]] = defaultdict(list)
     for file in files:
         folders[Path(file.path).parent].append(file)
@@ -119,7 +120,7 @@ def _expiring_by_count(
 
 # -- Pruning -------------------------------------------------------------------
 #
-# Transcripts that changed longest ago are deleted first.
+# Transcripts with the oldest last change are deleted first.
 
 
 _DAY_NANOSECONDS = 86_400 * 1_000_000_000
@@ -137,7 +138,7 @@ def prune_as_set(home: Home) -> int:
 
 
 def choose(home: Home, keep_days: int, budget_mb: int) -> list[Archived]:
-    """Return transcripts beyond an age or total size, oldest first. 0 means no limit."""
+    """Return transcripts beyond a maximum age or total size, oldest first. 0 means no limit."""
     if not keep_days and not budget_mb:
         return []
     oldest = int(home.now().timestamp() * 1e9) - keep_days * _DAY_NANOSECONDS if keep_days else 0
@@ -156,7 +157,8 @@ def choose(home: Home, keep_days: int, budget_mb: int) -> list[Archived]:
 def prune(home: Home, chosen: Sequence[Archived]) -> int:
     """Delete archived transcripts.
 
-    One that grows again is archived again. Raises StoreBusyError while another process archives.
+    A transcript that grows again is archived again. Raises StoreBusyError while another process
+    archives.
     """
     with home.archive_lock:
         for state in chosen:

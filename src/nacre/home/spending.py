@@ -1,4 +1,4 @@
-"""Choice of the language model for each task, its costs and budgets, and traces of its calls."""
+"""Language model selection for each task, costs, budgets, and traces of model calls."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ def name_for(home: Home, task: Task) -> str:
 
 
 def set_for(home: Home, task: Task) -> str:
-    """Return the model configured for a task as written in the settings.
+    """Return the model configured for a task, as written in the settings.
 
-    Dreams use the writer's model unless they have their own.
+    Dreams use the writer's model unless a separate model is set.
     """
     settings = home.settings
     name = "" if task is Task.TEST else settings[f"models.{task.value}"]
@@ -78,7 +78,7 @@ def set_for(home: Home, task: Task) -> str:
 
 
 def has_writer(settings: Settings) -> bool:
-    """Return True if a model is configured to write in the background."""
+    """Return True if a model is configured for background writing."""
     name = settings[f"models.{Task.EXTRACTION.value}"] or settings.text("models.default") or NONE
     return settings.flag("models.background") and name != NONE
 
@@ -100,8 +100,8 @@ def model_for(home: Home, task: Task, *, background: bool) -> LanguageModel | No
 
     Work that the user did not explicitly request (learning from sessions, judging a new memory) is
     ``background`` work. It needs ``models.background`` and is limited by the budgets. Every call is
-    counted and traced, and recent answers are reused. Raises ModelRefusedError if the configured model
-    cannot be opened.
+    counted and traced, and recent answers are reused. Raises ModelRefusedError if the configured
+    model cannot be opened.
     """
     name = name_for(home, task)
     if name == NONE or (background and not home.settings.flag("models.background")):
@@ -114,24 +114,24 @@ def model_for(home: Home, task: Task, *, background: bool) -> LanguageModel | No
 
 # -- Permission for background work --------------------------------------------
 #
-# Checked before every call, because a run may take hours.
+# Permission is checked before every call, because a run can take hours.
 
 
 _WRITER_TASKS = (Task.EXTRACTION, Task.DREAM)
 
 
 def is_set(home: Home) -> bool:
-    """Return True if a model is configured to write in the background."""
+    """Return True if a model is configured for background writing."""
     return home.settings.flag("models.background") and name_for(home, Task.EXTRACTION) != NONE
 
 
 def rests(settings: Settings) -> bool:
-    """Return True if the writer is paused or waits for mains power."""
+    """Return True if the writer is paused or the machine runs on battery."""
     return settings.flag("writer.paused") or is_on_battery()
 
 
 class Permission:
-    """The owner's current permission for background work, even if the settings changed since it began."""
+    """The owner's permission for background work. Changed settings apply immediately."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -140,7 +140,7 @@ class Permission:
 
     @property
     def settings(self) -> Settings:
-        """The current settings. If their file can no longer be read, the writer is paused."""
+        """The current settings. If the file can no longer be read, the writer is paused."""
         version = _config_version(self._settings)
         if version != self._seen:
             try:
@@ -151,7 +151,7 @@ class Permission:
         return self._settings
 
     def obstacle(self, task: str) -> str | None:
-        """Return why a task may not run now, or ``None`` if it may."""
+        """Return why a task must not run now, or ``None``."""
         settings = self.settings
         if task != Task.CHAT and not settings.flag("models.background"):
             return "background work of models is off"
@@ -165,7 +165,7 @@ class Permission:
 
 
 def _config_version(settings: Settings) -> tuple[int, ...]:
-    """Return a value that changes with the config file. Empty if there is none."""
+    """Return a value that changes with the config file, or an empty tuple if it is missing."""
     with suppress(OSError):
         stat = settings.config.stat()
         return stat.st_ino, stat.st_size, stat.st_mtime_ns
@@ -174,27 +174,27 @@ def _config_version(settings: Settings) -> tuple[int, ...]:
 
 # -- Spool of traces, calls and answers ----------------------------------------
 #
-# Inserting a line again has no effect; see nacre.base.spool.
+# Inserting a line twice has no effect; see nacre.base.spool.
 
 
 SPOOL = "notes"
 MOST_TRACES, MOST_QUESTIONS = 500, 2_000
 ANSWERS_KEPT = timedelta(days=7)
-"""Age up to which a model's answers are reused."""
+"""Maximum age of a model answer for reuse."""
 CALLS_KEPT = timedelta(days=400)
 _MAX_SPOOL_BYTES = 20_000_000
-"""Spool size in bytes beyond which traces and answers are dropped."""
+"""Maximum spool size in bytes. Beyond it, traces and answers are dropped."""
 
 
 def note(home: Home, record: Trace | AskedQuestion) -> None:
-    """Spool a trace or a question, whose texts must already be redacted."""
+    """Spool a trace or a question. Its texts must already be redacted."""
     if home.settings.whole("traces.keep_days"):
         name = b"trace" if isinstance(record, Trace) else b"question"
         _append(home, b'{"%b":%b}' % (name, _as_json(record)), at_most=_MAX_SPOOL_BYTES)
 
 
 def note_call(home: Home, call: Call) -> None:
-    """Spool a call of a model outside background work."""
+    """Spool a model call made outside background work."""
     _append(home, b'{"call":' + _as_json(call) + b"}")
 
 
@@ -205,7 +205,7 @@ def note_answer(home: Home, key: str, model: str, answer: str) -> None:
 
 
 def noted_calls(home: Home) -> Iterator[Call]:
-    """Yield spooled calls that are not in the database yet, without folding them."""
+    """Yield spooled calls that are not in the database yet. The spool stays unchanged."""
     notes = Spool(home.folder, SPOOL)
     for path in (*notes.left(), notes.path):
         with contextlib.suppress(OSError):
@@ -226,7 +226,7 @@ def fold_notes(home: Home) -> None:
     traces_since = now - timedelta(days=home.settings.whole("traces.keep_days"))
     with home.database.transaction():
         for path in spools:
-            with contextlib.suppress(FileNotFoundError):  # another process folded it
+            with contextlib.suppress(FileNotFoundError):  # another process moved the spool
                 for line in lines(path):
                     _fold(home, line)
         home.traces.prune(traces_since, MOST_TRACES, MOST_QUESTIONS)
@@ -282,10 +282,10 @@ def _append(home: Home, line: bytes, at_most: int | None = None) -> None:
 # -- Budgets -------------------------------------------------------------------
 #
 # A background call reserves its maximum cost before it starts and records the actual cost
-# afterwards, each in a transaction on a separate connection, so that concurrent calls of several
+# afterwards. Both use a transaction on a separate connection, so that concurrent calls from several
 # processes respect the budget together. A failed call costs the tokens sent, unless the provider
-# rejected it. A call whose process ends keeps its reservation. Other calls go to the spool and are
-# not limited.
+# rejected it. If a process ends during a call, the reservation stays. Other calls go to the spool
+# and are not limited.
 
 
 DAILY, MONTHLY = "models.daily_budget_usd", "models.monthly_budget_usd"
@@ -294,11 +294,11 @@ _CAPS = {"day": DAILY, "month": MONTHLY}
 
 
 _EXPECTED_ANSWER_TOKENS = 2_000
-"""Output tokens assumed for an answer until it arrives."""
+"""Number of output tokens assumed for an answer until it arrives."""
 
 _MAX_ERROR_CHARACTERS = 300
 _MAX_TEXT_CHARACTERS = 400
-"""Longest prompt or answer in a trace."""
+"""Maximum characters of a prompt or answer in a trace."""
 
 
 def resets_at(home: Home) -> datetime:
@@ -307,7 +307,7 @@ def resets_at(home: Home) -> datetime:
 
 
 def budgets(settings: Settings, spending: Spending, today: date) -> tuple[Budget, Budget]:
-    """Return the caps of background work today and this month, with the part that is used."""
+    """Return the caps for background work today and this month, with the amounts spent."""
     first_days = {"day": today, "month": today.replace(day=1)}
     daily, monthly = (
         Budget(
@@ -323,7 +323,7 @@ def budgets(settings: Settings, spending: Spending, today: date) -> tuple[Budget
 def over_budget(
     limits: Iterable[Budget], cost: int, scope: str = "models"
 ) -> BudgetSpentError | None:
-    """Return the error for a background call that would exceed a cap, or ``None``."""
+    """Return an error if a background call would exceed a cap, or ``None``."""
     for limit in limits:
         key, period = _CAPS[limit.period], limit.period
         if limit.most <= 0:
@@ -346,7 +346,7 @@ def over_budget(
 
 
 class OwnConnection:
-    """The ledger of calls on a separate connection, usable from any thread and opened on first use."""
+    """The call ledger on a separate connection, opened on first use. Any thread can use it."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -355,7 +355,7 @@ class OwnConnection:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Spending]:
-        """Yield the ledger in a short transaction. Raises StoreBusyError, UnusableStoreError."""
+        """Yield the ledger for a short write transaction. Raises StoreBusyError, UnusableStoreError."""
         with self._lock:
             database = self._open()
             with database.transaction():
@@ -383,7 +383,7 @@ class OwnConnection:
 
 
 class HomeBooks:
-    """Counts the calls of a home's models; implements :class:`nacre.llm.providers.Books`."""
+    """Accounting of a home's model calls; implements :class:`nacre.llm.providers.Books`."""
 
     def __init__(self, home: Home, connection: OwnConnection, *, background: bool) -> None:
         self._home = home
@@ -392,9 +392,9 @@ class HomeBooks:
         self._permission = Permission(home)
 
     def begin(self, model: str, prompt: Prompt, most: int | None) -> Call:
-        """Record a call that may cost at most ``most``.
+        """Record a call that can cost at most ``most``.
 
-        Raises BudgetSpentError, UnavailableError if it is not allowed.
+        Raises BudgetSpentError, UnavailableError if the call is not allowed.
         """
         problem = self._permission.obstacle(prompt.task) if self._background else None
         if problem:
@@ -417,9 +417,9 @@ class HomeBooks:
     def end(self, call: Call, error: NacreError | None = None) -> None:
         """Record a call that ended, with its actual or estimated cost.
 
-        If that fails, its reservation stays. A call that was left stays ``open``: in the background
-        it keeps its reservation, because the provider may continue. A call by subscription is free,
-        even if the command reports a cost.
+        If that fails, the reservation stays. An abandoned call stays ``open``. In the background,
+        it keeps its reservation, because the provider might continue. A call by subscription is
+        free, even if the command reports a cost.
         """
         if is_by_subscription(self._home.settings, call.model):
             call = replace(call, cost=0)
@@ -437,7 +437,7 @@ class HomeBooks:
                     spending.fail(Health(call.model, self._home.clock(), text))
 
     def trace(self, call: Call, prompt: Prompt, answer: str, error: str) -> None:
-        """Keep the texts of a call, without secrets."""
+        """Store a call's texts, without secrets."""
         prompt_text, answer, error = (
             self._home.redactor.clean(text)[:_MAX_TEXT_CHARACTERS]
             for text in ("\n\n".join(filter(None, (prompt.shared, prompt.text))), answer, error)
@@ -509,8 +509,9 @@ class HomeBooks:
 
 
 class HomeAnswers:
-    """Stores answers in a home, except those that seem to contain a secret; implements
-    :class:`nacre.llm.failures.Answers`.
+    """Storage for a home's model answers; implements :class:`nacre.llm.failures.Answers`.
+
+    Answers that seem to contain a secret are not stored.
     """
 
     def __init__(self, home: Home, connection: OwnConnection, *, background: bool) -> None:
@@ -541,7 +542,7 @@ class HomeAnswers:
 
 
 def reserve_for(settings: Settings, model: str, prompt: Prompt) -> Tokens:
-    """Return the tokens to reserve for a subscription's call."""
+    """Return the tokens to reserve for a call by subscription."""
     overhead = provider_of(settings, model.partition(":")[0]).beside
     return Tokens(
         input=tokens_of(prompt) + overhead,
@@ -550,7 +551,7 @@ def reserve_for(settings: Settings, model: str, prompt: Prompt) -> Tokens:
 
 
 def tighter_budget(home: Home) -> Budget:
-    """Return the cap, of the day or of the month, that leaves less."""
+    """Return the daily or monthly cap, whichever leaves less."""
     return min(budgets(home.settings, home.spending, home.today()), key=lambda cap: cap.left)
 
 
@@ -563,7 +564,7 @@ def tokens_left(home: Home, model: str) -> int | None:
 
 
 def is_by_subscription(settings: Settings, model: str) -> bool:
-    """Return True if calls are paid by a subscription and not by an API key, so that tokens are counted."""
+    """Return True if a subscription, not an API key, pays for calls. Tokens are then counted."""
     with contextlib.suppress(ModelRefusedError):
         provider = provider_of(settings, model.partition(":")[0])
         return provider.subscription and not key_of_billing(settings, provider)
@@ -571,12 +572,12 @@ def is_by_subscription(settings: Settings, model: str) -> bool:
 
 
 def _is_whole(text: str) -> bool:
-    """Return True if a text has no unpaired surrogates, which the database rejects."""
+    """Return True if a text has no unpaired surrogates. The database rejects them."""
     return text.isascii() or text == to_bytes(text).decode()
 
 
 def unpriced(model: str) -> BudgetSpentError:
-    """Return the error for a background model with an unknown price."""
+    """Return an error for a background model with an unknown price."""
     price = f'{{"{model}" = {{price = {{input = …, output = …}}}}}}'
     return BudgetSpentError(
         f"the price of {model} is unknown, so no budget can limit it",
@@ -587,8 +588,8 @@ def unpriced(model: str) -> BudgetSpentError:
 
 # -- Concurrent questions ------------------------------------------------------
 #
-# A question is a function that asks a model and returns its answer. It does not use the home:
-# callers read its input before and write results afterwards, in the order of the questions.
+# A question is a function that asks a model and returns its answer. It does not use the home.
+# Callers read its input before and write results afterwards, in question order.
 
 
 if TYPE_CHECKING:
@@ -603,7 +604,7 @@ _FINAL = (ModelUnavailableError, ModelRefusedError, BudgetSpentError)
 
 @frozen
 class Answer(Generic[A]):
-    """A successful answer, as opposed to an error or ``None``."""
+    """A successful answer, in contrast to an error or ``None``."""
 
     value: A
 
@@ -613,9 +614,9 @@ def ask_all(
 ) -> list[Answer[A] | NacreError | None]:
     """Ask up to ``at_once`` questions concurrently and return the results in order.
 
-    A failed question yields its error. ``None`` means not asked, or not answered within
-    ``seconds``: once a model is unavailable, refuses or exceeds its budget, the remaining questions
-    are skipped. Other threads of the home continue meanwhile. An interrupt closes the models, which
+    A failed question returns its error. ``None`` means not asked, or not answered within
+    ``seconds``. Once a model is unavailable, refuses or exceeds its budget, the remaining questions
+    are skipped. Meanwhile, other threads can use the home. An interrupt closes the models, which
     ends running calls.
     """
 
@@ -654,7 +655,7 @@ def ask_all(
 
 
 def is_final(answer: object) -> bool:
-    """Return True for an error of the model itself, after which no more questions should be sent to it."""
+    """Return True for an error that makes further questions to the model pointless."""
     return isinstance(answer, _FINAL) and not isinstance(answer, PromptTooLongError)
 
 
@@ -662,7 +663,7 @@ def is_final(answer: object) -> bool:
 
 
 def wrap(home: Home, model: LanguageModel, *, background: bool) -> LanguageModel:
-    """Return a model with ledger, answer cache, traces and the owner's limits."""
+    """Return a model wrapped with ledger, answer cache, traces and the owner's limits."""
     connection = OwnConnection(home)
     model = Metered(model, HomeBooks(home, connection, background=background))
     model = Cached(model, HomeAnswers(home, connection, background=background))
@@ -670,7 +671,7 @@ def wrap(home: Home, model: LanguageModel, *, background: bool) -> LanguageModel
 
 
 class TurnTaking:
-    """A model whose calls let other threads of the home run; implements LanguageModel.
+    """A model that frees the home for other threads during calls; implements LanguageModel.
 
     ``seconds`` limits all prompts except conversations.
     """
@@ -684,7 +685,7 @@ class TurnTaking:
 
     def complete(self, prompt: Prompt) -> Completion:
         """Answer a prompt. Raises the model's errors."""
-        if prompt.task is not Task.CHAT:  # limited by the gateway
+        if prompt.task is not Task.CHAT:  # the gateway limits conversations
             is_default = prompt.timeout_seconds == TIMEOUT_SECONDS
             seconds = self._seconds if is_default else min(prompt.timeout_seconds, self._seconds)
             prompt = replace(prompt, timeout_seconds=seconds)

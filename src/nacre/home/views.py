@@ -1,4 +1,4 @@
-"""Results of operations, without other code, so that clients of the daemon import only this."""
+"""Results of operations. This module contains no other code, so that daemon clients import nothing else."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nacre.values.session import StoredSession, StoredTurn, Summary, Trouble
 
 @frozen
 class LinkView:
-    """A link of a memory, with the other end and its subject if known.
+    """A memory's link, with the id of the linked memory and its subject if known.
 
     ``origin`` is ``manual`` or a name from front matter (``reflect``), ``body`` for a mention in
     the text, or ``auto`` for computed similarity. The last day of ``valid`` is excluded.
@@ -35,7 +35,7 @@ class LinkView:
 
 @frozen
 class CompanionView:
-    """A memory often used together with another. ``weight`` is 0 to 1."""
+    """A memory often used together with a given memory. ``weight`` is 0 to 1."""
 
     memory: Memory
     weight: float
@@ -46,7 +46,7 @@ class CompanionView:
 class UsedTogether:
     """Two memories often used together.
 
-    ``weight`` is 0 to 1, ``sessions`` counts the common sessions.
+    ``weight`` is 0 to 1. ``sessions`` is the number of common sessions.
     """
 
     memory: Memory
@@ -59,8 +59,8 @@ class UsedTogether:
 class MemoryView:
     """A memory with its evidence, links, file (relative to the vault) and usage.
 
-    ``together`` lists companions, closest first. ``etag`` changes with the file, and is ``None``
-    without one. ``doubt`` is the reason why the memory may be outdated.
+    ``together`` lists companions, closest first. ``etag`` changes with the file, and is ``None`` if
+    there is no file. ``doubt`` is the reason why the memory might be outdated.
     """
 
     memory: Memory
@@ -76,7 +76,7 @@ class MemoryView:
 
 @frozen
 class SessionLine:
-    """A session in a list, with its first request if it has no title, and its working time."""
+    """A session in a list, with its working time, and its first request if it has no title."""
 
     session: StoredSession
     opening: str | None
@@ -98,9 +98,9 @@ class SessionView:
 
 @frozen
 class Resumption:
-    """A session, and the command with which its tool resumes it in its folder.
+    """A session, and the command that resumes it with its tool in its folder.
 
-    ``folder`` is ``None`` if the transcript names none, so any will do.
+    ``folder`` is ``None`` if the transcript names no folder. Any folder works in this case.
     """
 
     line: SessionLine
@@ -110,7 +110,7 @@ class Resumption:
 
 @frozen
 class Step:
-    """A memory in a history: its period of validity, its successor and the reason.
+    """A memory in a history, with its validity period, successor and reason.
 
     ``is_asked`` marks the requested memory.
     """
@@ -125,7 +125,7 @@ class Step:
 
 @frozen
 class Version:
-    """The path and text of a file at some time."""
+    """A file's path and text at a given time."""
 
     path: str
     text: str
@@ -133,9 +133,9 @@ class Version:
 
 @frozen
 class Change:
-    """The effect of an operation on a memory, or on another file if ``memory`` is empty.
+    """The effect of an operation on a memory, or on a different file if ``memory`` is empty.
 
-    ``before`` is ``None`` for a new file, ``after`` for a deleted one.
+    ``before`` is ``None`` for a new file. ``after`` is ``None`` for a deleted file.
     """
 
     memory: str
@@ -146,13 +146,13 @@ class Change:
     def latest(self) -> Version:
         """The latest existing version."""
         version = self.after or self.before
-        assert version is not None  # noqa: S101 - a change has one side at least
+        assert version is not None  # noqa: S101 - a change has at least one version
         return version
 
 
 @frozen
 class FieldChange:
-    """A front matter key, or the file itself, before and after."""
+    """A front matter key, or the whole file, before and after a change."""
 
     name: str
     before: Any
@@ -171,7 +171,7 @@ class Difference:
 
 @frozen
 class Listed:
-    """An operation in a list, with the memories it touched."""
+    """An operation in a list, with the affected memories."""
 
     operation: Operation
     memories: tuple[str, ...]
@@ -187,7 +187,7 @@ class Choice(StrEnum):
 
 @frozen
 class Pair:
-    """Two memories in conflict, the reason, and a model's judgement (``None`` if found by rules)."""
+    """Two conflicting memories, the reason, and a model's judgement (``None`` if rules found the conflict)."""
 
     older: Memory
     newer: Memory
@@ -212,9 +212,9 @@ class PendingKind(StrEnum):
 class Pending:
     """An item in review.
 
-    ``why`` is a :class:`Reason` or, for a candidate, a :class:`Why`, and ``detail`` describes it. A
-    conflict also has the ``newer`` memory, ``memory`` being the older one, and a model's judgement
-    (``judged``).
+    ``why`` is a :class:`Reason` or, for a candidate, a :class:`Why`. ``detail`` describes it. For a
+    conflict, ``memory`` is the older memory, ``newer`` is the newer memory, and ``judged`` is a
+    model's judgement.
     """
 
     id: str
@@ -229,7 +229,7 @@ class Pending:
 
 @frozen
 class PendingPage:
-    """A page of items in review. ``total`` counts all items; the others count them by kind."""
+    """A page of items in review. ``total`` counts all items. The other counts are per kind."""
 
     items: tuple[Pending, ...] = ()
     total: int = 0
@@ -240,7 +240,7 @@ class PendingPage:
 
 @frozen
 class SessionReport:
-    """A session without turns, and its summary."""
+    """A session and its summary, but not its turns."""
 
     view: SessionView
     summary: Summary
@@ -248,7 +248,7 @@ class SessionReport:
 
 @frozen
 class FixResult:
-    """Troubles most similar to an error, lessons that may help, and turns that only mention it."""
+    """Similar past errors, lessons that might help, and turns that only mention the error."""
 
     error: str
     troubles: tuple[Trouble, ...] = ()
@@ -258,9 +258,9 @@ class FixResult:
 
 @frozen
 class Place:
-    """A project and all known projects. ``is_known`` is false if no project has the name.
+    """A project and all known projects. ``is_known`` is False if no project has the name.
 
-    ``namesake`` is a project with the same name as a folder that belongs to none.
+    ``namesake`` is a project with the same name as a folder that belongs to no project.
     """
 
     project: str | None
@@ -271,7 +271,7 @@ class Place:
 
 @frozen
 class SessionPage:
-    """A page of sessions, the total number, and all tools with sessions."""
+    """A page of sessions, the total number, and all tools that have sessions."""
 
     lines: tuple[SessionLine, ...]
     more: bool = False
@@ -289,7 +289,7 @@ class Extracted:
 
 @frozen
 class Overview:
-    """Active memories by kind, projects, health checks, and the number of links."""
+    """Active memories per kind, projects, health checks, and the number of links."""
 
     memories: dict[str, int]
     projects: tuple[str, ...]
@@ -307,7 +307,7 @@ class Listing:
 
 @frozen
 class Budget:
-    """The cap of background work for a ``day`` or ``month``, and the part that is used.
+    """The cap for background work in a ``day`` or ``month``, and the amount spent.
 
     Amounts are in millionths of a US dollar.
     """
@@ -318,13 +318,13 @@ class Budget:
 
     @property
     def left(self) -> int:
-        """The rest of the cap."""
+        """The amount left."""
         return max(0, self.most - self.spent)
 
 
 @frozen
 class CostReport:
-    """The cost of models today and this month, by task."""
+    """The cost of models today and this month, per task."""
 
     today: date
     budgets: tuple[Budget, ...]
@@ -334,7 +334,7 @@ class CostReport:
 
 @frozen
 class OperationDiff:
-    """An operation with its changes."""
+    """An operation and its changes."""
 
     operation: Operation
     differences: tuple[Difference, ...]

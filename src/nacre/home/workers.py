@@ -1,7 +1,7 @@
-"""Parse and redact transcripts in several processes, with the same results and order as in one.
+"""Parse and redact transcripts in several processes. Results and order are the same as in one process.
 
-Processes receive groups of files, and results are returned in the order of the files. Large files
-are read in the main process, because a process returns all results of a file at once.
+Processes receive groups of files, and results are returned in file order. The main process reads
+large files, because a process returns all results of a file at once.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ _MAX_TRIES = 2
 _HINT = "is there enough memory? nacre config set ingest.workers 1 uses one process"
 
 _GC_THRESHOLD = 50_000
-"""Allocations between collections of cyclic garbage, which is rare although records and turns are many.
-"""
+"""Number of allocations between collections. Reading creates many objects but little cyclic garbage."""
 
 _Read = Callable[[Job], Iterable[Event | Portion]]
 
 
 @frozen
 class Setup:
-    """Settings of a process: the owner's patterns, allowed texts, further kinds of secrets, and excluded tools.
+    """Settings for a process.
 
-    With ``cleans``, it only redacts files for the archive, without parsing.
+    These are the owner's patterns, allowed texts, additional kinds of secrets, and excluded tools.
+    With ``cleans``, the process only redacts files for the archive, without parsing.
     """
 
     patterns: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ def read_in_processes(
 
     A file that crashes its process twice yields a failure event.
 
-    ``setup`` must describe ``redactor``, which is used where processes cannot be started.
+    ``setup`` must describe ``redactor``, which is used if processes cannot be started.
     """
     for event in _work(jobs, setup, count, _read_function(redactor, setup)):
         if not isinstance(event, Portion):
@@ -70,7 +70,7 @@ def read_in_processes(
 def clean_in_processes(
     jobs: Sequence[Job], redactor: Redactor, setup: Setup, count: int
 ) -> Generator[Portion, None, None]:
-    """Yield the redacted portions of files in order, without files that crash their process twice."""
+    """Yield redacted file portions in order. Omit files that crash their process twice."""
     setup = replace(setup, cleans=True)
     for event in _work(jobs, setup, count, _read_function(redactor, setup)):
         if isinstance(event, Portion):
@@ -110,7 +110,7 @@ def _work(
 
 
 def _read_alone(pool: _Pool, job: Job, read_here: _Read) -> Iterable[Event | Portion]:
-    """Read a file that may have crashed its process, while no other file is being read."""
+    """Read a file that might have crashed its process. No other file is read at the same time."""
     for _ in range(_MAX_TRIES):
         pool.end()
         future = pool.read([job])
@@ -166,7 +166,7 @@ class _Pool:
             with _without_main():
                 executor.submit(int).result()
         except (OSError, NotImplementedError, BrokenProcessPool):
-            # A sandbox may forbid subprocesses.
+            # A sandbox can forbid subprocesses.
             self._is_possible = False
             return None
         self._executor = executor
@@ -175,7 +175,7 @@ class _Pool:
 
 @contextmanager
 def _without_main() -> Iterator[None]:
-    """Hide the main module, which a spawned process would run again and which may be any script."""
+    """Hide the main module. It can be any script, and a spawned process would run it again."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:
@@ -188,7 +188,7 @@ _read: _Read = lambda _: ()  # noqa: E731 - set in each process
 
 
 def _initialise_process(setup: Setup) -> None:
-    """Initialise a process: redirect output, ignore Ctrl-C, and exit with the parent."""
+    """Redirect output, ignore Ctrl-C, and exit with the parent."""
     global _read
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform != "win32":
@@ -214,7 +214,7 @@ def _read_group(group: Sequence[Job]) -> list[Event | Portion]:
 
 
 def _groups(jobs: Sequence[Job]) -> list[list[Job]]:
-    """Group files in order, so that a group is worth a process. A large file is a separate group."""
+    """Group files in order. Each group is large enough for a process. A large file is a separate group."""
     groups: list[list[Job]] = []
     size = _GROUP_BYTES
     for job in jobs:

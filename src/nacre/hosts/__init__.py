@@ -1,1 +1,1 @@
-"""Configuration of agent tools (hosts) to use nacre, and its removal."""
+"""Configures agent tools (hosts) to use nacre, and removes the configuration."""

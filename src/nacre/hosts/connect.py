@@ -1,4 +1,4 @@
-"""Planning, previewing, applying and removing the configuration of hosts."""
+"""Plan, preview, apply and remove the configuration of hosts."""
 
 from __future__ import annotations
 
@@ -62,15 +62,15 @@ from nacre.values.reports import (
 PATIENCE_SECONDS = 10.0
 
 COPIES = Path("hosts") / "copies"
-"""Folder in the home with copies of projects' files."""
+"""Folder in the home for backup copies of files in projects."""
 
 CHANGED = "changed"
-"""Stands for a hash if another program changed the file between two of nacre's changes."""
+"""Placeholder for a hash if a different program changed the file between two changes by nacre."""
 
 
 @contextmanager
 def alone(home: Path) -> Iterator[None]:
-    """Lock the wirings of a home, and wait for other holders. Raises StoreBusyError.
+    """Lock the wirings of a home, or wait for the lock. Raises StoreBusyError.
 
     A missing home is not created.
     """
@@ -79,10 +79,9 @@ def alone(home: Path) -> Iterator[None]:
 
 
 def apply(settings: Settings, wiring: WiringPlan, now: datetime) -> WiringDone:
-    """Apply a plan: back up every file that changes, run the hosts' commands, and write the files.
+    """Apply a plan. Back up each file to change, run the hosts' commands, then write the files.
 
-    Commands run first, because hosts rewrite their settings in their own layout; the files written afterwards keep the
-    user's.
+    The commands run first, because hosts rewrite their settings. Writing the files afterwards keeps the user's layout.
     """
     wired = load(settings.home)
     places = {wish.place for wish in wiring.wishes}
@@ -146,7 +145,7 @@ def apply(settings: Settings, wiring: WiringPlan, now: datetime) -> WiringDone:
 
 
 def _remove_copies(settings: Settings, plan: WiringPlan) -> None:
-    """Remove a host's copies of nacre's files, which would otherwise stay forever."""
+    """Remove the copies of nacre's files that a host made and never removes."""
     for wish in plan.wishes:
         for folder in (
             host_named(wish.host).copies(places_of(settings)) if wish.project is None else ()
@@ -158,9 +157,9 @@ def _remove_copies(settings: Settings, plan: WiringPlan) -> None:
 
 @contextmanager
 def attribute_write(settings: Settings, path: Path) -> Iterator[None]:
-    """Attribute a host's write, which nacre requested, to nacre, if the file was as nacre had left it.
+    """Record a write by a host inside the context as nacre's, because nacre requested it.
 
-    Earlier changes by others stay theirs.
+    Do nothing if the file was changed since nacre's last write.
     """
     real = Path(os.path.realpath(path))
     before = _digest_at(real)
@@ -180,7 +179,6 @@ def _digest_at(path: Path) -> str:
 
 
 def _servers(wired: Wired, plan: WiringPlan) -> dict[str, tuple[tuple[str, ...], ...]]:
-    """Return nacre's servers by file, including those written earlier."""
     servers = dict(wired.servers)
     for path, words in plan.servers:
         servers[str(path)] = tuple(dict.fromkeys((*servers.get(str(path), ()), words)))
@@ -188,8 +186,6 @@ def _servers(wired: Wired, plan: WiringPlan) -> dict[str, tuple[tuple[str, ...],
 
 
 class _Books:
-    """The files written, and the data needed to restore them."""
-
     def __init__(self, wired: Wired, stamp: str, projects: Mapping[Path, Path]) -> None:
         self.files = dict(wired.files)
         self.copies: list[Path] = []
@@ -200,7 +196,7 @@ class _Books:
         self._copy_of: dict[Path, Path] = {}
 
     def back_up(self, change: FileChange) -> bool:
-        """Back up a file before a change; return True if it may be changed."""
+        """Back up a file before a change. Return True if the file can be changed."""
         try:
             self._refuse_changed(change, ())
             if change.before is not None and not self._is_as_written(change):
@@ -214,7 +210,7 @@ class _Books:
         return True
 
     def _folder(self, path: Path) -> Path | None:
-        """Return the folder for the copy of a project's file: next to it, the copy would be part of the repository."""
+        """Return the backup folder of a file in a project. A copy beside the file would get into the repository."""
         folder = next(
             (copies for project, copies in self._projects.items() if path.is_relative_to(project)),
             None,
@@ -244,7 +240,7 @@ class _Books:
         """Record the file's state before nacre's first change."""
         old = self.files.get(str(change.path))
         if old and self._is_as_written(change) and old.backup and old.before == digest(after):
-            Path(old.backup).unlink(missing_ok=True)  # the file equals the copy again
+            Path(old.backup).unlink(missing_ok=True)  # the file equals its backup again
             del self.files[str(change.path)]
             return
         if old and self._is_as_written(change):
@@ -257,7 +253,7 @@ class _Books:
         self.files[str(change.path)] = WrittenFile(digest(after), before, backup, folders, older)
 
     def _is_as_written(self, change: FileChange) -> bool:
-        """Return True if a file is as nacre left it. Then a copy of the original exists, if there was one."""
+        """Return True if a file is unchanged since nacre wrote it. Any original file then has a backup."""
         old = self.files.get(str(change.path))
         return bool(old and old.after == digest(change.before))
 
@@ -272,7 +268,7 @@ class _Books:
 
 
 # -- Plans -----------------------------------------------------------------------------------------
-# A plan contains each file before and after the change, so that the preview is exactly the result.
+# A plan contains each file before and after the change, so that the preview shows exactly the result.
 
 
 _RUNS_TWICE_NOTE = "It is also wired for all your projects: its hooks run twice here."
@@ -335,9 +331,9 @@ def _planned(
 
 
 def plan_removal(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan:
-    """Return the plan for removing these hosts' wiring. Files that nothing else changed get their original content.
+    """Return the plan for removing these hosts' wirings. Raises InvalidInputError.
 
-    Pieces that another wiring needs stay. Raises InvalidInputError.
+    Files that only nacre changed get their original content. Pieces that another wiring needs are kept.
     """
     wired = load(settings.home)
     drafts = Drafts(settings, wired, is_removal=True)
@@ -353,14 +349,13 @@ def plan_removal(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan
 
 
 def _runs_twice(settings: Settings, wish: WiringWish, all_wishes: Iterable[WiringWish]) -> bool:
-    """Return True if a project's wiring has hooks and the host is also wired for the user."""
+    """Return True if a project's wiring has hooks and its host is also wired for the user."""
     other = any(item.host == wish.host and not item.project for item in all_wishes)
     pieces = (piece for target in targets_of(settings, wish) for piece in target.pieces)
     return bool(wish.project) and other and any(isinstance(piece, JsonHook) for piece in pieces)
 
 
 def _pieces(settings: Settings, wishes: Iterable[WiringWish]) -> set[tuple[Path, str]]:
-    """Return the pieces that these wirings need, with their files."""
     return {
         (target.path, repr(piece))
         for wish in wishes
@@ -390,7 +385,7 @@ def wire(settings: Settings, request: WireRequest) -> WiringDone:
 
 
 # -- Test runs of hosts' commands ------------------------------------------------------------------
-# Only nacre's own programs are run, and nothing is left behind.
+# Only nacre's own programs are run, and they leave nothing behind.
 
 
 SAMPLE = {
@@ -399,7 +394,7 @@ SAMPLE = {
     "source": "startup",
     "prompt": "",
 }
-"""The input of a hook."""
+"""Sample input for a hook."""
 
 _HOOK_TIMEOUT_SECONDS = 5.0
 
@@ -412,10 +407,7 @@ def run_hook(
     *,
     says_json: bool = True,
 ) -> str | None:
-    """Run a hook as the host does, but without a shell, which nacre's lines do not need.
-
-    Return the problem, or ``None``.
-    """
+    """Run a hook as the host does, except without a shell. Return the problem, or ``None`` if there is none."""
     words = [line] if settings.platform == "win32" else shlex.split(line)
     if settings.platform != "win32" and not is_own(words, project):
         return f"it runs something else: {line}"
@@ -445,12 +437,12 @@ def run_hook(
 
 
 def quiet(settings: Settings) -> dict[str, str]:
-    """Return an environment in which commands start no daemon."""
+    """Return an environment in which commands do not start a daemon."""
     return {**settings.environ, "NACRE_DAEMON_ENABLED": "false"}
 
 
 def is_own(words: Sequence[str], project: Path | None) -> bool:
-    """Return True if a command is nacre's. Programs inside a project are not run: anyone may have put them there."""
+    """Return True if a command is nacre's. A program inside a project does not count, since anyone can put it there."""
     program = Path(
         next((word for word in words if Path(word).name != "env" and "=" not in word), "")
     )
@@ -465,7 +457,7 @@ def is_own(words: Sequence[str], project: Path | None) -> bool:
 
 
 # -- States and previews ---------------------------------------------------------------------------
-# Shown without secrets from other settings.
+# They are shown without secrets from other settings.
 
 
 Clean = Callable[[str], str]
@@ -473,9 +465,9 @@ Clean = Callable[[str], str]
 
 @frozen
 class HostState:
-    """A host, its program, and its wirings. ``is_here``: a part of it is installed on this machine.
+    """A host, its program, and its wirings.
 
-    ``by_user``: it can be wired for the user.
+    ``is_here`` is set if the host is on this machine, and ``by_user`` if the host can be wired for the user.
     """
 
     name: str
@@ -488,9 +480,9 @@ class HostState:
 
 @frozen
 class ChangedFile:
-    """A file that changes; ``action``: ``create``, ``change`` or ``remove``. ``is_own``: it is in nacre's home.
+    """A file that changes. ``action`` is ``create``, ``change`` or ``remove``.
 
-    ``diff`` are lines that begin with ``+``, ``-`` or a space.
+    ``is_own`` is set for files in nacre's home. Lines of ``diff`` start with ``+``, ``-`` or a space.
     """
 
     path: Path
@@ -502,7 +494,10 @@ class ChangedFile:
 
 @frozen
 class WiringPreview:
-    """The effects of a wiring. ``unchanged`` counts files that are already correct; ``notes`` are for the user."""
+    """The effects of a wiring.
+
+    ``unchanged`` is the number of files that are already correct. ``notes`` are for the user.
+    """
 
     files: tuple[ChangedFile, ...]
     unchanged: int
@@ -557,7 +552,7 @@ def preview(settings: Settings, request: WireRequest) -> WiringPreview:
 
 
 def diff_of(change: FileChange, clean: Clean) -> list[str]:
-    """Return the changes of a file as a unified diff, without secrets from other settings."""
+    """Return a unified diff of a changed file, without secrets from other settings."""
     before, after = _lines(change.before, clean), _lines(change.after, clean)
     names = (
         "before" if change.before is not None else "/dev/null",

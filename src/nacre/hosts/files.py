@@ -1,4 +1,4 @@
-"""Hosts' files: safe reading and writing, edits of JSON and marked blocks that keep the layout, and locations."""
+"""Hosts' files: safe reading and writing, edits of JSON and of marked blocks that keep the layout, and locations."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ _IS_POSIX = os.name == "posix"
 
 
 class UneditableFileError(Exception):
-    """The file cannot be changed; the message gives the reason."""
+    """The file cannot be changed. The message gives the reason."""
 
 
 @frozen
 class Text:
-    """The text of a file without its byte order mark. ``content`` is ``None`` if there is no file."""
+    """The content of a text file. ``content`` is ``None`` if there is no file."""
 
     content: bytes | None
 
     @property
     def words(self) -> str:
-        """Return the decoded text. Raises UneditableFileError if it is not UTF-8."""
+        """The decoded text, without a byte order mark. Raises UneditableFileError if it is not UTF-8."""
         try:
             return (self.content or b"").decode("utf-8").removeprefix(_BOM)
         except UnicodeDecodeError as error:
             raise UneditableFileError("it is not written in UTF-8") from error
 
     def encoded(self, words: str) -> bytes:
-        """Encode a new text, with a byte order mark if this text has one."""
+        """Encode a new text. Add a byte order mark if the current content has one."""
         mark = _BOM.encode() if (self.content or b"").startswith(_BOM.encode()) else b""
         return mark + words.encode("utf-8")
 
@@ -45,8 +45,8 @@ class Text:
 def real_place(path: Path_2, roots: Sequence[Path_2]) -> Path_2:
     """Resolve a path, which must be under one of ``roots``. Raises UneditableFileError.
 
-    Links inside the roots are followed, for people who keep their settings in a repository: the target is written and
-    the link stays.
+    Links inside the roots are followed, for people who keep their settings in a repository. Writing changes the target
+    and keeps the link.
     """
     real = Path_2(os.path.realpath(path))
     if not any(real.is_relative_to(os.path.realpath(root)) for root in roots):
@@ -57,7 +57,7 @@ def real_place(path: Path_2, roots: Sequence[Path_2]) -> Path_2:
 
 
 def read(path: Path_2) -> Text:
-    """Read a regular file, which may be missing. Raises UneditableFileError."""
+    """Read a regular file, which can be missing. Raises UneditableFileError."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -110,16 +110,16 @@ def remove(path: Path_2) -> None:
 
 
 def remove_empty(folders: Iterable[Path_2]) -> None:
-    """Remove the folders that are empty."""
+    """Remove those folders that are empty."""
     for folder in sorted(folders, key=lambda folder_path: len(folder_path.parts), reverse=True):
         with suppress(OSError):
             folder.rmdir()
 
 
 def back_up(path: Path_2, stamp: str, folder: Path_2 | None = None) -> Path_2:
-    """Copy a file next to it or into a folder, with the same permissions, and return the copy's path.
+    """Copy a file into ``folder``, by default beside the file, and return the copy's path.
 
-    Raises UneditableFileError.
+    The copy has the same permissions. Raises UneditableFileError.
     """
     above = folder or path.parent
     copy = above / f"{path.name}.nacre-{stamp}.bak"
@@ -142,8 +142,8 @@ def _make_folders(folder: Path_2, mode: int) -> list[Path_2]:
 
 
 # -- Edits of JSON ---------------------------------------------------------------------------------
-# Single values change; comments, trailing commas, order and layout stay. As hosts do, the parser accepts comments,
-# trailing commas, unquoted names and single quotes.
+# An edit changes single values and keeps comments, trailing commas, order and layout. Like the hosts, the parser
+# accepts comments, trailing commas, unquoted names and single quotes.
 
 
 _SPACE = re.compile(r"(?:[ \t\r\n\f\v\u00a0\u2028\u2029\ufeff]|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
@@ -161,12 +161,12 @@ Path: TypeAlias = Sequence[str]
 
 
 class UnparsableFileError(ValueError):
-    """The text is not JSON, even in the extended forms; the message gives the place."""
+    """The text is not JSON, even with extensions. The message gives the position."""
 
 
 @frozen
 class _Node:
-    """A value and its position in the text. ``items`` are the members of an object or a list."""
+    """A value and its position in the text. ``items`` are the members of an object or list."""
 
     start: int
     end: int
@@ -184,7 +184,7 @@ class _Item:
 
 
 def read_json_text(text: str) -> Any:
-    """Parse a text; a blank text is an empty object. Raises UnparsableFileError."""
+    """Parse a JSON text. A blank text is an empty object. Raises UnparsableFileError."""
     return _root(text).value if text.strip() else {}
 
 
@@ -194,16 +194,16 @@ def find(text: str, path: Path) -> Any:
 
 
 def put(text: str, path: Path, value: Any) -> str:
-    """Set the value at a path and create the objects above it.
+    """Set the value at a path, creating missing parent objects.
 
-    Raises UnparsableFileError, also if one is not an object.
+    Raises UnparsableFileError, also if a parent is not an object.
     """
     text = text if text.strip() else "{}" + newline(text)
     return _check_change(text, _put(text, path, value), lambda old: with_value(old, path, value))
 
 
 def drop(text: str, path: Path) -> str:
-    """Remove the value at a path, and the objects above it that become empty. Raises UnparsableFileError."""
+    """Remove the value at a path, and parent objects that become empty. Raises UnparsableFileError."""
     above = list(path[:-1])
     holder = find(text, above)
     if not isinstance(holder, dict) or path[-1] not in holder:
@@ -217,7 +217,7 @@ def drop(text: str, path: Path) -> str:
 
 
 def add(text: str, path: Path, value: Any) -> str:
-    """Append a value to the list at a path, creating the list if it is missing. Raises UnparsableFileError."""
+    """Append a value to the list at a path, unless present. Create a missing list. Raises UnparsableFileError."""
     present = find(text, path)
     if present is None:
         return put(text, path, [value])
@@ -234,7 +234,7 @@ def add(text: str, path: Path, value: Any) -> str:
 
 
 def filter_out(text: str, path: Path, is_own: Callable[[Any], bool]) -> str:
-    """Remove the values of a list for which ``is_own`` is true, and the list if it becomes empty.
+    """Remove the values for which ``is_own`` returns true from a list. Remove the list if it becomes empty.
 
     Raises UnparsableFileError.
     """
@@ -251,7 +251,7 @@ def filter_out(text: str, path: Path, is_own: Callable[[Any], bool]) -> str:
 
 
 def _check_change(before: str, after: str, change: Callable[[Any], Any]) -> str:
-    """Return the changed text if it has this change and no other. Raises UnparsableFileError."""
+    """Return ``after`` if it differs from ``before`` only in this change. Raises UnparsableFileError."""
     if not _equal(read_json_text(after), change(read_json_text(before))):
         raise UnparsableFileError("it cannot be changed safely")
     return after
@@ -262,14 +262,14 @@ def _equal(left: Any, right: Any) -> bool:
 
 
 def at(value: Any, path: Path) -> Any:
-    """Return the value at a path of keys of nested mappings, or ``None``."""
+    """Return the value at a path of keys in nested mappings, or ``None``."""
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
     return value
 
 
 def with_value(old: Any, path: Path, value: Any) -> Any:
-    """Return nested mappings with a value at a path of keys."""
+    """Return a copy of nested mappings, with the value at a path of keys set."""
     if not path:
         return value
     old = old if isinstance(old, dict) else {}
@@ -312,7 +312,6 @@ def _insert_member(text: str, node: _Node, path: Path, value: Any) -> str:
 
 
 def _insert(text: str, node: _Node, render: Callable[[str], str]) -> str:
-    """Insert a member in the layout of the others."""
     line = newline(text)
     if not node.items:
         outer = _indent_at(text, node.start)
@@ -335,7 +334,7 @@ def _insert(text: str, node: _Node, render: Callable[[str], str]) -> str:
 
 
 def _tail(text: str, at: int) -> str:
-    """Return a comment after a value at the end of its line, which must stay there."""
+    """Return the comment that follows a value on the same line and must stay there."""
     match = _REST_OF_LINE.match(text, at)
     tail = match[0] if match else ""
     follows = text[at + len(tail) : at + len(tail) + 1]
@@ -343,7 +342,7 @@ def _tail(text: str, at: int) -> str:
 
 
 def _drop_item(text: str, path: Path, is_own: Callable[[_Item], bool]) -> str:
-    """Remove the first member that matches, its comma, and the space before it."""
+    """Remove the first member that matches, with its comma and the space before it."""
     node = _node_at(_root(text), path)
     at = next(number for number, item in enumerate(node.items) if is_own(item))
     item = node.items[at]
@@ -376,7 +375,7 @@ def _render(value: Any, text: str, indent: str) -> str:
 
 
 def _unit(text: str) -> str:
-    """Return the text's unit of indentation; two spaces by default."""
+    """Return the text's unit of indentation, by default two spaces."""
     for match in _OPENED.finditer(text):
         if (
             match[2].startswith(match[1])
@@ -488,7 +487,7 @@ def _syntax_error(text: str, at: int, problem: str) -> UnparsableFileError:
 
 
 # -- Marked blocks ---------------------------------------------------------------------------------
-# nacre's additions to users' texts, between marks that are comments in the text's format.
+# nacre's additions to users' texts are between two marks, which are comments in the text's format.
 
 
 MARKDOWN = ("<!-- nacre:start -->", "<!-- nacre:end -->")
@@ -498,11 +497,11 @@ _HEADER = re.compile(r"[ \t]*\[{1,2}[ \t]*([^\]\r\n]+?)[ \t]*\]")
 
 
 def put_block(text: str, block: str, marks: tuple[str, str] = MARKDOWN) -> str:
-    """Put nacre's only block in a text, in place of the first one or at the end."""
+    """Replace nacre's blocks in a text with a single block, or append the block if there is none."""
     line = newline(text)
     whole = line.join((marks[0], *block.strip("\n").split("\n"), marks[1]))
     spans = _spans(text, marks)
-    if not spans:  # after an empty line; it ends with a line ending only if the text does
+    if not spans:  # append after an empty line, and end with a line ending only if the text does
         if text and not text.endswith("\n"):
             return text + line * 2 + whole
         return text + (line if text else "") + whole + line
@@ -513,14 +512,14 @@ def put_block(text: str, block: str, marks: tuple[str, str] = MARKDOWN) -> str:
 
 
 def drop_blocks(text: str, marks: tuple[str, str] = MARKDOWN) -> str:
-    """Return a text without nacre's blocks."""
+    """Remove nacre's blocks from a text."""
     for start, end in reversed(_spans(text, marks)):
         text = _cut(text, start, end)
     return text
 
 
 def blocks_of(text: str, marks: tuple[str, str] = MARKDOWN) -> list[str]:
-    """Return the contents of the blocks."""
+    """Return the contents of nacre's blocks."""
     return [
         text[start:end].strip().removeprefix(marks[0]).removesuffix(marks[1]).strip()
         for start, end in _spans(text, marks)
@@ -528,7 +527,7 @@ def blocks_of(text: str, marks: tuple[str, str] = MARKDOWN) -> list[str]:
 
 
 def drop_tables(text: str, own: str) -> str:
-    """Remove nacre's marks, and the tables of a name with their sub-tables, from a TOML text.
+    """Remove nacre's marks, and the tables named ``own`` with their sub-tables, from a TOML text.
 
     Tables are found by their headers, because hosts that rewrite the file put other tables between the marks.
     """
@@ -549,14 +548,14 @@ def drop_tables(text: str, own: str) -> str:
 
 
 def newline(text: str) -> str:
-    """Return the line ending of a text."""
+    """Return the line ending that a text uses."""
     return "\r\n" if "\r\n" in text else "\n"
 
 
 def _spans(text: str, marks: tuple[str, str]) -> list[tuple[int, int]]:
-    """Return the spans of the blocks. A start without an end is ignored, because the end is unknown.
+    """Return the spans of the blocks. A start mark without an end mark is ignored.
 
-    Text may follow the end mark, if a line was added to a text without a final line ending.
+    Text can follow the end mark, if a line was added to a text without a final line ending.
     """
     start, end = map(re.escape, marks)
     pattern = rf"^[ \t]*{start}[ \t]*(?=\r?$)(?:(?!{start}).)*?^[ \t]*{end}"
@@ -564,7 +563,7 @@ def _spans(text: str, marks: tuple[str, str]) -> list[tuple[int, int]]:
 
 
 def _cut(text: str, start: int, end: int) -> str:
-    """Remove a span, its line ending, and the empty line inserted before it."""
+    """Remove a span, with its line ending and the empty line inserted before it."""
     after, line = text[end:], newline(text)
     if not after:
         return text[:start].removesuffix(line).removesuffix(line)
@@ -580,7 +579,10 @@ def _cut(text: str, start: int, end: int) -> str:
 
 @frozen
 class Places:
-    """The folders of a machine. ``home`` is nacre's home; ``project`` is the wired project, ``None`` for the user."""
+    """The folders of a machine.
+
+    ``home`` is nacre's home. ``project`` is the wired project, or ``None`` if the user is wired.
+    """
 
     user: Path_2
     home: Path_2
@@ -589,12 +591,12 @@ class Places:
     project: Path_2 | None = None
 
     def folder(self, variable: str, usual: str) -> Path_2:
-        """Return the folder named by a variable, or else the default under the user's folder."""
+        """Return the folder that a variable names, or else ``usual`` in the user's folder."""
         return Path_2(self.environ.get(variable) or self.user / usual)
 
     @property
     def config(self) -> Path_2:
-        """Return the system's folder for programs' settings."""
+        """The system's folder for the settings of programs."""
         if self.platform == "win32":
             return self.folder("APPDATA", "AppData/Roaming")
         if self.platform == "darwin":
@@ -603,18 +605,18 @@ class Places:
 
     @property
     def xdg_config(self) -> Path_2:
-        """Return the settings folder of programs that use the XDG rules on all systems."""
+        """The settings folder of programs that follow XDG on all systems."""
         return self.folder("XDG_CONFIG_HOME", ".config")
 
     @property
     def editor(self) -> Path_2:
-        """Return VS Code's user folder: an existing one, or else the default."""
+        """An existing user folder of VS Code or a variant, or else the default."""
         names = ("Code", "Code - Insiders", "VSCodium")
         folders = (self.config / name / "User" for name in names)
         return next((path for path in folders if path.is_dir()), self.config / "Code" / "User")
 
     def extension(self, name: str) -> Path_2:
-        """Return the storage folder of an extension of VS Code or of an editor based on it."""
+        """Return the storage folder of an extension in VS Code or a derived editor."""
         editors = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
         folders = (self.config / editor / "User" / "globalStorage" / name for editor in editors)
         return next(

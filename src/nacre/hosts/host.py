@@ -1,4 +1,4 @@
-"""Hosts and the pieces of their settings: servers, hooks, programs, proven versions, and the state of own memories."""
+"""Hosts, the pieces of their settings (servers, hooks, blocks), nacre's programs, and tested versions."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ else:
     tomlkit = Module("tomlkit")
 
 _YAML = re.compile(r"^    (command|args|env): (.+)$", re.MULTILINE)
-"""Continue's file is written by nacre, with JSON values."""
+"""Pattern for Continue's file, which nacre writes with JSON values."""
 
 
 @frozen
 class Server:
     """An MCP server in a host's settings.
 
-    ``words`` is its command line; empty if it is not started by one, or unknown.
+    ``words`` is the command line, or empty if there is none or it is unknown.
     """
 
     words: tuple[str, ...]
@@ -42,7 +42,7 @@ class Server:
 
 
 def server_of(value: Any) -> Server | None:
-    """Return the server that a settings value describes, or ``None`` without a value."""
+    """Return the server that a settings value describes, or ``None`` if there is no value."""
     if value is None:
         return None
     first = value.get("command") if isinstance(value, dict) else None
@@ -60,7 +60,7 @@ def server_of(value: Any) -> Server | None:
 
 
 def server_in_yaml(text: str) -> Server | None:
-    """Return the server of a YAML file in the layout that nacre writes."""
+    """Return the server in a YAML file that has nacre's layout."""
     if not text.strip():
         return None
     try:
@@ -70,18 +70,18 @@ def server_in_yaml(text: str) -> Server | None:
 
 
 # -- Pieces of a wiring ----------------------------------------------------------------------------
-# Each can insert itself into a user's text and remove itself.
+# Each piece can insert itself into a user's text, and remove itself from the text.
 
 
 OWN_COMMANDS = ("nacre-hook", "nacre.serve.hook_process")
-"""Parts of a hook's command that identify it as nacre's, wherever the program is installed."""
+"""Parts of a command that identify nacre's hooks, wherever nacre is installed."""
 
 
 class Piece(Protocol):
-    """A part of a text that belongs to nacre. Both methods raise UnparsableFileError."""
+    """A part of a text that belongs to nacre. All methods raise UnparsableFileError."""
 
     def put(self, text: str) -> str:
-        """Return the text with exactly one copy of the piece; the same text if it is correct already."""
+        """Return the text with exactly one copy of the piece, unchanged if already correct."""
 
     def drop(self, text: str) -> str:
         """Return the text without the piece."""
@@ -89,7 +89,7 @@ class Piece(Protocol):
 
 @dataclass(frozen=True)
 class JsonKey:
-    """A key that belongs to nacre, with its value."""
+    """A key that belongs to nacre, and its value."""
 
     path: tuple[str, ...]
     value: Any
@@ -103,7 +103,7 @@ class JsonKey:
 
 @dataclass(frozen=True)
 class JsonServer(JsonKey):
-    """An MCP server under nacre's name."""
+    """An MCP server named nacre."""
 
     def server(self, text: str) -> Server | None:
         return server_of(json_text.find(text, self.path))
@@ -113,7 +113,7 @@ class JsonServer(JsonKey):
 class JsonDefault(JsonKey):
     """A key that is set only if it is missing.
 
-    It stays when nacre is removed, unless it ``is_own`` and is unchanged.
+    Removing nacre keeps the key, unless ``is_own`` is set and the value is unchanged.
     """
 
     is_own: bool = False
@@ -129,9 +129,9 @@ class JsonDefault(JsonKey):
 
 @dataclass(frozen=True)
 class JsonItem:
-    """A text that belongs to nacre in a list.
+    """A list item that belongs to nacre.
 
-    Other texts that begin with ``family`` are older forms, and are removed.
+    Items that start with ``family`` are older forms. They are removed along with the item.
     """
 
     path: tuple[str, ...]
@@ -152,7 +152,7 @@ class JsonItem:
 
 @dataclass(frozen=True)
 class JsonHook:
-    """A hook in the list of an event: an entry with a command, or a group of such entries."""
+    """A hook in the list of an event. It is an entry with a command, or a group of such entries."""
 
     path: tuple[str, ...]
     value: Values
@@ -166,7 +166,7 @@ class JsonHook:
         return json_text.add(self.drop(text), self.path, self.value)
 
     def drop(self, text: str) -> str:
-        """See Piece. In a group with other hooks, only nacre's is removed."""
+        """Remove the hook, but keep other hooks in the same group."""
         present = json_text.find(text, self.path)
         if not isinstance(present, list):
             return text
@@ -180,9 +180,9 @@ class JsonHook:
 
 @dataclass(frozen=True)
 class JsonSetting(JsonKey):
-    """A setting of the host that nacre changes. ``before`` is its old value; ``None`` if it was missing.
+    """A setting of the host that nacre changes. ``before`` is the old value, or ``None`` if it was missing.
 
-    Later changes by others stay.
+    Removing nacre keeps later changes by others.
     """
 
     before: Any = None
@@ -201,7 +201,7 @@ class JsonSetting(JsonKey):
 
 @dataclass(frozen=True)
 class TomlSetting:
-    """A setting of the host in a TOML text: a key of a table."""
+    """A setting of the host in a TOML text. ``path`` names a table and a key."""
 
     path: tuple[str, str]
     value: Any
@@ -230,7 +230,7 @@ class TomlSetting:
         raise UnparsableFileError(f"{'.'.join(self.path)} cannot be changed safely")
 
     def _ways(self, text: str, before: Values, value: Any) -> Iterator[str]:
-        """Yield the text with another value, changed in different ways; the first correct one is used."""
+        """Yield the text with a new value, changed in different ways, for the caller to check."""
         table, key = self.path
         line = json_text.newline(text)
         own = tomlkit.dumps({table: {key: self.value}}).replace("\n", line)
@@ -264,7 +264,7 @@ class Block:
 
 @dataclass(frozen=True)
 class TomlServer:
-    """An MCP server under nacre's name: a table in a TOML text, between marks."""
+    """An MCP server named nacre, which is a table between marks in a TOML text."""
 
     path: tuple[str, ...]
     value: Values
@@ -287,7 +287,7 @@ class TomlServer:
         after = json_text.put_block(bare, self._render(), json_text.TOML)
         if _reads_as(after, expected):
             return after
-        # The table above it is written inline, without room for marks.
+        # The parent table is written inline, so that there is no place for marks.
         document: Any = tomlkit.parse(bare)
         above = document
         for key in self.path[:-1]:
@@ -311,7 +311,7 @@ class TomlServer:
         raise UnparsableFileError(f"{'.'.join(self.path)} cannot be removed safely")
 
     def _is_out(self, text: str, expected: JsonObject) -> bool:
-        """Return True if only the table is missing. An empty table above it may be the user's."""
+        """Return True if only the table is missing. Ignore empty parent tables, which can be the user's."""
         try:
             rest = _toml(text)
         except UnparsableFileError:
@@ -319,7 +319,7 @@ class TomlServer:
         return json_text.at(rest, self.path) is None and _without(rest, self.path) == expected
 
     def _drop_table_variants(self, text: str) -> Iterator[str]:
-        """Yield the text without the table, changed in different ways; the first correct one is used."""
+        """Yield the text without the table, changed in different ways, for the caller to check."""
         yield json_text.drop_blocks(text, json_text.TOML)
         yield json_text.drop_tables(text, ".".join(self.path))
         document = tomlkit.parse(text)
@@ -345,7 +345,7 @@ class TomlServer:
 
 @dataclass(frozen=True)
 class TomlTables:
-    """Tables that a host wrote for nacre, which are only removed: those whose last key starts with ``begins``."""
+    """Tables that a host wrote for nacre, whose last key starts with ``begins``. They are only ever removed."""
 
     path: tuple[str, ...]
     begins: str
@@ -372,7 +372,7 @@ class TomlTables:
 
 @dataclass(frozen=True)
 class WholeFile:
-    """A file that belongs to nacre as a whole."""
+    """A file that belongs entirely to nacre."""
 
     content: str
 
@@ -385,7 +385,7 @@ class WholeFile:
 
 @dataclass(frozen=True)
 class ServerFile(WholeFile):
-    """A file with nacre's MCP server and nothing else."""
+    """A file that contains only nacre's MCP server."""
 
     def server(self, text: str) -> Server | None:
         return server_in_yaml(text)
@@ -396,7 +396,6 @@ SettingPiece: TypeAlias = JsonSetting | TomlSetting
 
 
 def _runs_own(value: Any) -> bool:
-    """Return True if a hook's entry, or all entries of a group, run nacre."""
     if not isinstance(value, dict):
         return False
     if isinstance(value.get("hooks"), list):
@@ -410,7 +409,7 @@ def _is_mixed(group: Values) -> bool:
 
 
 def _drop_quoted(text: str, path: tuple[str, ...], key: str) -> str:
-    """Remove one table with a quoted name from a TOML text, and leave the rest unchanged."""
+    """Remove a table with a quoted name from a TOML text, without changing anything else."""
     begin = f"[{'.'.join(path)}."
     lines: list[str] = []
     is_own = False
@@ -441,7 +440,7 @@ def _reads_as(text: str, expected: JsonObject) -> bool:
 
 
 def _without(old: JsonObject, path: tuple[str, ...]) -> JsonObject:
-    """Remove the value at a path, and the tables above it that become empty."""
+    """Remove the value at a path, and parent tables that become empty."""
     if path[0] not in old:
         return old
     below = _without(old[path[0]], path[1:]) if len(path) > 1 else {}
@@ -450,15 +449,15 @@ def _without(old: JsonObject, path: tuple[str, ...]) -> JsonObject:
 
 
 # -- nacre's programs ------------------------------------------------------------------------------
-# Hosts get absolute paths, because editors have another PATH.
+# Hosts get absolute paths, because editors have a different PATH.
 
 
 @frozen
 class Programs:
-    """Commands that start nacre. ``quick_hook`` starts the shell hook, where there is one, that asks the daemon.
+    """Commands that start nacre. ``quick_hook``, if available, starts the shell hook, which asks the daemon.
 
-    ``home`` is set only if it is not the default. ``environ`` holds required variables, such as the paths of modules
-    that are not installed.
+    ``home`` is set only if it is not the default. ``environ`` contains required variables, such as the paths of
+    modules that are not installed.
     """
 
     nacre: tuple[str, ...]
@@ -471,15 +470,15 @@ class Programs:
 
     @property
     def mcp(self) -> tuple[str, list[str]]:
-        """Return the command that serves MCP, and its arguments."""
+        """The command that serves MCP, and its arguments."""
         command, *arguments = self._words(self.nacre, "mcp")
         return command, arguments
 
     @property
     def given_environ(self) -> dict[str, str]:
-        """Return the variables for a host's settings; empty if the command itself can set them.
+        """The environment variables for a host's settings, or none if the command itself can set them.
 
-        Some hosts refuse variables that affect the code that a program loads.
+        Some hosts refuse variables that affect which code a program loads.
         """
         return dict(self.environ) if self.platform == "win32" else {}
 
@@ -491,19 +490,19 @@ class Programs:
         return ["/usr/bin/env", *variables, *words]
 
     def mcp_server(self, **more: Any) -> JsonObject:
-        """Return the server in the form of most hosts' settings."""
+        """Return the server's entry in the format that most hosts use."""
         command, arguments = self.mcp
         environ = {"env": self.given_environ} if self.given_environ else {}
         return {"command": command, "args": arguments, **environ, **more}
 
     def hook_line(self, host: str, event: str, *, is_quick: bool = False) -> str:
-        """Return the command line of a hook for a shell; ``is_quick``: the quick hook, if there is one."""
+        """Return the shell command line of a hook. With ``is_quick``, use the quick hook if available."""
         program = self.quick_hook if is_quick and self.quick_hook else self.hook
         words = [*self._words(program), host, event]
         return subprocess.list2cmdline(words) if self.platform == "win32" else shlex.join(words)
 
     def as_record(self) -> JsonObject:
-        """Return the contents of ``nacre.json``, which plugins that are programs read."""
+        """Return the contents of ``nacre.json``, which is read by plugins that run code."""
         return {
             "version": self.version,
             "home": self.home,
@@ -517,27 +516,27 @@ class Programs:
 
 
 SERVER = "nacre"
-"""The name of the MCP server, of plugins, and of keys in other settings."""
+"""Name of the MCP server, the plugins, and keys in other settings."""
 
 READING_TOOLS = ("memory_search", "memory_get")
 """Tools that change nothing."""
 
 FREE_TOOLS = (*READING_TOOLS, "memory_store")
-"""Tools that an agent may call without asking: they read, or propose a memory."""
+"""Tools that an agent can call without asking, because they only read or propose a memory."""
 
 _IN_SESSION = frozenset({"UserPromptSubmit", "PreToolUse", "Stop"})
-"""Frequent events that delay the user, and use the quick hook.
+"""Frequent events that make the user wait, and therefore use the quick hook.
 
-Tools with events of these names end their input, which the quick hook waits for.
+The quick hook waits for the end of its input, which hosts with these events close.
 """
 
 
 @frozen
 class Way:
-    """The form of a wiring. ``plain``: settings instead of a plugin.
+    """How a host is wired. ``plain`` uses settings instead of a plugin.
 
-    ``slot``: nacre takes the host's memory slot, if it has one. ``tool_hook``: a hook also runs before each edit and
-    command. ``isolates``: the host's own memory is turned off.
+    ``slot`` makes nacre take the host's memory slot, if any. ``tool_hook`` adds a hook before each edit and command.
+    ``isolates`` turns off the host's built-in memory.
     """
 
     places: Places
@@ -549,13 +548,13 @@ class Way:
 
     @property
     def project(self) -> Path | None:
-        """Return the wired folder; ``None`` for the user."""
+        """The wired project's folder, or ``None`` if the user is wired."""
         return self.places.project
 
 
 @frozen
 class Target:
-    """A file and nacre's pieces in it; ``what`` describes them in a word or two."""
+    """A file and nacre's pieces in it. ``what`` briefly describes the pieces."""
 
     path: Path
     pieces: tuple[Piece, ...]
@@ -564,7 +563,7 @@ class Target:
 
 @frozen
 class MemoryPlace:
-    """A file or folder of a host's own memory, and the import source that reads it."""
+    """A file or folder of a host's built-in memory, and the name of the import source that reads it."""
 
     source: str
     path: Path
@@ -574,10 +573,10 @@ class MemoryPlace:
 class Host:
     """An agent tool.
 
-    ``programs`` are the names of its commands, and ``traces`` the files or folders that show its presence. ``targets``
-    returns the files of a wiring, and ``notes`` advice for the user. ``by_user`` and ``by_project`` are its scopes.
-    ``own_memory`` returns the places of a memory that a setting turns off; ``None`` if there is none. ``copies`` are
-    folders in which the host keeps copies of nacre's files, even after removal.
+    ``programs`` are the host's commands. ``traces`` returns files or folders that show its presence. ``targets``
+    returns the files of a wiring, and ``notes`` returns advice for the user. ``by_user`` and ``by_project`` are the
+    supported scopes. ``own_memory`` returns the locations of a built-in memory that a setting can turn off. ``copies``
+    returns folders where the host keeps copies of nacre's files even after removal.
     """
 
     name: str
@@ -595,9 +594,9 @@ class Host:
 def hook_groups(
     way: Way, host: str, seconds: Mapping[str, int], matchers: Mapping[str, str] | None = None
 ) -> tuple[JsonHook, ...]:
-    """Return hooks in Claude Code's format: groups by event, each with a command and a timeout.
+    """Return hooks in Claude Code's format. Each event has a group with a command and a timeout in ``seconds``.
 
-    ``matchers`` restrict events, for example to tools by name.
+    ``matchers`` restricts events, for example to certain tools.
     """
     filters = matchers or {}
     return tuple(
@@ -618,7 +617,7 @@ def hook_groups(
 
 
 def hook_entries(way: Way, host: str, seconds: dict[str, int]) -> tuple[JsonHook, ...]:
-    """Return hooks as a flat list by event."""
+    """Return hooks in the format that lists entries directly under each event."""
     return tuple(
         JsonHook(("hooks", event), _entry(way, host, event, limit))
         for event, limit in seconds.items()
@@ -631,13 +630,13 @@ def _entry(
     return {"command": way.programs.hook_line(host, event, is_quick=is_quick), "timeout": limit}
 
 
-# -- Proven versions -------------------------------------------------------------------------------
-# Listed in proven.toml.
+# -- Tested versions -------------------------------------------------------------------------------
+# They are listed in proven.toml.
 
 
 @frozen
 class Proven:
-    """The version of a host that CI tests, and the newest version tested ``on`` a day."""
+    """The version of a host that CI tests, and the newest version that was tested, with the date."""
 
     pinned: str
     newest: str
@@ -645,13 +644,13 @@ class Proven:
 
     @property
     def versions(self) -> tuple[str, ...]:
-        """Return both versions without duplicates."""
+        """Both versions, without duplicates."""
         return tuple(dict.fromkeys((self.pinned, self.newest)))
 
 
 @cache
 def proven_versions() -> Mapping[str, Proven]:
-    """Return the tested versions by host."""
+    """Map each host to its tested versions."""
     tables = tomllib.loads((files(__package__) / "proven.toml").read_text(encoding="utf-8"))
     return {name: Proven(**table) for name, table in tables.items()}
 
@@ -662,10 +661,10 @@ def proven_versions() -> Mapping[str, Proven]:
 
 @cache
 def words(name: str) -> str:
-    """Return a text of the folder ``words``."""
+    """Read a text from the folder ``words``."""
     return (files(__package__) / "words" / name).read_text(encoding="utf-8")
 
 
 def instructions(front: str = "") -> str:
-    """Return the contents of an instructions file; ``front`` is the host's front matter."""
+    """Return the contents of an instructions file. ``front`` is front matter that the host requires."""
     return (f"---\n{front}\n---\n\n" if front else "") + words("instructions.md")

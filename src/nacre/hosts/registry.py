@@ -49,11 +49,11 @@ _HOOK_SECONDS = {
     "Stop": 5,
     "SessionEnd": 5,
 }
-"""Time limits by event. By default Claude Code cancels a hook at the session's end after 1.5 seconds."""
+"""Time limit of each event in seconds. The default in Claude Code for ``SessionEnd`` is 1.5 seconds."""
 
 _TOOL = "PreToolUse"
 _MATCHERS = {_TOOL: "Bash|Edit|MultiEdit|NotebookEdit|Write"}
-"""No hook runs for reading and searching."""
+"""Tools for which the hook runs."""
 
 
 def marketplace(places: Places) -> Path:
@@ -62,17 +62,17 @@ def marketplace(places: Places) -> Path:
 
 
 def settings_folder(places: Places) -> Path:
-    """Return Claude Code's folder of user settings."""
+    """Return the folder of Claude Code's user settings."""
     return places.folder("CLAUDE_CONFIG_DIR", ".claude")
 
 
 def is_plugin(way: Way) -> bool:
-    """Return True if the wiring is a plugin: for the user, unless ``plain``."""
+    """Return True if the wiring uses a plugin, which is only possible for the user."""
     return way.project is None and not way.plain
 
 
 def copy_of_plugin(places: Places, version: str) -> Path:
-    """Return the folder of Claude Code's copy of the plugin."""
+    """Return the folder where Claude Code keeps its copy of the plugin."""
     return _copies(places)[0] / SERVER / version
 
 
@@ -81,9 +81,9 @@ def _copies(places: Places) -> tuple[Path, ...]:
 
 
 def plugin_files(way: Way) -> dict[str, str]:
-    """Return the plugin's files by path.
+    """Return the contents of the plugin's files, keyed by path.
 
-    The version includes a hash: without a new version the host keeps the old files.
+    The version includes a hash, because the host keeps the old files until the version changes.
     """
     version = way.programs.version
     version = version if version[:1].isdigit() else "0.0.0"  # as plugins require
@@ -102,20 +102,20 @@ def plugin_files(way: Way) -> dict[str, str]:
 
 
 def version_of(files: dict[str, str]) -> str:
-    """Return the version in a plugin's files."""
+    """Return the version that a plugin's files declare."""
     version: str = json.loads(files[".claude-plugin/plugin.json"])["version"]
     return version
 
 
 def _targets(way: Way) -> Iterator[Target]:
     yield from _plugin(way) if is_plugin(way) else _plain(way)
-    if way.isolates:  # auto memory is then neither loaded nor written
+    if way.isolates:  # Claude Code then neither loads nor writes its auto memory
         setting = JsonSetting(("autoMemoryEnabled",), False)
         yield Target(settings_folder(way.places) / "settings.json", (setting,), "own memory off")
 
 
 def _own_memory(places: Places) -> Sequence[MemoryPlace]:
-    """Return the memory folders of all projects, or the only folder if the settings name one."""
+    """Return the memory folders of all projects, or the folder that the settings name."""
     folder = settings_folder(places)
     try:
         named = json_text.find(
@@ -178,9 +178,9 @@ def _plain(way: Way) -> Iterator[Target]:
 
 
 def _server(way: Way) -> dict[str, Any]:
-    """Return the MCP server, with its tools available from the start of each session.
+    """Return the MCP server, whose tools are available from the start of each session.
 
-    Since version 2.1.121 Claude Code defers the tools of servers that do not request this; earlier versions ignore it.
+    Since version 2.1.121, Claude Code defers tools unless the server requests this.
     """
     return way.programs.mcp_server(alwaysLoad=True)
 
@@ -216,7 +216,7 @@ HOST = Host(
 
 
 # -- Codex -----------------------------------------------------------------------------------------
-# An MCP server in config.toml, hooks, and AGENTS.md.
+# Codex gets an MCP server in config.toml, hooks, and instructions in AGENTS.md.
 
 
 NAME_CODEX = "codex"
@@ -227,26 +227,26 @@ _CODEX_HOOK_SECONDS = {
     "Stop": 5,
     "SessionEnd": 3,
 }
-"""Time limits by event.
+"""Time limit of each event in seconds.
 
-Codex cancels a session's end after three seconds, and warns at every start about longer limits.
+Codex cancels ``SessionEnd`` hooks after three seconds, and warns at every start about a longer limit.
 """
 
 _MATCHERS_CODEX = {_TOOL: "^(Bash|apply_patch)$"}
 
 
 def folder(places: Places) -> Path:
-    """Return Codex's folder of the project or the user."""
+    """Return Codex's folder for the project or the user."""
     return places.project / ".codex" if places.project else places.folder("CODEX_HOME", ".codex")
 
 
 def users_config(places: Places) -> Path:
-    """Return the user's settings, which also contain the trust in projects' hooks."""
+    """Return the user's settings file, which also records trust in the hooks of projects."""
     return places.folder("CODEX_HOME", ".codex") / "config.toml"
 
 
 def hooks_file(places: Places) -> Path:
-    """Return the file with the hooks."""
+    """Return the file that contains the hooks."""
     return folder(places) / "hooks.json"
 
 
@@ -300,7 +300,7 @@ CODEX_HOST = Host(
 
 
 # -- Editors ---------------------------------------------------------------------------------------
-# Cursor, Windsurf, VS Code Copilot, Cline, Roo Code, Continue; and AGENTS.md for others.
+# Cursor, Windsurf, VS Code Copilot, Cline, Roo Code and Continue, and AGENTS.md for other agents.
 
 
 _CURSOR_HOOK_SECONDS = {
@@ -483,7 +483,7 @@ HOSTS = (
 
 OPENCLAW = "openclaw"
 PROGRAMS_FILE = "nacre.json"
-"""The file next to a plugin with the paths of nacre's programs."""
+"""File next to a plugin that contains the paths of nacre's programs."""
 
 _OPENCLAW_MEMORY = (
     ("plugins", "entries", "memory-core", "enabled"),
@@ -491,9 +491,9 @@ _OPENCLAW_MEMORY = (
     ("agents", "defaults", "startupContext", "enabled"),
     ("hooks", "internal", "entries", "session-memory", "enabled"),
 )
-"""Settings of features, besides prompts, that read and write OpenClaw's own memory.
+"""Settings of the features that use OpenClaw's built-in memory.
 
-nacre's plugin removes ``MEMORY.md`` and ``USER.md`` from prompts.
+There is no setting for prompts, so nacre's plugin removes ``MEMORY.md`` and ``USER.md`` there.
 """
 
 _GEMINI_MILLISECONDS = {
@@ -552,7 +552,6 @@ def _openclaw(way: Way) -> Iterator[Target]:
 
 
 def _openclaw_memory(places: Places) -> Sequence[MemoryPlace]:
-    """Return the pages and daily notes of each agent's workspace."""
     named = ("MEMORY.md", "USER.md", "memory")
     return tuple(
         MemoryPlace(OPENCLAW, folder / name) for folder in _workspaces(places) for name in named
@@ -598,12 +597,12 @@ def _openclaw_settings(places: Places) -> Path:
 
 
 def plugin(way: Way, host: str, folder: Path) -> Iterator[Target]:
-    """Yield the files of a shipped plugin, and the file with this machine's paths."""
+    """Yield the files of a shipped plugin, and the file that contains this machine's paths."""
     source = files("nacre.hosts") / "plugins" / host
     if not source.is_dir():
         return
     for name, content in _shipped_files(source):
-        # A plugin that may take the slot is not loaded without it.
+        # OpenClaw only loads a plugin of this kind if it has the memory slot.
         if way.slot and name == "openclaw.plugin.json":
             content = _json({**json.loads(content), "kind": "memory"})
         yield Target(folder / name, (WholeFile(content),), "plugin")
@@ -653,7 +652,7 @@ TERMINAL_HOSTS = (
 )
 
 
-# -- All hosts by name -----------------------------------------------------------------------------
+# -- All hosts -------------------------------------------------------------------------------------
 
 
 _GEMINI, _OPENCODE, _OPENCLAW = TERMINAL_HOSTS

@@ -49,11 +49,11 @@ _MAX_RUNS = 3
 _LOG_WAIT_SECONDS = 1.0
 _LOG_POLL_SECONDS = 0.02
 _LATE = ("late", "failed", "")
-"""Records of hooks that gave no answer in time."""
+"""Outcomes in the log of hooks that did not answer in time."""
 
 
 def prove_hooks(settings: Settings, wish: WiringWish, written: HostParts) -> Iterator[Check]:
-    """Yield the findings on a host's hooks, and in Codex on its trust in them."""
+    """Yield findings on a host's hooks. For Codex, also check that it trusts the hooks."""
     slowest, failed, late, traces = 0.0, [], 0, 0
     for event, line in written.hooks:
         problem, how, seconds = _run_until_in_time(settings, wish, event, line)
@@ -94,7 +94,8 @@ def _run_until_in_time(
 ) -> tuple[str | None, str, float]:
     """Run a hook outside projects, so that no session loses its context.
 
-    Return its problem, the log's record of the answer, and its duration. Repeat a late run: its files are cached then.
+    Return the problem, the answer's source in the log, and the duration in seconds. Repeat a late run, because the
+    files are then cached.
     """
     hook_input = {**SAMPLE, "hook_event_name": event, "cwd": str(settings.home)}
     problem, how, seconds = None, "", 0.0
@@ -142,8 +143,8 @@ def _log_size(settings: Settings) -> int:
 
 
 def _last_answer_source(settings: Settings, since: int) -> str:
-    """Return how the last hook run was answered, by its log; empty without a new line."""
-    # The daemon writes the line after the hook has its answer.
+    """Return how the log says the last hook run was answered, or an empty string without a new line."""
+    # The daemon writes the line after it answers the hook.
     until = time.monotonic() + _LOG_WAIT_SECONDS
     while _log_size(settings) == since and time.monotonic() < until:
         time.sleep(_LOG_POLL_SECONDS)
@@ -156,13 +157,13 @@ def _last_answer_source(settings: Settings, since: int) -> str:
 
 
 # -- Plugins ---------------------------------------------------------------------------------------
-# The host has the expected plugin, and its record of nacre's programs is correct.
+# Checks that the host has the expected plugin, with a correct record of nacre's programs.
 
 
 def _prove_installed(
     settings: Settings, wish: WiringWish, *, is_of_another: bool
 ) -> Iterator[Check]:
-    """Check that Claude Code has the expected plugin. One written by another nacre is not reported as broken."""
+    """Check that Claude Code has the expected plugin. A plugin from a different nacre is only a warning."""
     way = way_of(settings, wish)
     if wish.host != registry.NAME or not registry.is_plugin(way):
         return
@@ -182,7 +183,6 @@ def _prove_installed(
 
 
 def _prove_program(settings: Settings, wish: WiringWish) -> Iterator[Check]:
-    """Check the paths of nacre's programs in a plugin that is itself a program."""
     path = next(
         (target.path for target in targets_of(settings, wish) if target.path.name == PROGRAMS_FILE),
         None,
@@ -215,7 +215,7 @@ _MCP_TIMEOUT_SECONDS = 15.0
 
 
 def list_tools(settings: Settings, server: Server, folder: Path) -> tuple[list[str], str | None]:
-    """Start an MCP server and request its tools; return their names, and the problem."""
+    """Start an MCP server and return the names of its tools, and the problem or ``None``."""
     opening = {
         "protocolVersion": "2025-06-18",
         "capabilities": {},
@@ -233,20 +233,20 @@ def list_tools(settings: Settings, server: Server, folder: Path) -> tuple[list[s
 
 
 # -- MCP servers -----------------------------------------------------------------------------------
-# They start in time and offer nacre's tools.
+# Checks that the servers start in time and offer nacre's tools.
 
 
 _TOOLS = frozenset({"memory_search", "memory_get", "memory_store"})
 _SLOW_SECONDS = 1.0
-"""Hosts send their first request without the tools of slower servers."""
+"""Time in seconds after which hosts send their first request without a server's tools."""
 
 
 def prove_servers(
     settings: Settings, wish: WiringWish, written: HostParts, left_alone: Sequence[LeftAlone]
 ) -> Iterator[Check]:
-    """Yield a finding for each server. A user's own server may run another program, except in a project.
+    """Yield a finding for each server.
 
-    Anyone may have put a project's server there.
+    A server that the user wrote can run a different program, but not in a project, since anyone can put a server there.
     """
     own = {target.path.resolve() for target in targets_of(settings, wish)}
     hint = next(
@@ -277,7 +277,7 @@ def _check_server(settings: Settings, wish: WiringWish, server: Server, hint: st
 
 
 # -- Versions of hosts -----------------------------------------------------------------------------
-# Installed versions compared with proven ones.
+# Compares installed versions with tested versions.
 
 
 _VERSION_TIMEOUT_SECONDS = 10.0
@@ -285,14 +285,14 @@ _VERSION = re.compile(r"\d+(?:\.\d+)+[\w.+-]*")
 
 
 def prove_versions(settings: Settings, hosts: Iterable[str]) -> Iterator[Check]:
-    """Yield a note on each proven host that is installed. Another version is not a failure."""
+    """Yield a note on each installed host that nacre was tested with. A different version is not a failure."""
     for name in hosts:
         path = next(
             filter(None, (program_of(settings, program) for program in host_named(name).programs)),
             None,
         )
         proven = proven_versions().get(name)
-        # The npm package is read first: the program takes seconds, and may leave files.
+        # The npm package is read first, because the program takes seconds and can leave files.
         version = (
             proven
             and path
@@ -332,7 +332,7 @@ _DAEMON_TIMEOUT_SECONDS = 1.0
 
 
 def written_by_another(settings: Settings, wired: Wired) -> str:
-    """Return a description of the nacre that wrote the wirings last; empty if it is this one."""
+    """Describe the nacre that last wrote the wirings. Return an empty string if it is the running nacre."""
     program = shlex.join(own_programs(settings).nacre)
     if not wired.nacre or (wired.nacre, wired.program) == (__version__, program):
         return ""
@@ -342,7 +342,7 @@ def written_by_another(settings: Settings, wired: Wired) -> str:
 
 
 def daemon_of_another(settings: Settings) -> Iterator[Check]:
-    """Yield a finding if the daemon has another version."""
+    """Yield a finding if the daemon has a different version."""
     try:
         version = str(
             ask(str(settings.home), "hello", {}, seconds=_DAEMON_TIMEOUT_SECONDS)["version"]
@@ -357,7 +357,7 @@ def daemon_of_another(settings: Settings) -> Iterator[Check]:
 
 
 # -- A daemon for the checks -----------------------------------------------------------------------
-# A host's first session starts the daemon; later sessions are the ones to check.
+# A host's first session is slower because it starts the daemon. The checks measure later sessions.
 
 
 _WARM_UP_SECONDS = 30.0
@@ -368,7 +368,7 @@ _REQUEST_TIMEOUT_SECONDS = 2.0
 
 @contextmanager
 def warm_daemon(settings: Settings) -> Iterator[None]:
-    """Run the home's daemon inside the context, if hooks may start one. A daemon that already ran stays."""
+    """Run the home's daemon inside the context, if hooks can start it. Leave a daemon that already runs alone."""
     home = str(settings.home)
     daemon = None
     with suppress(OSError):
@@ -387,7 +387,7 @@ def warm_daemon(settings: Settings) -> Iterator[None]:
 
 
 def _end_warm_daemon(daemon: subprocess.Popen[bytes], home: str) -> None:
-    """Stop the daemon. If another daemon was faster, this one has ended already, and the other stays."""
+    """Stop the daemon, unless it has already ended because another daemon was faster."""
     if daemon.poll() is None:
         with suppress(DaemonAwayError, DaemonRefusedError):
             ask(home, "stop", {}, seconds=_REQUEST_TIMEOUT_SECONDS)
@@ -406,7 +406,7 @@ def _is_warm(home: str) -> bool:
 
 
 # -- All checks ------------------------------------------------------------------------------------
-# Each wiring is tested by running exactly the commands in the host's files.
+# To test a wiring, exactly the commands in the host's files are run.
 
 
 _MAX_NAMED_FILES = 3
@@ -442,7 +442,7 @@ def prove_hosts(settings: Settings) -> list[Check]:
 
 
 def hosts_in_a_line(settings: Settings) -> list[Check]:
-    """Return findings on the files of all wirings, without running anything; none without wirings."""
+    """Return findings on the files of all wirings, if any, without running anything."""
     wired = load(settings.home)
     if not wired.wishes:
         return []
@@ -469,7 +469,7 @@ def hosts_in_a_line(settings: Settings) -> list[Check]:
 
 
 def _names(wishes: Sequence[WiringWish]) -> dict[tuple[str, str], str]:
-    """Return the names of wirings: a project's is its folder's name, or its path if that is ambiguous."""
+    """Name each wiring. Projects are named after their folders, or by path if ambiguous."""
     alike = Counter((wish.host, wish.project.name) for wish in wishes if wish.project)
     return {
         wish.place: wish.host
@@ -514,7 +514,7 @@ def _findings(settings: Settings, wired: Wired, wish: WiringWish) -> Iterator[Ch
 
 
 def _prove_files(expected: WiringPlan, other: str) -> Iterator[Check]:
-    """Check that the files are as expected. Differences from another nacre are only warnings."""
+    """Check that the files are as expected. Differences written by a different nacre are only warnings."""
     for skipped_file in expected.left_alone:
         yield Check(
             "files", FAILURE, f"{skipped_file.path}: {skipped_file.reason}", skipped_file.hint
@@ -534,7 +534,6 @@ def _prove_files(expected: WiringPlan, other: str) -> Iterator[Check]:
 
 
 def _has_differences(expected: WiringPlan) -> bool:
-    """Return True if any file is not as expected."""
     return bool(expected.left_alone) or any(
         change.action in _DIFFERS for change in expected.changes
     )

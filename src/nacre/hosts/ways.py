@@ -1,6 +1,6 @@
 """The record of wirings, and the planning of changes to hosts' files.
 
-The record is ``hosts/wiring.json`` in the home. It allows a removal to restore the files.
+The record is ``hosts/wiring.json`` in the home. It is needed to restore the files when nacre is removed.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class WrittenFile:
-    """A file that nacre wrote into. ``before`` and ``after`` are hashes; ``before`` is empty for a new file.
+    """A file that nacre changed. ``before`` and ``after`` are hashes. ``before`` is empty for a new file.
 
-    ``backup`` is a copy of the original; ``older`` are copies from before changes by others. ``made`` are the folders
-    that nacre created.
+    ``backup`` is a copy of the original. ``older`` are earlier copies, made before something else changed the file.
+    ``made`` are the folders that nacre created.
     """
 
     after: str
@@ -88,10 +88,10 @@ class WrittenFile:
 
 @dataclass(frozen=True)
 class Wired:
-    """The wirings of this home, and the written files by real path.
+    """The wirings of a home. ``files`` maps real paths to written files.
 
-    ``servers`` are the command lines of MCP servers that nacre wrote into a file: any other is the user's.
-    ``settings`` are the old values, by file, of hosts' settings that nacre changed, as JSON; empty if missing before.
+    ``servers`` maps files to command lines of MCP servers that nacre wrote. Other servers are the user's.
+    ``settings`` maps files to old values of changed host settings, as JSON, or empty if the setting was missing.
     ``nacre`` and ``program`` are the version and path of the nacre that wrote last.
     """
 
@@ -105,12 +105,12 @@ class Wired:
 
 
 def hooks_start_daemon(settings: Settings) -> bool:
-    """Return True if agents are wired to this home and may start its daemon."""
+    """Return True if agents are wired to this home and can start its daemon."""
     return bool(load(settings.home).wishes) and settings.flag("daemon.enabled")
 
 
 def load(home: Path) -> Wired:
-    """Read the record; empty if it is missing or unreadable. Then nacre's pieces are recognised in the files."""
+    """Read the record. If it is missing or unreadable, return an empty record."""
     try:
         record: Wired = json_values.decode(_path(home).read_bytes(), Wired)
         return replace(
@@ -121,7 +121,7 @@ def load(home: Path) -> Wired:
 
 
 def save(home: Path, wired: Wired) -> None:
-    """Write the record; delete it if it is empty."""
+    """Write the record, or delete it if it is empty."""
     if wired.wishes or wired.files or wired.settings:
         files.make_folder(_path(home).parent)
         files.write_file(
@@ -134,7 +134,7 @@ def save(home: Path, wired: Wired) -> None:
 
 
 def digest(content: bytes | None) -> str:
-    """Return the hash of a file's content; empty for no file."""
+    """Return the hash of a file's content, or an empty string without a file."""
     return "" if content is None else hashlib.sha256(content).hexdigest()
 
 
@@ -143,7 +143,7 @@ def _path(home: Path) -> Path:
 
 
 # -- Ways of wiring --------------------------------------------------------------------------------
-# The folders of this machine and the programs of this installation.
+# They depend on the folders of this machine and the programs of this installation.
 
 
 _QUICK_HOOK = "nacre-hook.sh"
@@ -157,12 +157,12 @@ _FOLDERS = (
     "OPENCLAW_STATE_DIR",
     "XDG_CONFIG_HOME",
 )
-"""Variables that locate hosts' files."""
+"""Environment variables that locate hosts' files."""
 
 
 @frozen
 class FoundHost:
-    """A host on this machine, its program, and its state: wired for the user or not."""
+    """A host on this machine and its program. ``is_wired`` is set if the host is wired for the user."""
 
     host: Host
     program: str | None
@@ -170,7 +170,7 @@ class FoundHost:
 
 
 def host_named(name: str) -> Host:
-    """Return a host by name. Raises InvalidInputError."""
+    """Return the host with this name. Raises InvalidInputError."""
     if name not in ALL_HOSTS:
         raise InvalidInputError(
             f"there is no host {name!r}", hint=f"one of: {', '.join(ALL_HOSTS)}"
@@ -179,7 +179,7 @@ def host_named(name: str) -> Host:
 
 
 def found_hosts(settings: Settings) -> list[FoundHost]:
-    """Return the hosts with a program, or a folder in the user's home or the working folder, in registry order."""
+    """Return the hosts with a program, or with traces in the user's folder or the working folder, in registry order."""
     user = places_of(settings)
     places = [user, *(replace(user, user=folder, environ={}) for folder in _working_folders())]
     wired = {wish.host for wish in load(settings.home).wishes if wish.project is None}
@@ -192,7 +192,7 @@ def found_hosts(settings: Settings) -> list[FoundHost]:
 
 
 def _working_folders() -> list[Path]:
-    """Return the working folder and its parents up to its repository's top; none if it was deleted."""
+    """Return the working folder and its parents up to the root of the repository, or none if it was deleted."""
     try:
         working_folder = Path.cwd()
     except FileNotFoundError:
@@ -203,7 +203,7 @@ def _working_folders() -> list[Path]:
 
 
 def way_of(settings: Settings, wish: WiringWish) -> Way:
-    """Return the form of a wiring. Raises InvalidInputError if the host does not have its scope."""
+    """Return how a host is to be wired. Raises InvalidInputError if the host does not support the scope."""
     host = host_named(wish.host)
     if wish.project is None and not host.by_user:
         raise InvalidInputError(
@@ -224,9 +224,9 @@ def way_of(settings: Settings, wish: WiringWish) -> Way:
 
 
 def drop_unsupported(settings: Settings, wish: WiringWish) -> WiringWish:
-    """Remove the options of a wish that its host does not support.
+    """Remove options that the host does not support.
 
-    If Claude Code's program is missing, its settings replace the plugin, which nothing could install.
+    If Claude Code's program is missing, use its settings instead of the plugin, which nothing could install.
     """
     is_claude = wish.host == registry.NAME
     plain = is_claude and (wish.plain or not (wish.project or program_of(settings, "claude")))
@@ -241,12 +241,12 @@ def drop_unsupported(settings: Settings, wish: WiringWish) -> WiringWish:
 
 
 def has_own_memory(wish: WiringWish) -> bool:
-    """Return True if a host has an own memory that can be turned off. This is not possible for one project."""
+    """Return True if a host's built-in memory can be turned off, which is not possible for a single project."""
     return not wish.project and host_named(wish.host).own_memory is not None
 
 
 def init_command(wish: WiringWish, *more: str) -> str:
-    """Return the command that makes this wiring, or with ``--uninstall`` removes it."""
+    """Return the command that creates this wiring, or removes it if ``more`` contains ``--uninstall``."""
     project = ["--project", str(wish.project)] if wish.project else []
     named = {
         "--plain": wish.plain,
@@ -273,7 +273,7 @@ def places_of(settings: Settings, project: Path | None = None) -> Places:
 
 
 def roots_for(settings: Settings, path: Path, project: Path | None) -> list[Path]:
-    """Return the folders that must contain a file: for a project's file, the project."""
+    """Return the folders that can contain a file. A project's file must be in the project."""
     if project and path.is_relative_to(project):
         return [project]
     named = [Path(settings.environ[name]) for name in _FOLDERS if settings.environ.get(name)]
@@ -282,14 +282,14 @@ def roots_for(settings: Settings, path: Path, project: Path | None) -> list[Path
 
 
 def own_programs(settings: Settings) -> Programs:
-    """Return nacre's programs with absolute paths; if only the modules exist, run by the interpreter."""
+    """Return nacre's programs with absolute paths. If a program is missing, run its module with the interpreter."""
     nacre, hook = (
         _script(settings, name) or (sys.executable, "-P", "-m", module)
         for name, module in (("nacre", "nacre"), ("nacre-hook", "nacre.serve.hook_process"))
     )
     environ = {name: settings.environ[name] for name in _PINNED if settings.environ.get(name)}
     if server_address(environ):
-        # An address contains a password, which does not belong in hosts' files.
+        # The address contains a password, which must not get into hosts' files.
         del environ["NACRE_DB"]
     if modules := settings.environ.get("PYTHONPATH"):
         environ["PYTHONPATH"] = os.pathsep.join(
@@ -302,12 +302,12 @@ def own_programs(settings: Settings) -> Programs:
 
 
 def program_of(settings: Settings, name: str) -> str | None:
-    """Return the path of a command on the user's PATH."""
+    """Return the path of a command on the user's PATH, or ``None``."""
     return shutil.which(name, path=settings.environ.get("PATH"))
 
 
 def _script(settings: Settings, name: str) -> tuple[str, ...] | None:
-    """Return one of nacre's programs, next to the running one or to the interpreter."""
+    """Return one of nacre's programs, next to the running program or the interpreter."""
     suffix = ".exe" if settings.platform == "win32" else ""
     running = Path(sys.argv[0])
     folders = [Path(sys.executable).parent]
@@ -318,7 +318,7 @@ def _script(settings: Settings, name: str) -> tuple[str, ...] | None:
 
 
 # -- Hosts' own commands ---------------------------------------------------------------------------
-# Claude Code installs plugins by command, immediately.
+# Claude Code has a command that installs a plugin immediately.
 
 
 _COMMAND_TIMEOUT_SECONDS = 60.0
@@ -328,7 +328,7 @@ _ERROR_CHARACTERS = 300
 def commands_for(
     settings: Settings, wish: WiringWish, *, is_removal: bool = False
 ) -> Iterator[HostCommand]:
-    """Yield the commands to run for a host, if its program exists; its settings have the same effect later."""
+    """Yield the commands to run for a host, if its program exists. Its settings alone would take effect later."""
     if wish.host != registry.NAME or wish.project:
         return
     program = program_of(settings, "claude")
@@ -360,7 +360,7 @@ def commands_for(
 
 
 def installed_version(way: Way) -> str | None:
-    """Return the version of nacre's plugin that Claude Code has installed, or ``None``."""
+    """Return the version of nacre's plugin installed in Claude Code, or ``None``."""
     path = registry.settings_folder(way.places) / "plugins" / "installed_plugins.json"
     try:
         record: Any = json_values.parse(path.read_bytes())
@@ -378,7 +378,7 @@ def run_program(
     seconds: float,
     text: str = "",
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program with a text as input, and return its output. Raises OSError, TimeoutExpired."""
+    """Run a program with ``text`` as input, and return the completed process. Raises OSError, TimeoutExpired."""
     return subprocess.run(
         words,
         env=dict(environ),
@@ -393,7 +393,7 @@ def run_program(
 
 
 def run_command(settings: Settings, command: HostCommand) -> str | None:
-    """Run a command; return the problem, or ``None``."""
+    """Run a command. Return the problem, or ``None`` if there is none."""
     try:
         result = run_program(
             command.words, settings.environ, settings.user_home, _COMMAND_TIMEOUT_SECONDS
@@ -414,11 +414,11 @@ def run_command(settings: Settings, command: HostCommand) -> str | None:
 
 
 class RpcError(Exception):
-    """The program did not answer; the message gives the reason."""
+    """The program did not answer. The message gives the reason."""
 
 
 class RpcProcess:
-    """A program that speaks JSON-RPC on its standard streams, one message per line. Use it as a context manager."""
+    """A context manager for a program that speaks JSON-RPC on its standard streams, one message per line."""
 
     def __init__(
         self, words: Sequence[str], environ: Mapping[str, str], folder: Path, seconds: float
@@ -491,7 +491,7 @@ class RpcProcess:
             raise RpcError(self._last_words()) from error
 
     def _listen(self) -> None:
-        """Read the stream and close it at the end: no other thread uses it."""
+        """Read the stream to the end and close it. No other thread uses it."""
         with self._process.stdout as lines:  # type: ignore[union-attr]
             for line in lines:
                 self._lines.put(line)
@@ -510,14 +510,14 @@ class RpcProcess:
 
 @frozen
 class HostParts:
-    """nacre's parts of a host's files: hook command lines by event, and MCP servers."""
+    """nacre's parts of a host's files. ``hooks`` are pairs of an event and a command line."""
 
     hooks: Sequence[tuple[str, str]]
     servers: Sequence[Server]
 
 
 def read_parts(settings: Settings, wish: WiringWish) -> HostParts:
-    """Read the commands that the host will run."""
+    """Read from a host's files which commands it will run."""
     hooks: dict[tuple[str, str], None] = {}
     servers: list[Server] = []
     for target in _holders(settings, wish):
@@ -530,7 +530,7 @@ def read_parts(settings: Settings, wish: WiringWish) -> HostParts:
 
 
 def text_of(path: Path) -> str:
-    """Return the text of a file; empty if it is unreadable, or not a regular file such as a pipe, which could block."""
+    """Return the text of a file, or an empty string if it is unreadable or not a regular file."""
     try:
         return files_module.read(path).words
     except UneditableFileError:
@@ -538,7 +538,7 @@ def text_of(path: Path) -> str:
 
 
 def json_in(text: str) -> Any:
-    """Parse a JSON text; return an empty object if it is invalid."""
+    """Parse a JSON text, or return an empty object if it is invalid."""
     try:
         return files_module.read_json_text(text)
     except UnparsableFileError:
@@ -546,7 +546,7 @@ def json_in(text: str) -> Any:
 
 
 def _holders(settings: Settings, wish: WiringWish) -> Iterator[Target]:
-    """Yield the files with hooks or a server; for a plugin, those that Claude Code reads."""
+    """Yield the files in which the host looks for hooks and servers."""
     way = way_of(settings, wish)
     if wish.host != registry.NAME or not registry.is_plugin(way):
         yield from targets_of(settings, wish)
@@ -557,7 +557,7 @@ def _holders(settings: Settings, wish: WiringWish) -> Iterator[Target]:
 
 
 def _plugin_folder(way: Way) -> Path:
-    """Return Claude Code's copy of the plugin, or else the folder that it will copy."""
+    """Return the folder of Claude Code's copy of the plugin, or else the folder from which it copies."""
     version = installed_version(way)
     copied = registry.copy_of_plugin(way.places, version) if version else None
     return copied if copied and copied.is_dir() else registry.marketplace(way.places) / "plugin"
@@ -581,7 +581,7 @@ def _hooks_in(content: Any) -> Iterator[tuple[str, str]]:
 
 
 # -- Ownership of servers --------------------------------------------------------------------------
-# A server that the user wrote is never changed or silently duplicated.
+# nacre never changes or silently duplicates a server that the user wrote.
 
 
 _FOREIGN_REASON = "the server nacre in it, which nacre init did not write, stays"
@@ -590,7 +590,7 @@ _TWICE_HINT = "to remove yours: claude mcp remove -s user nacre; to keep it: nac
 
 
 class Servers:
-    """The servers of a plan. ``kept`` are the user's; ``put`` are nacre's after the change."""
+    """The servers of a plan. ``kept`` are the user's servers, and ``put`` are nacre's servers after the change."""
 
     def __init__(self, settings: Settings, wired: Wired, *, is_removal: bool) -> None:
         self._settings = settings
@@ -602,7 +602,7 @@ class Servers:
     def spare(
         self, path: Path, words: str, wish: WiringWish, target: Target, *, is_put: bool
     ) -> Target:
-        """Return a target without the pieces that would change a server of the user's."""
+        """Return a target without the pieces that would change a server that the user wrote."""
         pieces: list[Piece] = []
         for piece in target.pieces:
             if not isinstance(piece, ServerPiece):
@@ -625,7 +625,7 @@ class Servers:
         return replace(target, pieces=tuple(pieces))
 
     def look_beside(self, wish: WiringWish, words_at: Callable[[Path], str]) -> None:
-        """Report a user's server that would duplicate the tools of the plugin's."""
+        """Report a server of the user that would offer the same tools as the plugin."""
         if wish.host != registry.NAME or not registry.is_plugin(way_of(self._settings, wish)):
             return
         for target in targets_of(self._settings, replace(wish, plain=True)):
@@ -637,7 +637,7 @@ class Servers:
     def _is_own(
         self, path: Path, words: str, wish: WiringWish, piece: ServerPiece, server: Server
     ) -> bool:
-        """Return True if a server is nacre's: as recorded, or without a record, equal to what nacre writes."""
+        """Return True if nacre wrote a server, according to the record or, without a record, its content."""
         if (
             server.words in self._wired.servers.get(str(path), ())
             or (path, server.words) in self.put
@@ -648,7 +648,7 @@ class Servers:
         is_as_put = piece.put(words) == words
         if self._wired.nacre:
             return is_as_put and wish.place not in {other.place for other in self._wired.wishes}
-        # By a record that has no servers yet, the file is as nacre left it.
+        # An old record has no servers, but shows whether the file is unchanged since nacre wrote it.
         left = self._wired.files.get(str(path))
         return is_as_put or bool(
             left and path.is_file() and digest(path.read_bytes()) == left.after
@@ -664,8 +664,8 @@ def _runs(server: Server) -> str:
     return f": it runs {server.words[0]}" if server.words else ""
 
 
-# -- Hosts' own memories ---------------------------------------------------------------------------
-# They are turned off by the hosts' settings and restored later; changes by others stay.
+# -- Hosts' built-in memories ----------------------------------------------------------------------
+# nacre turns them off in the hosts' settings and can restore the settings later, unless the user changed them.
 
 
 ISOLATED, RESTORED, CONFLICT = "isolated", "restored", "conflict"
@@ -677,7 +677,7 @@ _ON_HINT = "nacre init --host {host} --own-memory keep keeps it on; --own-memory
 
 
 class OwnMemories:
-    """The settings of a plan: ``set`` are changed, and ``given_back`` are restored."""
+    """The host settings that a plan changes (``set``) or restores (``given_back``)."""
 
     def __init__(self, wired: Wired) -> None:
         self._wired = wired
@@ -691,7 +691,7 @@ class OwnMemories:
     def spare(
         self, path: Path, words: str, wish: WiringWish, target: Target, *, is_put: bool
     ) -> Target:
-        """Return a target without the pieces that would overwrite a user's change."""
+        """Return a target without the pieces that would overwrite a change by the user."""
         pieces: list[Piece] = []
         self._of_target = [], []
         for piece in target.pieces:
@@ -702,7 +702,7 @@ class OwnMemories:
         return replace(target, pieces=tuple(pieces))
 
     def settle(self) -> None:
-        """Record the settings of the last target from ``spared`` as changed."""
+        """Add the settings that :meth:`spare` found in the last target to the plan."""
         self.set += self._of_target[0]
         self.given_back += self._of_target[1]
 
@@ -712,7 +712,7 @@ class OwnMemories:
             self._unwritten.add(wish.host)
 
     def states(self, wishes: tuple[WiringWish, ...], *, is_removal: bool) -> Iterator[OwnMemory]:
-        """Yield the states of hosts' own memories after the change."""
+        """Yield the states of hosts' built-in memories after the change."""
         for wish in wishes:
             before = self._before.get(wish.place)
             if wish.isolates and not is_removal and wish.host in self._conflicts:
@@ -750,7 +750,7 @@ class OwnMemories:
             yield replace(piece, before=_decode(recorded))
 
     def _recorded_value(self, path: Path, piece: SettingPiece) -> str | None:
-        """Return a setting's value before nacre as JSON, or ``None`` if nacre did not change it."""
+        """Return a setting's original value as JSON, or ``None`` if nacre did not change it."""
         return self._wired.settings.get(str(path), {}).get(_name(piece))
 
 
@@ -767,7 +767,7 @@ def unwritten(host: str) -> OwnMemory:
 def update_record(
     wired: Wired, put: tuple[HostSetting, ...], dropped: tuple[HostSetting, ...] = ()
 ) -> Wired:
-    """Return the record with the changed settings, and without the restored ones."""
+    """Return the record, adding the changed settings and removing the restored settings."""
     settings = {path: dict(values) for path, values in wired.settings.items()}
     for setting in dropped:
         settings.get(str(setting.path), {}).pop(setting.name, None)
@@ -789,23 +789,23 @@ def _decode(value: str) -> Any:
 
 
 # -- Drafts of files -------------------------------------------------------------------------------
-# Each file is read once, and changed for one host after another.
+# Each file is read only once, even if several hosts change it.
 
 
 _OWN_MODE, _PROJECT_MODE = 0o600, 0o644
 _EMPTY = frozenset({"", "{}", '{"version":1}'})
-"""The remaining content of a file that nacre created, after nacre's parts are removed."""
+"""Possible content of a file that nacre created after nacre's parts are removed."""
 
 
 def put(words: str, target: Target) -> str:
-    """Return a text with the pieces of a target."""
+    """Insert the pieces of a target into a text."""
     for piece in target.pieces:
         words = piece.put(words)
     return words
 
 
 def drop_pieces(words: str, target: Target) -> str:
-    """Return a text without the pieces of a target."""
+    """Remove the pieces of a target from a text."""
     for piece in target.pieces:
         words = piece.drop(words)
     return words
@@ -824,7 +824,7 @@ class _Draft:
 
 
 class Drafts:
-    """The files of a plan; several hosts may share one."""
+    """The files of a plan. Several hosts can share a file."""
 
     def __init__(self, settings: Settings, wired: Wired, *, is_removal: bool) -> None:
         self._settings = settings
@@ -835,7 +835,7 @@ class Drafts:
         self.own_memories = OwnMemories(wired)
 
     def take(self, wish: WiringWish, target: Target, change: Callable[[str, Target], str]) -> None:
-        """Change a file for a host, or record the reason why that is impossible."""
+        """Change a file for a host, or record why that is impossible."""
         if not target.pieces:
             return
         try:
@@ -860,7 +860,7 @@ class Drafts:
             return
         self.own_memories.settle()
         if change is drop_pieces and words == draft.words:
-            return  # nothing of nacre's is there
+            return  # the file contains nothing that belongs to nacre
         self._drafts[path] = draft
         draft.words, draft.is_there = words, draft.is_there or (change is put and bool(words))
         draft.is_whole = draft.is_whole or any(
@@ -870,7 +870,7 @@ class Drafts:
         draft.whats += [target.what] if target.what not in draft.whats else []
 
     def words_at(self, path: Path) -> str:
-        """Return the planned text of a file; empty if unknown."""
+        """Return the planned text of a file, or an empty string if unreadable."""
         draft = self._drafts.get(Path(os.path.realpath(path)))
         try:
             return draft.words if draft else files_module.read(path).words
@@ -878,7 +878,7 @@ class Drafts:
             return ""
 
     def may_run(self, command: HostCommand) -> bool:
-        """Return True if a host's command may run: it must not write into a file that is left alone."""
+        """Return True if a host's command does not write into a file that is left alone."""
         return all(skipped.path not in command.touches for skipped in self.left_alone)
 
     def _report_unchanged(self, path: Path, wish: WiringWish, error: Exception) -> None:
@@ -893,7 +893,7 @@ class Drafts:
         self.left_alone += [skipped_file] if skipped_file not in self.left_alone else []
 
     def restore(self, wired: Wired, needed: set[Path]) -> None:
-        """Restore the original content of files that nothing else changed."""
+        """Restore the original content of files that only nacre changed."""
         real = {Path(os.path.realpath(path)) for path in needed}
         for path, draft in self._drafts.items():
             written = wired.files.get(str(path))
@@ -907,7 +907,7 @@ class Drafts:
                 draft.words = draft.words if before is None else before
 
     def changes(self) -> tuple[FileChange, ...]:
-        """Return every file, including unchanged ones."""
+        """Return all files, including unchanged files."""
         return tuple(
             FileChange(
                 path,
@@ -931,7 +931,7 @@ def _original_text(backup: Path, expected: str) -> str | None:
 
 
 def _may_hold(target: Target) -> bool:
-    """Return True if a file that cannot be changed may contain a part of nacre's."""
+    """Return True if an unchangeable file might contain nacre's pieces."""
     try:
         words = files_module.read(target.path).words
         return drop_pieces(words, target) != words
@@ -940,25 +940,25 @@ def _may_hold(target: Target) -> bool:
 
 
 # -- Trust of Codex in nacre's hooks ---------------------------------------------------------------
-# Set by Codex's own server, as its window does, and only on the user's request.
+# Codex's app server sets the trust, as it does for Codex's own window, and only if the user requests it.
 
 
 _CODEX_TIMEOUT_SECONDS = 20.0
 _TRUSTED = "trusted"
 UNSEEN = "it does not trust the folder; start codex there and trust it"
-"""The reason why Codex sees no hook of a project."""
+"""Probable reason why Codex does not see a project's hooks."""
 
 
 @frozen
 class Trust:
-    """The number of nacre's hooks that Codex sees, and of those that it does not trust."""
+    """The number of nacre's hooks that Codex sees, and the number that it does not trust."""
 
     seen: int
     untrusted: int
 
 
 def trust_in(settings: Settings, wish: WiringWish) -> Trust | None:
-    """Return Codex's trust in nacre's hooks, or ``None`` if it is unavailable."""
+    """Return how many of nacre's hooks Codex trusts, or ``None`` if Codex is unavailable."""
     try:
         with _codex(settings, wish) as server:
             hooks = _own_hooks(server, settings, wish)
@@ -968,7 +968,7 @@ def trust_in(settings: Settings, wish: WiringWish) -> Trust | None:
 
 
 def trust_hooks(settings: Settings, wish: WiringWish) -> str | None:
-    """Make Codex trust nacre's hooks as written; return the problem, or ``None``."""
+    """Make Codex trust nacre's hooks as written. Return the problem, or ``None`` if there is none."""
     try:
         with _codex(settings, wish) as server:
             hooks = {
@@ -1003,7 +1003,6 @@ def _codex(settings: Settings, wish: WiringWish) -> Iterator[RpcProcess]:
 
 
 def _own_hooks(server: RpcProcess, settings: Settings, wish: WiringWish) -> list[JsonObject]:
-    """Return nacre's hooks that Codex sees in the written file."""
     answer = server.ask("hooks/list", {"cwds": [str(wish.project or settings.user_home)]})
     file = str(registry.hooks_file(places_of(settings, wish.project)))
     return [
@@ -1014,7 +1013,7 @@ def _own_hooks(server: RpcProcess, settings: Settings, wish: WiringWish) -> list
 
 
 def _hooks_in_codex_trust(answer: Any) -> Iterator[JsonObject]:
-    """Yield all hooks in an answer; their grouping depends on the version."""
+    """Yield all hooks in an answer, however this version of Codex groups them."""
     if isinstance(answer, dict):
         if "currentHash" in answer and "key" in answer:
             yield answer
@@ -1025,7 +1024,7 @@ def _hooks_in_codex_trust(answer: Any) -> Iterator[JsonObject]:
 
 @contextmanager
 def _keeping_mode(path: Path) -> Iterator[None]:
-    """Keep the mode of Codex's file, which Codex recreates readable only by the owner."""
+    """Keep the mode of a file that Codex recreates with access only for the owner."""
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
     yield
     if mode is not None:
@@ -1033,7 +1032,7 @@ def _keeping_mode(path: Path) -> Iterator[None]:
 
 
 def config_file(settings: Settings) -> Path:
-    """Return the file with Codex's trust settings."""
+    """Return the file that contains Codex's trust settings."""
     return registry.users_config(places_of(settings))
 
 

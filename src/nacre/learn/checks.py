@@ -1,7 +1,7 @@
-"""Deterministic checks of a model's proposals: existing evidence, its speaker, and words from external text.
+"""Deterministic checks of a model's proposals: evidence, speaker, and words from external text.
 
-A model verifies that the evidence supports a proposal (:mod:`nacre.learn.writer`). Malformed proposals are dropped,
-untrusted ones become candidates.
+A model verifies that the evidence supports a proposal (:mod:`nacre.learn.writer`). Malformed proposals are dropped, and
+untrusted proposals become candidates.
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ from nacre.values.session import Flag, Speaker, ToolCall, Trust, Turn
 LEAST_IMPORTANCE = 5
 
 MOST_FOREIGN = 0.4
-"""Maximum share of a statement's words that occur only in external text; above, the statement is another author's."""
+"""Maximum share of words that occur only in external text. Above it, the statement is another author's."""
 
 LEAST_OWNED = 0.3
-"""Minimum share of a statement's words typed by the owner for a statement of theirs."""
+"""Minimum share of words that the owner must have typed in the owner's statement."""
 
 FEWEST_OWNED = 2
-"""Minimum words of the owner in a statement after external text was read, since any answer may share one word."""
+"""Minimum number of the owner's words in a statement after external text was read. Any answer can share one."""
 
 _STEERING = frozenset({Kind.DECISION, Kind.PREFERENCE, Kind.TODO})
-"""Kinds that steer agents, and that only the owner may state."""
+"""Kinds that steer agents and that only the owner may state."""
 
 MAX_TAGS = 4
 
@@ -83,7 +83,7 @@ class Dropped:
 
 
 class Checks:
-    """The evidence of one session. ``begin`` is its first turn that extraction has not seen yet."""
+    """The evidence of one session. ``begin`` is the first turn that is new to extraction."""
 
     def __init__(self, turns: Sequence[Turn], *, begin: int = 0) -> None:
         self.turns = turns
@@ -124,7 +124,7 @@ class Checks:
         )
 
     def judge(self, proposal: Told, shown: Set[int]) -> Candidate | Dropped:
-        """Convert a proposal to a candidate, held if not trusted. Its evidence must be in the ``shown`` turns."""
+        """Convert a proposal to a candidate, held if not trusted. The evidence must be in the ``shown`` turns."""
         content, subject = (
             one_line(proposal.content),
             one_line(proposal.subject)[:_MAX_SUBJECT_CHARACTERS],
@@ -171,7 +171,7 @@ class Checks:
         )
 
     def adds_from_outside(self, content: str, known_text: str) -> bool:
-        """Return True if a statement adds external words to a known one; a single clause is enough."""
+        """Return True if a statement adds external words to a known text. A single clause is enough."""
         if (_runs_of([content]) - _runs_of([known_text])) & self._outside:
             return True
         words = content_words(content, language_of(content)) - content_words(
@@ -184,15 +184,15 @@ class Checks:
         return at in self._typed
 
     def is_mixed(self, evidence: Iterable[int]) -> bool:
-        """Return True if an owner's message among some turns shows signs of a paste."""
+        """Return True if an owner's message in the evidence might contain a paste."""
         return not self._mixed.isdisjoint(evidence)
 
     def typed_text(self, at: int) -> str:
-        """Return the owner's typed text of a turn."""
+        """Return the text that the owner typed in a turn."""
         return self._typed.get(at, "")
 
     def has_read_outside(self, evidence: Sequence[int]) -> bool:
-        """Return True if the session had read external text by then, so that "ok" does not confirm the statement."""
+        """Return True if external text was read before the last evidence, so that "ok" does not confirm a statement."""
         return reached_out(self.turns, evidence[-1])
 
     def times(self, evidence: Sequence[int]) -> list[datetime]:
@@ -200,7 +200,7 @@ class Checks:
         return [time for at in evidence if (time := self.turns[at].time)]
 
     def shows(self, evidence: Sequence[int], quote: str) -> bool:
-        """Return True if turns are trusted, one of them new, and one contains a quote that the owner did not paste."""
+        """Return True if all evidence is trusted, some of it is new, and a turn contains the quote outside pastes."""
         if not evidence or evidence[0] < 0 or evidence[-1] < self.begin:
             return False
         is_trusted = all(self.turns[at].trust is Trust.TRUSTED for at in evidence)
@@ -209,7 +209,7 @@ class Checks:
     def add_quoted_turn(
         self, evidence: Sequence[int], quote: str, shown: Iterable[int]
     ) -> list[int]:
-        """Add the first shown turn with the quote to the evidence, if no cited turn contains it."""
+        """Add the first shown turn with the quote to the evidence, unless a cited turn contains the quote."""
         is_cited = any(self._contains_quote(at, quote, is_typed=True) for at in evidence if at >= 0)
         matching = (
             at
@@ -219,10 +219,10 @@ class Checks:
         return sorted({*evidence, *islice(matching, 1)})
 
     def _is_owners(self, proposal: Told, evidence: Sequence[int], *, is_nodded: bool) -> bool:
-        """Return True if the owner vouches for a statement: they typed the quote, or replied to it.
+        """Return True if the owner vouches for a statement: the owner typed the quote, or replied to it.
 
-        Statements of kinds that steer agents are the owner's, or are not accepted. Results of an agent's own work and
-        statements that the owner only confirmed are the agent's.
+        Statements of kinds that steer agents must be the owner's. Results of the agent's own work and statements that
+        the owner only confirmed are the agent's.
         """
         typed = {at for at in evidence if at in self._typed}
         quoted = [at for at in evidence if self._contains_quote(at, proposal.quote)]
@@ -262,9 +262,9 @@ class Checks:
         return None, ""
 
     def _is_nodded(self, content: str, evidence: Sequence[int]) -> bool:
-        """Return True if external text was read and the owner stated almost no word of a statement in its evidence.
+        """Return True if external text was read and the owner's evidence has almost none of the statement's words.
 
-        Questions do not count as statements, and one word is enough in a rule.
+        Questions do not count, and one word is enough in a rule.
         """
         if not self.has_read_outside(evidence):
             return False
@@ -280,9 +280,9 @@ class Checks:
         return not is_ruled and len(frozenset[str]().union(*shared)) < min(FEWEST_OWNED, len(own))
 
     def _ends_unconfirmed(self, content: str, evidence: Sequence[int]) -> bool:
-        """Return True if a statement reports the end of something that the owner did not report, order or negate.
+        """Return True if a statement reports something as gone that the owner did not report, order or negate.
 
-        Only after external text was read.
+        Return False unless external text was read.
         """
         departures = find_gone(content) if self.has_read_outside(evidence) else []
         texts = self._statements(evidence)
@@ -302,12 +302,12 @@ class Checks:
         ]
 
     def _is_copied(self, content: str, other_runs: Set[tuple[str, ...]]) -> bool:
-        """Return True if at least half of a statement's word runs occur in other texts."""
+        """Return True if at least half of the word runs of a statement occur in ``other_runs``."""
         runs = _runs_of([content])
         return bool(runs) and 2 * len(runs & other_runs) >= len(runs)
 
     def _is_foreign(self, words: Set[str]) -> bool:
-        """Return True if many words are only in external text, and few are the owner's."""
+        """Return True if many of the words occur only in external text, and few are the owner's."""
         foreign, owned = len(words & self._foreign), len(words & self._owned)
         return foreign > MOST_FOREIGN * len(words) and owned < LEAST_OWNED * len(words)
 
@@ -338,14 +338,14 @@ def _words_of_any_script(text: str, _: Language) -> frozenset[str]:
 
 
 def _is_trusted_agents(turns: Sequence[Turn], at: int) -> bool:
-    """Return True if a turn is trusted and contains an agent's own words, or its plan that the owner accepted."""
+    """Return True if a turn is trusted and contains an agent's own words, or a plan that the owner accepted."""
     turn = turns[at]
     is_message = turn.speaker is Speaker.AGENT and not turn.flags & (_UNSPOKEN | Flag.INJECTED)
     return turn.trust is Trust.TRUSTED and (is_message or is_accepted_plan(turns, at))
 
 
 def _calls(turns: Sequence[Turn]) -> list[str]:
-    """Return the inputs of calls, and the names and numbers in their results."""
+    """Return the inputs of trusted calls, and the names and numbers in their results."""
     return [
         " ".join(
             [call.name, call.input, call.outcome or "", call.error or "", *call.paths, *call.made]
@@ -357,7 +357,7 @@ def _calls(turns: Sequence[Turn]) -> list[str]:
 
 
 def _outside_errors(turns: Sequence[Turn]) -> list[str]:
-    """Return the output of failed calls that reach outside, which a model sees as part of the session."""
+    """Return the output of failed calls that access external text. A model sees such output in the session."""
     return [
         _output(call)
         for turn in turns
@@ -409,21 +409,21 @@ def _key(text: str | None) -> str | None:
 
 
 _ENDED_BY_OWNER = frozenset({Kind.DECISION, Kind.PREFERENCE, Kind.RELATIONSHIP})
-"""Kinds of the owner's memories that only the owner ends. Problems end when solved, todos when done."""
+"""Kinds of the owner's memories that only the owner can end. Problems end when solved, todos when done."""
 
 
 _MAX_CHANGED_CHARACTERS = 1_000
-"""Maximum length of an amended memory, which may add an outcome to the parts that still hold."""
+"""Maximum number of characters in an amended memory, which can add an outcome to the still valid parts."""
 
 
 @frozen
 class Overtaken:
     """A known memory that is over, or that changes to ``now``.
 
-    ``clause`` is the invalid part, ``quote`` the words that show it, ``shown`` their place, and ``is_owners`` is set if
-    the owner typed them. ``statement`` is the claim to verify. ``is_free`` requests a review: the new words of a rule
-    are neither in it nor in the evidence, or external text was read and the owner typed no word of the change, or the
-    message shows signs of a paste.
+    ``clause`` is the invalid part, ``quote`` the words that show the change, and ``shown`` their location.
+    ``is_owners`` is set if the owner typed the words. ``statement`` is the claim to verify. ``is_free`` requests a
+    review: the new words of a rule are neither in the rule nor in the evidence, or external text was read and the owner
+    typed no word of the change, or the message might contain a paste.
     """
 
     memory: Memory
@@ -443,10 +443,10 @@ def check_changes(
     checks: Checks,
     places: Mapping[int, int],
 ) -> list[Overtaken]:
-    """Return the claims of a model that pass the checks.
+    """Return a model's claims that pass the checks.
 
-    The memory was shown, and the quote is in later trusted turns. One of these is the owner's if only the owner may
-    end the memory, or if it is reworded and applies everywhere. External text contributes no new words.
+    The memory must have been shown, and the quote must be in later trusted turns. An owner's turn is required if only
+    the owner can end the memory, or if a memory that applies everywhere is reworded. External text must not add words.
     """
     accepted: dict[str, Overtaken] = {}
     for claimed in seen:
@@ -490,7 +490,7 @@ def check_changes(
 
 
 def apply_changes(memories: Sequence[Memory], seen: Sequence[Seen]) -> list[Memory]:
-    """Return the known memories after a session, according to the model: without ended ones, and with changed texts."""
+    """Return the known memories with a model's changes: without ended memories, and with changed texts."""
     by_number = {item.known: item for item in seen}
     changes = [(memory, by_number.get(number)) for number, memory in enumerate(memories, 1)]
     return [
@@ -501,8 +501,10 @@ def apply_changes(memories: Sequence[Memory], seen: Sequence[Seen]) -> list[Memo
 
 
 def _is_new(memory: Memory, now: str, checks: Checks) -> bool:
-    """Return True if a text may replace a memory's: it differs, keeps most words, is not much longer, and adds no
-    external words. Events, lists and long memories are not reworded.
+    """Return True if ``now`` can replace a memory's text.
+
+    It must differ, keep most words, not be too long, and add no external words. Events, lists and long memories are not
+    reworded.
     """
     is_list = "\n" in memory.content.strip()
     if memory.kind is Kind.EVENT or is_list or normalise(now) == normalise(memory.content):
@@ -515,7 +517,7 @@ def _is_new(memory: Memory, now: str, checks: Checks) -> bool:
 
 
 def _is_about(memory: Memory, texts: Sequence[str]) -> bool:
-    """Return True if a text shares a word with a memory, or is in another language."""
+    """Return True if a text shares a word with a memory, or is in a different language."""
     own = language_of(memory.content)
     return any(
         language_of(text) is not own or leaves_out(memory.content, text) < 1 for text in texts
@@ -523,7 +525,7 @@ def _is_about(memory: Memory, texts: Sequence[str]) -> bool:
 
 
 def _is_free(memory: Memory, now: str, texts: Sequence[str]) -> bool:
-    """Return True if the new words of an owner's rule are neither in it nor in the texts, or negate less.
+    """Return True if an owner's rule has fewer negations, or new words from neither the rule nor the texts.
 
     For a rule that is over, return True if no text shares a word with it.
     """
@@ -537,10 +539,10 @@ def _is_free(memory: Memory, now: str, texts: Sequence[str]) -> bool:
 
 
 def _is_typed_change(memory: Memory, now: str, typed: Sequence[str]) -> bool:
-    """Return True if the owner typed a word of a change, outside questions.
+    """Return True if the owner typed a new word of a change, outside questions.
 
-    This is a new word and, for a new negation or obligation, that one. For an end, a removed negation, or a change
-    without new words, the owner must state that the memory no longer holds.
+    A new negation or obligation must itself be typed. For an end, a removed negation, or a change without new words,
+    the owner must state that the memory no longer holds.
     """
     sentences = [
         sentence.text for text in typed for sentence in split(text) if not is_asking(sentence.text)
@@ -561,7 +563,7 @@ def _is_typed_change(memory: Memory, now: str, typed: Sequence[str]) -> bool:
 
 
 def _ends(text: str, memory: Memory) -> bool:
-    """Return True if a sentence names a memory's subject as gone, or clearly contradicts the memory."""
+    """Return True if a sentence reports a memory's subject as gone, or clearly contradicts the memory."""
     before = read(memory.content).words
     if any(departure <= before for departure in find_gone(text)):
         return True
@@ -590,16 +592,16 @@ _SCHEMA_MODES = ("schema", "tool")
 _REPAIRS = {MEMORIES: tidy, CHANGES: tidy_changes}
 
 _MAX_FIRST_FAILURES = 3
-"""Failure limit for a model whose answers were never usable, even after it was shown the errors."""
+"""Maximum number of failures of a model whose answers were never usable, even after seeing the errors."""
 
 FAILURES = (ModelUnavailableError, ModelRefusedError, BudgetSpentError, UnusableAnswerError)
 """Errors of a call after which the deterministic extractor takes over."""
 
 
 class Caller:
-    """Calls one model for one session, safely from several threads. It is a LanguageModel itself.
+    """Thread-safe caller of one model for one session, and a LanguageModel itself.
 
-    ``stopped`` is the reason for no further calls: a refusal, a spent budget, or repeated failures.
+    ``stopped`` is the reason why no more calls are made: a refusal, a spent budget, or repeated failures.
     """
 
     def __init__(self, model: LanguageModel) -> None:
@@ -648,23 +650,23 @@ class Caller:
         return replace(completion, text=repair(completion.text))
 
     def close(self) -> None:
-        """Interrupt running calls and refuse further ones."""
+        """Interrupt running calls and refuse new ones."""
         self.stopped = self.stopped or ModelUnavailableError("it was interrupted", retry=False)
         with suppress(NacreError):
             self._model.close()
 
     @property
     def is_over(self) -> bool:
-        """True if a call about any other session would fail, too."""
+        """True if a call about a different session would fail, too."""
         return self.stopped is not None and not (self.answered and _is_transient(self.stopped))
 
     @property
     def is_spent(self) -> bool:
-        """True if a call was refused by the budget."""
+        """True if the budget refused a call."""
         return isinstance(self.stopped, BudgetSpentError) or self._was_spent
 
     def try_smaller(self) -> None:
-        """Resume after a budget refusal, because a smaller call may fit."""
+        """Resume after a budget refusal, because a smaller call can fit."""
         if isinstance(self.stopped, BudgetSpentError):
             self.stopped, self._was_spent = None, True
 

@@ -1,4 +1,4 @@
-"""Discovery of transcripts, in the tools' folders and in named paths."""
+"""Discovery of transcripts in the folders of tools and in named paths."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ _MAX_PATTERNS = 1_000
 _MAX_PATTERN_CHARACTERS = 1_000
 _MATCH_SECONDS = 0.25
 _IN_EXTRAS = {"aider": ".aider.chat.history.md", "continue": ".continue/sessions/*.json"}
-"""Transcripts that only nacre-extras reads, below home and projects."""
+"""Transcripts below home and projects that only nacre-extras can read."""
 
 _SKIPPED_NAMES = (".lock", "sessions.json", ".meta.json")
 
 
 @frozen
 class FoundFile:
-    """A file that may be a transcript. ``is_named``: a person named this file. ``is_expected``: its tool keeps sessions
-    there.
+    """A file that might be a transcript.
 
-    ``size`` and ``mtime_ns`` (the last change) include all files that belong to it.
+    ``is_named`` is set if a person named the file, ``is_expected`` if a tool keeps sessions there. ``size`` and
+    ``mtime_ns`` include all files that belong to the transcript.
     """
 
     path: Path
@@ -64,9 +64,9 @@ class Findings:
 
 
 def find(home: Home, paths: Sequence[Path], *, with_discovery: bool) -> Findings:
-    """Return the named files, the files in named folders, and, with discovery, the files of tools.
+    """Return the files that ``paths`` name or contain and, with discovery, the files of tools.
 
-    Raises NotFoundError for a path that does not exist.
+    Raises NotFoundError for a missing path.
     """
     problems: list[Problem] = []
     by_path: dict[Path, FoundFile] = {}
@@ -82,9 +82,9 @@ def find(home: Home, paths: Sequence[Path], *, with_discovery: bool) -> Findings
 
 
 def only_like(findings: Findings, globs: Sequence[str]) -> Findings:
-    """Keep named files and those that match a pattern. Raises InvalidQueryError.
+    """Keep named files and files that match a pattern. Raises InvalidQueryError.
 
-    Patterns match the end of a path, starting at any folder: ``*`` is any part of a name, ``**/`` any folders, and
+    Patterns match the end of a path, from any folder on. ``*`` matches any part of a name, ``**/`` any folders, and
     ``{md,txt}`` either text.
     """
     if not globs:
@@ -135,9 +135,9 @@ def _alternatives(pattern: str) -> Iterator[str]:
 
 
 def without_put_off(home: Home, findings: Findings) -> Findings:
-    """Drop transcripts that did not change since ``watch.changed_since``. Raises InvalidSettingsError.
+    """Drop transcripts that have not changed since ``watch.changed_since``. Raises InvalidSettingsError.
 
-    The daemon skips them until ``nacre ingest`` reads them.
+    The daemon skips such transcripts until ``nacre ingest`` reads them.
     """
     value = home.settings.text("watch.changed_since")
     if not value:
@@ -170,7 +170,7 @@ def _repository(folder: Path) -> Path:
 
 
 def find_in_projects(home: Home, projects: Iterable[Path]) -> Findings:
-    """Return the files that tools keep in newly discovered projects."""
+    """Return the transcripts that tools keep in newly discovered projects."""
     problems: list[Problem] = []
     by_path: dict[Path, FoundFile] = {}
     known_roots = {
@@ -183,7 +183,7 @@ def find_in_projects(home: Home, projects: Iterable[Path]) -> Findings:
 
 
 def _discovered(home: Home, problems: list[Problem]) -> Iterator[tuple[Path, bool]]:
-    """Yield the files in the adapters' roots and ``ingest.roots``, and whether a tool keeps them there."""
+    """Yield each file in the adapters' roots and ``ingest.roots``, and whether a tool keeps transcripts there."""
     for _, root in tool_roots(home, projects_of(home), problems):
         yield from ((path, True) for path in _glob(root.folder, root.patterns, problems))
     for folder in home.settings.texts("ingest.roots"):
@@ -193,7 +193,7 @@ def _discovered(home: Home, problems: list[Problem]) -> Iterator[tuple[Path, boo
 def tool_roots(
     home: Home, projects: Iterable[Path], problems: list[Problem]
 ) -> Iterator[tuple[Adapter, Root]]:
-    """Yield the folders where tools keep transcripts, including those in projects, with their adapters."""
+    """Yield each folder where a tool keeps transcripts, including folders in projects, and the tool's adapter."""
     settings = home.settings
     places = Places(
         settings.user_home,
@@ -266,7 +266,7 @@ def _add(
 
 
 def footprint(path: Path, seen: os.stat_result | None = None) -> tuple[int, int]:
-    """Return a transcript's size and time of last change, over all files that belong to it. Raises OSError."""
+    """Return the size and last change of a transcript, including all files that belong to it. Raises OSError."""
     seen = seen or path.stat()
     size, mtime_ns = seen.st_size, seen.st_mtime_ns
     for part in parts_of(path):
@@ -300,7 +300,7 @@ def _glob(folder: Path, patterns: Sequence[str], problems: list[Problem]) -> Ite
 
 
 def _parent_patterns(pattern: str) -> Iterator[str]:
-    """Yield patterns of the folders that may contain a match, to skip all others."""
+    """Yield patterns of the folders that can contain a match."""
     parts = pattern.split("/")[:-1]
     for length, part in enumerate(parts, start=1):
         if part == "**":
@@ -310,7 +310,7 @@ def _parent_patterns(pattern: str) -> Iterator[str]:
 
 
 def _to_regex(pattern: str) -> re.Pattern[str]:
-    """Convert a glob to a regular expression; ``**/`` matches any number of folders, including none."""
+    """Convert a glob to a regular expression. ``**/`` matches any number of folders, including none."""
     parts = (_WILDCARDS.get(part, re.escape(part)) for part in re.split(r"(\*\*/|\*)", pattern))
     return re.compile("".join(parts))
 
@@ -344,14 +344,14 @@ def _walk(
 
 
 def _links_outside(path: Path, folder: Path) -> bool:
-    """Return True for a link to a file outside its folder, since anyone with write access could choose the target."""
+    """Return True if a path links to a file outside the folder. Anyone with write access could choose the target."""
     return path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(
         os.path.realpath(folder)
     )
 
 
 def look(home: Home, paths: Iterable[Path]) -> Findings:
-    """Return the existing files among some paths, without excluded ones."""
+    """Return the existing files among ``paths``, except excluded files."""
     problems: list[Problem] = []
     by_path: dict[Path, FoundFile] = {}
     for path in paths:
@@ -380,7 +380,7 @@ def fits(root: Root, path: Path) -> bool:
 
 
 def may_be_transcript(path: Path) -> bool:
-    """Return True if a file in a named folder may be a transcript, by its name."""
+    """Return True if the name of a file suggests a transcript."""
     return not path.name.endswith(_SKIPPED_NAMES) and (
         path.name.endswith(_SUFFIXES) or ".jsonl." in path.name
     )

@@ -1,7 +1,7 @@
-"""An upper bound of the cost of learning from pending sessions, without a call to a model.
+"""Estimate of the maximum cost of learning from pending sessions, without calling a model.
 
-Stores nothing: changed transcripts are only read. The number of calls follows from the sessions, the cost of a call
-from rough constants. Calls may be fewer, because small sessions of a project are sent together.
+Changed transcripts are read but not stored. The number of calls depends on the sessions, and the cost per call on rough
+constants. Fewer calls can be enough, because small sessions of a project are sent together.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ CHUNK_TOKENS = 3_000
 OVERLAP_TOKENS = 300
 
 _FRAME_FACTOR = 1.1
-"""Upper bound of the ratio by which numbers, speakers and tool calls lengthen a session."""
+"""Maximum factor by which numbers, speakers and tool calls lengthen a session."""
 
 _READS, _CALLS = 2, 3
-"""Per part of a session: reads of the text (for changes, for memories), and calls (these and the verification)."""
+"""Number of reads per part of a session (changes, memories), and number of calls (including verification)."""
 
 _SMALL_SESSION_TOKENS = 800
-"""Tokens of a short session and the known memories shown with it."""
+"""Number of tokens in a short session and its known memories."""
 
 _PROMPT_TOKENS = 1_600
-"""Instructions of the shortest prompts."""
+"""Number of tokens in the shortest instructions."""
 
 _MEMORIES_PER_SESSION = 2
 _RESERVED_TOKENS = 4_000
 _ANSWER_TOKENS = 2_000
-"""Output tokens reserved for a call."""
+"""Number of output tokens reserved per call."""
 
 _CALL_TOKENS = {
     Task.EXTRACTION: Tokens(2_300, 300),
@@ -61,17 +61,17 @@ _CALL_TOKENS = {
     Task.CLAIMS: Tokens(900, 150),
     Task.CONTRADICTION: Tokens(900, 120),
 }
-"""Tokens of a call, without the session's text."""
+"""Number of tokens per call, without the session's text."""
 
 
 @frozen
 class Estimate:
-    """The most that learning may cost.
+    """The maximum cost of learning.
 
-    ``waiting`` sessions have content, ``trivial`` ones cause no call. ``model`` is the writer, ``none`` if rules learn.
-    ``cost`` is in millionths of a US dollar: ``None`` for an unknown price, 0 with a subscription. ``left`` is the rest
-    of today's budget, ``tokens_left`` that of a writer by subscription. ``is_older``: includes older sessions, which
-    are read only on request.
+    ``waiting`` sessions have content, and ``trivial`` sessions need no call. ``model`` is the writer, or ``none`` if
+    rules learn. ``cost`` is in millionths of a US dollar: ``None`` for an unknown price, 0 with a subscription.
+    ``left`` is today's remaining budget, and ``tokens_left`` a subscription's remaining tokens. ``is_older`` means that
+    older sessions, which are read only on request, are included.
     """
 
     waiting: int
@@ -88,7 +88,7 @@ class Estimate:
 
     @property
     def now(self) -> int:
-        """The least number of sessions within today's limit; 0 for an unknown price."""
+        """Minimum number of sessions within today's limit, or 0 for an unknown price."""
         if self.model == NONE or (self.cost is None and self.tokens_left is None):
             return 0
         needed, available = self.cost or 0, self.left
@@ -98,12 +98,12 @@ class Estimate:
 
     @property
     def rest(self) -> str:
-        """The time at which the other sessions are read, in words."""
+        """Description of when the remaining sessions are read."""
         return "with the next nacre ingest --older" if self.is_older else "on the next days"
 
     @property
     def demand(self) -> str:
-        """The most that all sessions may take, in words."""
+        """Description of the maximum calls, tokens and cost."""
         if self.tokens_left is not None:
             price = "by subscription"
         else:
@@ -112,7 +112,7 @@ class Estimate:
 
     @property
     def limit(self) -> str:
-        """The rest of today's limit, in words."""
+        """Description of what remains of today's limit."""
         if self.tokens_left is not None:
             return f"{self.tokens_left:,} tokens of the writer's daily limit"
         return f"{dollars(self.left)} of the budget"
@@ -125,9 +125,9 @@ def estimate_learning(
     *,
     older: bool = False,
 ) -> Estimate:
-    """Estimate the cost of learning from pending sessions in the index, and from others that are not stored yet.
+    """Estimate the cost of learning from pending sessions in the index and from ``unstored`` sessions.
 
-    ``older`` adds sessions that no writer was shown. ``problems`` may grow while ``unstored`` is consumed.
+    ``older`` adds sessions that no writer has seen. ``problems`` can grow while ``unstored`` is consumed.
     """
     fold_notes(home)
     sizes, trivial, days = list[int](), 0, set()
@@ -159,7 +159,7 @@ def estimate_learning(
 
 
 def _is_shown(home: Home, session: Session, turns: Sequence[Turn], *, older: bool) -> bool:
-    """Return True if the configured writer may see a session. Without a writer, every session counts."""
+    """Return True if the configured writer may see a session, or if there is no writer."""
     if not is_set(home):
         return True
     ended = max((turn.time for turn in turns if turn.time), default=None)
@@ -170,7 +170,7 @@ def _is_shown(home: Home, session: Session, turns: Sequence[Turn], *, older: boo
 
 
 def foresee(home: Home, *, older: bool = False) -> str | None:
-    """Return a notice for the start of learning if today's limit may not cover all pending sessions, or ``None``."""
+    """Return a notice if today's limit might not cover all pending sessions, or ``None``."""
     if not home.settings.flag("models.background") or name_for(home, Task.EXTRACTION) == NONE:
         return None
     forecast = estimate_learning(home, older=older)
@@ -183,7 +183,7 @@ def foresee(home: Home, *, older: bool = False) -> str | None:
 
 
 def _pending_sessions(home: Home, *, older: bool) -> Iterator[tuple[Session, Sequence[Turn], int]]:
-    """Yield sessions in the index with turns new to extraction or the writer, and the index of the first of these."""
+    """Yield each indexed session with turns new to extraction or the writer, and the index of the first new turn."""
     pending = [*(home.sessions.not_shown() if older else ()), *home.sessions.to_extract()]
     for session in {
         item.row: item for item in pending
@@ -194,7 +194,7 @@ def _pending_sessions(home: Home, *, older: bool) -> Iterator[tuple[Session, Seq
 
 
 def _most(home: Home, sizes: Sequence[int], days: int) -> tuple[int, int, int | None]:
-    """Return the most calls, tokens and millionths of a US dollar for sessions with these tokens."""
+    """Return the maximum calls, tokens and millionths of a US dollar for sessions of ``sizes`` tokens."""
     memories = _MEMORIES_PER_SESSION * len(sizes)
     calls = tokens = 0
     cost: int | None = 0
@@ -224,7 +224,7 @@ def _most(home: Home, sizes: Sequence[int], days: int) -> tuple[int, int, int | 
 
 
 def least_call(settings: Settings, name: str) -> int:
-    """Return the tokens that a subscription reserves for a call, without a session's text."""
+    """Return the number of tokens that a subscription reserves per call, excluding a session's text."""
     return provider_of(settings, name.partition(":")[0]).beside + _PROMPT_TOKENS + _ANSWER_TOKENS
 
 
@@ -235,19 +235,19 @@ def least_day(settings: Settings, name: str) -> int:
 
 
 def _shown_tokens(size: int, able: Capabilities) -> float:
-    """Return the tokens shown for a session of ``size`` tokens, with the overlap of its parts."""
+    """Return the number of tokens shown for a session of ``size`` tokens, including overlaps between parts."""
     return size * _FRAME_FACTOR + (_parts(size, able) - 1) * OVERLAP_TOKENS
 
 
 def _parts(size: int, able: Capabilities) -> int:
-    """Return the number of parts of a session: 1 if it fits the model's window, else its chunks."""
+    """Return the number of parts of a session: 1 if the session fits the model's window, else the number of chunks."""
     if able.known and size * _FRAME_FACTOR <= able.window - able.output - _RESERVED_TOKENS:
         return 1
     return max(1, ceil(size * _FRAME_FACTOR / (CHUNK_TOKENS - OVERLAP_TOKENS)))
 
 
 def capabilities_of(home: Home, name: str) -> Capabilities:
-    """Return a model's capabilities and price, even if it cannot be opened now (no key, no library)."""
+    """Return a model's capabilities and price, even if the model lacks a key or library."""
 
     with suppress(NacreError):
         return providers.describe(home.settings, name)[1]

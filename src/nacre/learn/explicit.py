@@ -42,7 +42,7 @@ from nacre.values.session import Speaker, Trust, Turn
 
 
 def leans(text: str, language: Language) -> bool:
-    """Return True if a pronoun in the text has no antecedent in it."""
+    """Return True if a pronoun in a text has no antecedent there."""
     if language.lean.start.match(text) or language.lean.object.search(text):
         return True
     pronoun = language.lean.inside.search(text)
@@ -54,26 +54,26 @@ def leans(text: str, language: Language) -> bool:
 
 # -- Explicit statements ---------------------------------------------------------------------------
 #
-# The cues in ``cues.toml`` find explicit statements of the owner. All others wait for a writer. A
+# The cues in ``cues.toml`` find explicit statements. All other statements wait for a writer. A
 # statement is a memory if it has a cue (an order to remember, a standing rule, a preference, a
 # decision, a change, a practice), is self-contained, and outlasts the task at hand.
 
 
 REMEMBERED, STATED = 8, 7
-"""Importance of statements with an order to remember, and of others."""
+"""Importance of statements with and without an order to remember."""
 
 SURE, LIKELY, MAYBE = 2.0, 1.0, 0.8
-"""Scores of memories, of candidates, and of candidates that only describe something."""
+"""Scores of memories, candidates, and candidates that only describe something."""
 
 _REFUSED = ("identifier", "boilerplate")
 _NOT_KEPT = (*_REFUSED, "question", "hypothetical", "meta", "transient", "errand")
-"""Reasons to refuse statements, and announcements or orders to remember, by their names in the cue tables."""
+"""Names of cues for refusing statements, and announcements or orders to remember."""
 
 _FEWEST, _FEWEST_INTRODUCED = 4, 3
 _MOST = 60
 _FIRST = 3
 _TYPED = 6
-"""Maximum statements of a message. Longer messages are detailed tasks or pages."""
+"""Maximum number of statements in a message. Longer messages are detailed tasks or pages."""
 _QUOTES = tuple('"“”„«「『')
 _BETWEEN = " ,;:.—–-，、：。て了"
 _THAT = re.compile(
@@ -81,19 +81,19 @@ _THAT = re.compile(
     r"(?:(?:(?:for|für|pour|para|per|voor|dla|för|на)\b[^.:]{2,40}?\s)??(?:that|dass|daß|que|qu'|che|że|что|dat|att)\b\s*)?",
     re.IGNORECASE,
 )
-"""Words between an order to remember and its content."""
+"""Words between an order to remember and the content."""
 _TO_DO = re.compile(
     r"to-?do\b|action item|(?:forget|remind (?:me|us)) to\b|vergiss nicht zu\b|(?:别忘了?|提醒我们?)(?![：:，,])",
     re.IGNORECASE,
 )
 _CLAUSES = re.compile(r"[,;:.!?—–，。：；]")
 _QUESTION = re.compile(rf"^.*[?？:：] {CHOSEN} ")
-"""The question of a form before its answer."""
+"""A form's question before the answer."""
 _BESIDE_POINTER = 3
 _FOR_AGENTS = re.compile(
     r"(?:CLAUDE|AGENTS|GEMINI|CONTRIBUTING|instructions|rules)\b", re.IGNORECASE
 )
-"""Files of standing rules. An order to write into them is an order to remember."""
+"""Files with standing rules. An order to write into such a file is an order to remember."""
 _CONCRETE = re.compile(r"[\d`/\"_]|\w[.-]\w|(?<=[\w,] )[A-Z]\w|[一-鿿][A-Za-z]")
 """A number, a name, an address or a piece of code."""
 _LEAD = re.compile(r"([^:：\n]{3,80})[:：]\s*(?=\S)")
@@ -101,7 +101,7 @@ _THAT_ONE = re.compile(
     r"(?:(?:please|bitte|also|and|so|und) )*(?:\w+ )?(?:this|that|it|das|es|dies|这|都)\b",
     re.IGNORECASE,
 )
-"""The beginning of a sentence about the one before it."""
+"""Start of a sentence about the previous sentence."""
 _MAX_CONFIRMING_WORDS = 12
 _TO = re.compile(r"^to\s+(?=\w)", re.IGNORECASE)
 _RECALLED, _LONGEST_RECALLED = 3, 400
@@ -110,8 +110,10 @@ _OF_BEFORE = re.compile(r"\b(?:it|this|these|those|they|them|both)\b", re.IGNORE
 
 @frozen
 class ExplicitStatement:
-    """A statement to keep. If ``points`` is set, an earlier statement has the content. ``score`` is below ``SURE`` for
-    candidates."""
+    """A statement to keep.
+
+    If ``points`` is set, an earlier statement has the content. Candidates have a ``score`` below ``SURE``.
+    """
 
     kind: Kind
     text: str
@@ -123,10 +125,11 @@ class ExplicitStatement:
 def explicit(
     turns: Sequence[Turn], spoken: Sequence[Utterance], *, is_note: bool = False
 ) -> Iterator[Finding]:
-    """Yield the explicit statements of all messages, unless the owner retracted them in the same message or the next.
+    """Yield the explicit statements of all messages, unless the owner retracted them in the same or next message.
 
-    Candidates have a score below ``SURE``: statements about the task at hand; outside notes, statements possibly by
-    others; and, after the session read external text, statements of the agent and chosen rules in its words.
+    Candidates have a score below ``SURE``. They are statements about the task at hand and, outside notes, statements
+    that others might have written. After the session read external text, the agent's statements and rules in its words
+    are candidates, too.
     """
     for at, utterance in enumerate(spoken):
         if is_refused(spoken, at):
@@ -180,7 +183,7 @@ def is_refused(spoken: Sequence[Utterance], at: int) -> bool:
 
 
 def is_stated(text: str) -> bool:
-    """Return True if a sentence states something, and neither asks, supposes nor reports it of others."""
+    """Return True if a sentence states something rather than asks, supposes or reports it."""
     return not is_asking(text) and not any(
         pattern.search(text) for pattern in (cues().asking, cues().supposed, cues().irony)
     )
@@ -200,7 +203,7 @@ def find_remembered(text: str) -> ExplicitStatement | None:
 
 
 def _find_introduced(text: str) -> ExplicitStatement | None:
-    """Return the text after a short lead that asks to keep it, such as "one lasting thing: …"."""
+    """Return the text after a short lead that asks to keep the text, such as "one lasting thing: …"."""
     colon = _LEAD.match(text)
     if not colon or not cues().kept_words.search(colon[1]) or leads_others(text):
         return None
@@ -215,7 +218,7 @@ def _find_introduced(text: str) -> ExplicitStatement | None:
 
 
 def _confirming_pointer(text: str) -> ExplicitStatement | None:
-    """Return a pointer to the sentence before, if this one asks to keep it."""
+    """Return a pointer to the previous sentence if ``text`` asks to keep it."""
     if ":" in text or len(text.split()) > _MAX_CONFIRMING_WORDS or not _THAT_ONE.match(text):
         return None
     if not (cues().kept_words.search(text) or cues().rule.search(text)):
@@ -224,7 +227,7 @@ def _confirming_pointer(text: str) -> ExplicitStatement | None:
 
 
 def find_stated(text: str) -> ExplicitStatement | None:
-    """Return the statement of a sentence with a cue, as a candidate if it is about the task at hand."""
+    """Return the statement of a sentence with a cue. A statement about the task at hand is a candidate."""
     text = _QUESTION.sub("", text.replace("’", "'"))
     bare = _bare(text)
     request = cues().requested.match(bare)
@@ -249,7 +252,7 @@ def find_stated(text: str) -> ExplicitStatement | None:
 
 
 def _find_mentioned(text: str) -> ExplicitStatement | None:
-    """Return the fact behind "just so you know" or, if it names something, behind "by the way"."""
+    """Return the fact after "just so you know" or, if the fact names something, after "by the way"."""
     announced = cues().announced.match(text)
     lead = announced or cues().mentioned.match(text)
     fact = text[lead.end() :].lstrip(_BETWEEN) if lead else ""
@@ -259,7 +262,7 @@ def _find_mentioned(text: str) -> ExplicitStatement | None:
 
 
 def _is_lasting_fact(text: str) -> bool:
-    """Return True if a sentence is understandable alone, and not about its speaker's present work."""
+    """Return True if a sentence is self-contained and not about the speaker's current work."""
     return (
         _is_sized(text)
         and is_stated(text)
@@ -270,7 +273,7 @@ def _is_lasting_fact(text: str) -> bool:
 
 
 def _find_content(statement: Statement) -> ExplicitStatement | None:
-    """Return the content of a statement, or the text after a lead that announces it ("Reminder: …")."""
+    """Return the content of a statement, without a lead that announces it ("Reminder: …")."""
     text = statement.text.replace("’", "'")
     if text.lstrip().startswith(">"):
         return None
@@ -291,7 +294,7 @@ def _find_content(statement: Statement) -> ExplicitStatement | None:
 
 
 def definite(text: str) -> ExplicitStatement | None:
-    """Return a sentence that describes something in definite words, as a candidate."""
+    """Return a candidate for a sentence that describes something in definite words."""
     bare = _bare(text)
     if not (
         cues().definite.match(bare) and _is_sized(bare) and is_stated(text) and _stands_alone(bare)
@@ -305,7 +308,7 @@ def definite(text: str) -> ExplicitStatement | None:
 
 
 def _bare(text: str) -> str:
-    """Return a sentence without conversational beginning and end, and without "that's wrong:"."""
+    """Return a sentence without conversational openers and closers, and without "that's wrong:"."""
     language = language_of(text)
     bare = language.trim(text)
     corrected = language.correction.match(bare)
@@ -313,7 +316,7 @@ def _bare(text: str) -> str:
 
 
 def _kind_of(text: str) -> Kind | None:
-    """Return the kind of memory by a sentence's cues."""
+    """Return the kind of memory that a sentence's cues indicate."""
     table = cues()
     if table.decided.search(text) or table.changed.search(text):
         return Kind.DECISION
@@ -326,7 +329,7 @@ def _kind_of(text: str) -> Kind | None:
 
 
 def _kind_to_keep(text: str) -> Kind:
-    """Return the kind of a statement to remember: a fact unless its words indicate another."""
+    """Return the kind of a statement to remember: a fact unless the words indicate a different kind."""
     is_order = language_of(text).mark_named("imperative").search(text) or cues().lasting.search(
         text
     )
@@ -334,7 +337,7 @@ def _kind_to_keep(text: str) -> Kind:
 
 
 def _stands_alone(text: str) -> bool:
-    """Return True if a sentence refers to nothing outside it, and does not begin with a quote."""
+    """Return True if a sentence is self-contained and does not start with a quotation mark."""
     language = language_of(text)
     return not (
         text.startswith(_QUOTES)
@@ -358,13 +361,14 @@ def _is_passing(text: str) -> bool:
 
 
 def _is_kept(text: str) -> bool:
-    """Return True if an announced or remembered statement may be worth keeping: not "note that you forgot the test"."""
+    """Return True if an announced or remembered statement seems worth keeping, unlike "note that you forgot the test".
+    """
     language = language_of(text)
     return not any(language.reject[name].search(text) for name in _NOT_KEPT)
 
 
 def _order(text: str) -> re.Match[str] | None:
-    """Return the order to remember in a sentence, at the beginning of a clause or behind "can you"."""
+    """Return the order to remember in a sentence, at the start of a clause or after "can you"."""
     request = cues().requested.search(text)
     return cues().remember.search(text) or (
         cues().remember.match(text[request.end() :].lstrip()) if request else None
@@ -372,7 +376,7 @@ def _order(text: str) -> re.Match[str] | None:
 
 
 def _find_ordered(order: re.Match[str]) -> ExplicitStatement | None:
-    """Return the content of an order: the text after it or, if that is a pointer, after a colon or before the order."""
+    """Return the content of an order: the text after it or, for a pointer, after a colon or before the order."""
     content = (
         _THAT.sub("", order.string[order.end() :].lstrip(_BETWEEN), count=1)
         .lstrip(_BETWEEN)
@@ -405,12 +409,12 @@ def _find_ordered(order: re.Match[str]) -> ExplicitStatement | None:
 
 
 def _introduces(order: re.Match[str]) -> bool:
-    """Return True if a colon follows an order, so that its content is certain."""
+    """Return True if a colon follows an order, which makes the content certain."""
     return order.string[order.end() :].lstrip().startswith((":", "："))
 
 
 def _text_about_pointer(order: re.Match[str], content: str, pointer: re.Match[str] | None) -> str:
-    """Return the statement about the thing that an order points at."""
+    """Return the statement about what an order points at."""
     if pointer:
         return content[pointer.end() :]
     is_pointing = cues().pointing.fullmatch(order.group().split()[-1])
@@ -418,7 +422,7 @@ def _text_about_pointer(order: re.Match[str], content: str, pointer: re.Match[st
 
 
 def _is_sized(text: str, fewest: int = _FEWEST) -> bool:
-    """Return True if a text has ``fewest`` to ``_MOST`` words; two Chinese characters count as one word."""
+    """Return True if a text has ``fewest`` to ``_MOST`` words. Two Chinese characters count as one word."""
     wide = sum(character > "\u2e7f" for character in text)
     return fewest <= len(text.split()) + wide // 2 <= _MOST
 
@@ -426,7 +430,7 @@ def _is_sized(text: str, fewest: int = _FEWEST) -> bool:
 def _content_before(
     turns: Sequence[Turn], utterance: Utterance, place: int, *, own_only: bool = False
 ) -> tuple[str, tuple[int, ...]] | None:
-    """Return the content before an order to remember, and its turns: the owner's sentence or the agent's last turn."""
+    """Return the content before an order, from the owner's sentence or the agent's last turn, and its turns."""
     own = [
         statement.text for statement in utterance.statements[:place] if _is_sized(statement.text)
     ][-2:]
@@ -468,7 +472,10 @@ MAX_CHARACTERS = 700
 
 
 def size_refusal(content: str, most: int = MAX_CHARACTERS) -> str | None:
-    """Return ``short``, ``long`` or None. A wide character counts as three narrow ones. ``most``: characters."""
+    """Return ``short``, ``long`` or None. ``most`` is the maximum number of characters.
+
+    A wide character counts as three towards the minimum.
+    """
     width = sum(
         3 if unicodedata.east_asian_width(character) in "WF" else 1 for character in content
     )
@@ -487,11 +494,11 @@ _MAX_LONG_WORDS = 60
 _LEAST_TELLING = 5
 _MOST_POINTED = 2
 POINTED = 1.1
-"""Score of a completed answer, as of a plain decision."""
+"""Score of a completed answer, equal to that of a plain decision."""
 
 
 def iter_answers(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator[Finding]:
-    """Yield the answers of all messages, completed with their questions."""
+    """Yield the answers in all messages, completed with the questions."""
     for utterance in spoken:
         language = language_of(utterance.text)
         texts: list[tuple[str, tuple[int, ...]]] = [
@@ -519,7 +526,7 @@ def iter_answers(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator
 def complete(
     statements: Sequence[Statement], question: ClosingQuestion, language: Language
 ) -> list[str]:
-    """Return the owner's pointing statements, completed. Omit those that point at nothing durable."""
+    """Complete the owner's pointing statements. Omit statements that point at nothing durable."""
     if not statements or len(question.question) > _MAX_QUESTION:
         return []
     if question.question or question.choosing:
@@ -547,7 +554,7 @@ def complete(
 
 
 def pairs(text: str) -> list[str]:
-    """Return a tool's questions to the owner, joined with the answers on their lines."""
+    """Return a tool's questions to the owner, each joined with the answer on the same line."""
     matches = (_PAIR.match(line.strip()) for line in text.split("\n"))
     return [_join(match["question"], match["answer"], "") for match in matches if match]
 
@@ -572,12 +579,12 @@ def _complete_choice(
 
 
 def _qualifies_choice(more: Sequence[str], language: Language) -> bool:
-    """Return True if the text after a choice is about it: "2. but without the cache"."""
+    """Return True if the text after a choice qualifies it: "2. but without the cache"."""
     return bool(more) and bool(language.answers.but.match(more[0]))
 
 
 def _find_option(which: str, question: ClosingQuestion, cues: Answers) -> str | None:
-    """Return the option with a letter or number, or at a position: "the second", "the last"."""
+    """Return the option that a letter, number or position names: "the second", "the last"."""
     key = option_key(which, cues)
     if key in question.options:
         return question.options[key]
@@ -635,7 +642,7 @@ def _complete_short_answer(
 def _complete_elaboration(
     statements: Sequence[Statement], question: ClosingQuestion, language: Language
 ) -> str | None:
-    """Complete an answer to a question with two alternatives: which, and until when or why."""
+    """Complete an answer that picks one of two alternatives, or says until when or why."""
     texts = [statement.text for statement in statements[:3] if not is_asking(statement.text)]
     words = " ".join(texts).split() if language.joiner else "".join(texts)
     asked_for = question.either or question.vague
@@ -652,7 +659,7 @@ def _complete_elaboration(
 
 
 def _is_self_contained(text: str, language: Language) -> bool:
-    """Return True if an answer asks back, or is understandable without the question."""
+    """Return True if an answer is a question, or is understandable without the original question."""
     return is_asking(text) or (find_stated(text) is not None and not leans(text, language))
 
 

@@ -1,4 +1,4 @@
-"""Extraction without a model, and pending candidates, changes of known memories and consent of the owner."""
+"""Extraction by rules, pending candidates, changes to known memories, and the owner's consent."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _COMPARED_CHARACTERS = 2_000
 def find_covered(stated: Sequence[Memory], learned: Sequence[memories.Known]) -> set[str]:
     """Return the ids of a session's statements that its memories already cover.
 
-    A memory covers the most similar statement of its kind among its turns, even if its text was edited. The other
+    A memory covers the most similar statement of the same kind from its turns, even if the memory was edited. Other
     statements are new.
     """
     pairs = sorted(
@@ -84,7 +84,7 @@ def _likeness(text: str, other_text: str) -> float:
 
 
 def find_missed(candidates: Sequence[Candidate], written: Sequence[Candidate]) -> list[Candidate]:
-    """Return the owner's plain statements in turns of which a writer extracted fewer statements than rules did."""
+    """Return the owner's plain statements from turns in which a writer found fewer statements than the rules."""
     plain = [candidate for candidate in candidates if not candidate.held]
     by_rules = Counter(turn for candidate in plain for turn in candidate.turns)
     by_writer = Counter(turn for candidate in written for turn in candidate.turns)
@@ -98,12 +98,12 @@ def find_missed(candidates: Sequence[Candidate], written: Sequence[Candidate]) -
 # -- Changes of known memories: ended, amended or doubted ------------------------------------------
 
 _WHY_CHARACTERS = 180
-"""Maximum length of the text of a doubt."""
+"""Maximum number of characters in a doubt's text."""
 
 
 @dataclass
 class Amendments:
-    """Pending changes of known memories, and the numbers of those written: ``changed``, ``ended`` and ``doubted``."""
+    """Pending changes to known memories, with the numbers of ``changed``, ``ended`` and ``doubted`` memories so far."""
 
     changed: int = 0
     ended: int = 0
@@ -117,7 +117,7 @@ class Amendments:
         self._ends[memory_id] = reason, None
 
     def note(self, overtaken: Sequence[checks.Overtaken], by: str) -> None:
-        """Schedule the end or the amendment of memories that a model found overtaken."""
+        """Schedule the end or amendment of memories that a model found overtaken."""
         for change in overtaken:
             if change.now:
                 self._changes.append((change, by))
@@ -128,7 +128,7 @@ class Amendments:
                 )
 
     def doubt(self, doubted: Sequence[checks.Overtaken]) -> None:
-        """Queue doubts for review: changes that a model reported but their evidence does not prove."""
+        """Queue changes for review that a model reported but the evidence does not prove."""
         self._doubts += doubted
 
     def write(self, change: Change) -> None:
@@ -158,9 +158,10 @@ class Amendments:
 
 
 def _end(change: Change, memory_id: str, reason: str, words: str | None) -> bool:
-    """Retire a memory, unless it ended before, differs from the ``words`` a model saw, or is being edited.
+    """Retire a memory unless it has already ended, differs from the ``words`` that a model saw, or is being edited.
 
-    A memory that is over takes all that it superseded with it. A revoked one makes these valid again.
+    If the memory is over, also retire the memories that it superseded. If it was revoked, those memories become valid
+    again.
     """
     home = change.home
     memory = home.memories.find(memory_id)
@@ -196,7 +197,7 @@ def _superseded_by(home: home.Home, memory: Memory) -> list[Memory]:
 def _amend(change: Change, change_: checks.Overtaken, by: str) -> bool:
     """Amend a memory, unless it has changed since the model saw it.
 
-    Words of the agent alone make the memory the agent's, even if they replace the owner's words.
+    If only the agent stated the change, the memory becomes the agent's, even if the owner stated it before.
     """
     memory = change.home.memories.find(change_.memory.id)
     if memory is None or not memory.is_active or memory.content != change_.memory.content:
@@ -216,7 +217,7 @@ def _amend(change: Change, change_: checks.Overtaken, by: str) -> bool:
 def doubt(home: home.Home, seen: Memory, why: str, sessions: Iterable[str]) -> bool:
     """Queue a memory for review with a doubt, if it still has the content that a model saw.
 
-    Until reviewed, the memory is shown with the doubt. Return True if the doubt is new. Requires a transaction.
+    The memory is shown with the doubt until reviewed. Return True if the doubt is new. Requires a transaction.
     """
     memory = home.memories.find(seen.id)
     if memory is None or not memory.is_active or memory.content != seen.content:
@@ -231,21 +232,22 @@ def doubt(home: home.Home, seen: Memory, why: str, sessions: Iterable[str]) -> b
 SINCE = "writer.since"
 
 QUIET = timedelta(minutes=30)
-"""Time after its last turn when a session counts as finished, since the owner may object to the last report."""
+"""Time after the last turn until a session counts as finished. The owner might still object to the last report."""
 
 _RECENT_PERIOD, _MAX_SESSIONS = timedelta(days=7), 1000
 
 
 def is_covered(settings: Settings, stored: StoredSession, writer: str) -> bool:
-    """Return True if a session may be shown to a writer: its tool and project are not excluded, and it was not held
-    with a model on this machine while the writer is elsewhere.
+    """Return True if a writer may see a session.
+
+    The tool and project must not be excluded. Only a writer on this machine may see sessions with a local model.
     """
     is_local_only = is_of_local_model(settings, stored) and not _runs_here(settings, writer)
     return not is_local_only and _is_open(settings, stored)
 
 
 def _is_open(settings: Settings, stored: StoredSession) -> bool:
-    """Return True if a session's tool and project are not excluded, from nacre or from writers."""
+    """Return True if a session's tool and project are excluded neither from nacre nor from writers."""
     if Exclusions(settings).leave_out(stored):
         return False
     if stored.session.tool in settings.texts("writer.exclude_tools"):
@@ -257,12 +259,12 @@ def _is_open(settings: Settings, stored: StoredSession) -> bool:
 
 
 def is_quiet(home: home.Home, stored: StoredSession) -> bool:
-    """Return True if a session's last turn is so old that no answer to it is expected."""
+    """Return True if a session's last turn is too old to expect a reply."""
     return stored.ended is None or home.now() - stored.ended >= QUIET
 
 
 def is_agreed(settings: Settings, stored: StoredSession, writer: str) -> bool:
-    """Return True if a session is covered, and ended after the owner set a writer."""
+    """Return True if a writer may see a session that ended after the writer was set."""
     if is_unseen(settings):
         return False
     return _is_after(settings, stored) and is_covered(settings, stored, writer)
@@ -278,15 +280,16 @@ def _is_after(settings: Settings, stored: StoredSession) -> bool:
 
 
 def is_unseen(settings: Settings) -> bool:
-    """Return True if a manually edited config file names a writer without a start time, which is recorded as soon as
-    nacre sees it. A writer set by the environment has no start time and sees all sessions.
+    """Return True if the config file names a writer without a start time, as after a manual edit.
+
+    nacre records the start time when it reads the file. A writer from the environment has none and sees all sessions.
     """
     is_of_file = settings.values["models.background"].origin == str(settings.config)
     return is_of_file and spending.has_writer(settings) and not settings.text(SINCE)
 
 
 def count_awaiting(home: home.Home) -> int:
-    """Return how many sessions the writer will be shown. The rest of older ones waits for a request of the owner."""
+    """Return the number of sessions that the writer will be shown. Older sessions wait for the owner's request."""
     writer, count = spending.name_for(home, Task.EXTRACTION), 0
     for item in home.sessions.to_extract():
         with suppress(KeyError):  # forgotten since it was listed
@@ -297,7 +300,7 @@ def count_awaiting(home: home.Home) -> int:
 
 
 def may_be_shown(home: home.Home, memory: Memory, writer: str) -> bool:
-    """Return True if a writer may see a memory: its project and its sessions are not excluded."""
+    """Return True if a writer may see a memory, whose project and sessions must not be excluded."""
     patterns, exclusions = home.settings.texts("writer.exclude_projects"), Exclusions(home.settings)
     if any(fnmatch(memory.project or "", pattern) for pattern in patterns) or exclusions.name(
         memory.project or ""
@@ -334,8 +337,10 @@ def list_local_models(home: home.Home, writer: str) -> list[str]:
 
 
 def is_of_local_model(settings: Settings, stored: StoredSession) -> bool:
-    """Return True if a session's model may run on the owner's machine: open weights, or a provider that is local or
-    not known to be remote, or, without a provider, a name that suggests it.
+    """Return True if a session's model might run on the owner's machine.
+
+    This applies to open weights, providers that are local or not known to be remote, and names without a provider that
+    suggest a local model.
     """
     model = (stored.session.model or "").lower()
     if has_open_weights(model) and not model.startswith(OWN):
@@ -361,21 +366,21 @@ def _runs_here(settings: Settings, writer: str) -> bool:
 
 
 def start_time(now: datetime) -> str:
-    """Return the start time for a writer set now, which includes sessions in progress."""
+    """Return the start time for a new writer, early enough to include sessions in progress."""
     return stamp(now - QUIET)
 
 
 def start_setting(before: Settings, after: Settings, now: datetime) -> dict[str, str]:
-    """Return the start time to set with a change of settings that adds a writer, unless one is set.
+    """Return the start time to set when new settings add a writer, unless it is already set.
 
-    Sessions that ended before are shown only if ``writer.since`` is set to an earlier time.
+    The writer sees sessions that ended earlier only if ``writer.since`` is set to an earlier time.
     """
     is_new = spending.has_writer(after) and not spending.has_writer(before)
     return {SINCE: start_time(now)} if is_new and not after.text(SINCE) else {}
 
 
 def since_of(home: home.Home) -> str:
-    """Return the writer's start time; without a setting, the earliest end of a pending session, or now."""
+    """Return the writer's start time. Default to the earliest end of a pending session, or to now."""
     ends = [start_time(home.now())]
     for item in home.sessions.to_extract():
         with suppress(KeyError):  # forgotten since it was listed
@@ -395,7 +400,7 @@ def record_start(home: home.Home) -> home.Home:
 
 
 # -- Extraction by rules ---------------------------------------------------------------------------
-# Only explicit statements become memories at once (:mod:`nacre.learn.explicit`). Statements about the task at hand,
+# Only explicit statements become memories immediately (:mod:`nacre.learn.explicit`). Statements about the task at hand,
 # definite claims and choices are candidates, which wait for a writer, a repetition by the owner, or review.
 
 
@@ -403,25 +408,25 @@ MAX_CANDIDATES = 6
 _UTTERANCES_PER_CANDIDATE = 12
 _MAX_CANDIDATES_TOTAL = 10
 CHOSEN = "you chose it"
-"""Detail of an answer. Its words are the agent's, so a repetition does not confirm it."""
+"""Detail of an answer in the agent's words. A repetition does not confirm such an answer."""
 
 SHOWN = "it is where people paste others' texts"
-"""Detail of text that the owner may only have pasted, so a repetition does not confirm it either."""
+"""Detail of text that the owner might only have pasted. A repetition does not confirm such text."""
 
 NODDED = "it is in the agent's words, after it read text from outside"
-"""Detail of the agent's words that the owner only confirmed."""
+"""Detail of agent's words that the owner only confirmed."""
 
 _NOTES = frozenset({"markdown", "text"})
-"""Tools whose files may be the owner's own notes, without pasted text below the first line."""
+"""Tools whose files can be the owner's notes, in which later lines do not count as pasted."""
 
 _MAX_SCORE = 2.0
-"""Score from which a statement counts as certain to matter."""
+"""Minimum score of a statement that certainly matters."""
 
 
 def extract(session: Session, turns: Sequence[Turn], *, begin: int = 0) -> list[Candidate]:
-    """Return the findings of a session with evidence at or after ``begin``, in order.
+    """Return, in order, the findings of a session with evidence at or after the turn ``begin``.
 
-    Findings with ``held`` set are candidates, all others memories. Deterministic for given turns.
+    Findings with ``held`` are candidates, all others memories. The result depends only on the turns.
     """
     if session.kind is not SessionKind.MAIN:
         return []
@@ -484,13 +489,13 @@ def _candidate(
 
 
 BLOCK = 24
-"""Number of latest pending sessions that are read, in order of time, before any older ones."""
+"""Number of sessions per block. The latest block is read first, its sessions in chronological order."""
 
 
 def latest_first(waiting: Sequence[Unlearned]) -> list[Sequence[Unlearned]]:
-    """Split sessions into blocks, latest block first, since a writer's daily budget is limited.
+    """Split sessions into blocks, latest block first, because a writer's daily budget is limited.
 
-    Within a block, sessions stay in order of time, so that later changes apply to known memories.
+    Sessions in a block stay in chronological order so that later changes apply to known memories.
     """
     return [waiting[max(0, end - BLOCK) : end] for end in range(len(waiting), 0, -BLOCK)]
 
@@ -498,12 +503,12 @@ def latest_first(waiting: Sequence[Unlearned]) -> list[Sequence[Unlearned]]:
 def each_of(
     blocks: Sequence[Sequence[Unlearned]],
 ) -> Iterator[tuple[Unlearned, Sequence[Unlearned]]]:
-    """Return each session, with those that follow it in its block."""
+    """Return each session with the sessions that follow it in the same block."""
     return ((session, block[at + 1 :]) for block in blocks for at, session in enumerate(block))
 
 
 def as_positions(unlearned: Unlearned, turns: Sequence[StoredTurn]) -> Unlearned:
-    """Convert turn numbers to positions, because numbers are missing after a file lost turns."""
+    """Convert turn numbers to positions, which differ after a file lost turns."""
     numbers = [item.seq for item in turns]
     begin, end = bisect_left(numbers, unlearned.begin), bisect_left(numbers, unlearned.end)
     return unlearned._replace(
@@ -531,17 +536,17 @@ def last_of_owner(turns: Sequence[Turn]) -> int:
 
 
 _SUBSTANCE_WORDS = 6
-"""Typed words in one message that make a session worth a model call."""
+"""Minimum typed words in a message that makes a session worth a model call."""
 
 _WORDS_PER_CHARACTER = 0.625
-"""Eight characters of unspaced text count as five words."""
+"""Number of words per character of unspaced text."""
 
 
 def is_worth_asking(session: Session, turns: Sequence[Turn], *, begin: int = 0) -> bool:
     """Return True if the owner contributed something of substance at or after the turn ``begin``.
 
-    This is a message with at least six typed words, a shorter one in which rules find a
-    memory ("never force-push"), or the acceptance of a plan. Generated, pasted and external text does not count.
+    Substance is a message with at least six typed words, a shorter message in which rules find a memory ("never
+    force-push"), or the acceptance of a plan. Generated, pasted and external text does not count.
     """
     if session.kind is not SessionKind.MAIN:
         return False
@@ -574,11 +579,11 @@ KEPT = timedelta(days=90)
 """Maximum age of a pending candidate."""
 
 _MIN_SHARED_WORDS = 0.6
-"""Minimum share of a statement's words in a candidate for a comparison."""
+"""Minimum share of a statement's words that a compared candidate contains."""
 
 
 class WaitingCandidates:
-    """The pending candidates of a home, with additions and removals that are not written yet."""
+    """The pending candidates of a home, including unwritten additions and removals."""
 
     def __init__(self, home: home.Home) -> None:
         self._home = home
@@ -595,7 +600,7 @@ class WaitingCandidates:
                 self._note(candidate)
 
     def hold(self, candidate: Candidate, memory: Memory) -> list[Memory]:
-        """Add a candidate. If it repeats pending ones, return all of them instead, earliest first."""
+        """Add a candidate. If it repeats pending ones, remove and return them with the new memory, earliest first."""
         may_repeat = candidate.held is Why.FOUND and not candidate.detail
         risen = self._take_repeated(memory) if may_repeat else []
         if risen:
@@ -610,7 +615,7 @@ class WaitingCandidates:
         return []
 
     def say(self, memory: Memory) -> list[Memory]:
-        """Remove and return pending candidates that a memory of the owner repeats."""
+        """Remove and return the pending candidates that the owner's memory repeats."""
         return self._take_repeated(memory)
 
     def _take_repeated(self, memory: Memory) -> list[Memory]:
@@ -635,7 +640,7 @@ class WaitingCandidates:
         return sorted(repeated, key=lambda candidate: candidate.created)
 
     def was_read(self, session: str) -> None:
-        """Note that a writer has read a session, which settles the candidates that rules found in it."""
+        """Record that a writer has read a session, which settles the candidates that rules found in the session."""
         self._read.append(session)
 
     def write(self) -> None:
@@ -669,7 +674,7 @@ class WaitingCandidates:
 
 
 def _is_independent(memory: Memory, other: Memory) -> bool:
-    """Return True for memories of different sessions, neither of which copies the other's messages."""
+    """Return True if two memories come from different sessions and different messages."""
     if memory.source.session == other.source.session or memory.created == other.created:
         return False
     return not set(memory.source.turns) & set(other.source.turns)

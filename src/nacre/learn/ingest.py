@@ -87,17 +87,17 @@ class ReadTally:
     sessions: set[int] = field(default_factory=set)
     left_out: set[Path] = field(default_factory=set)
     withheld: set[Path] = field(default_factory=set)
-    """Files with content that must not enter the archive either."""
+    """Files with content that must not enter the archive."""
 
     distrusted: set[tuple[str, str]] = field(default_factory=set)
-    """Session and end of the id of memories that an agent stored on the basis of external text."""
+    """Session ids and memory id endings of memories that an agent stored because of external text."""
 
     tools: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)
     empty: list[str] = field(default_factory=list)
     excluded: dict[str, str] = field(default_factory=dict)
-    """The reason (``tool``, ``project`` or ``path``) by file or session."""
+    """Reason (``tool``, ``project`` or ``path``) for excluding each file or session."""
 
     def count_done(self, event: FileDone) -> None:
         """Count a file that was read."""
@@ -146,13 +146,13 @@ class ReadTally:
 
 
 COMMIT_TURNS = 400
-"""Turns per transaction. One takes about 30 ms, during which other writers wait."""
+"""Number of turns per transaction, which blocks other writers for about 30 ms."""
 
 _LOCK_PAUSE_SECONDS = 0.005
 
 
 class TurnStore:
-    """Stores the events of readers in transactions, without excluded or forgotten content."""
+    """Storage of reader events in transactions, without excluded or forgotten content."""
 
     def __init__(
         self, home: Home, run: Run | None, exclusions: Exclusions, tally: ReadTally
@@ -190,7 +190,7 @@ class TurnStore:
             self._home.database.tighten()
 
     def _is_kept(self, event: Event) -> TypeGuard[Batch | FileDone]:
-        """Return True if an event has content to store; count the others."""
+        """Return True if an event has content to store. Count all other events."""
         if isinstance(event, FileFailed):
             self._tally.count_failed(event)
             return False
@@ -206,7 +206,7 @@ class TurnStore:
         sessions = dict.fromkeys(
             batch.session for batch in batches if self._gate.admits(batch.session)
         )
-        # A file's own statement of its project overrides its folder.
+        # A project stated in a file overrides the file's folder.
         stated = {batch.session: batch.project for batch in batches if batch.project}
         self._projects = {
             session: resolve_project(self._home, session, run=self._run) for session in sessions
@@ -254,7 +254,7 @@ class TurnStore:
         self._touched.add(row)
 
     def _finish_file(self, event: FileDone) -> None:
-        """Save a file's cursor, and forget its sessions that are gone or were read by a wrong reader."""
+        """Save a file's cursor, and forget sessions that are gone from the file or came from a wrong reader."""
         name = self._name_of(event)
         stored_cursor = self._home.sessions.cursor(name)
         if stored_cursor and stored_cursor[0] != event.tool and is_guess(stored_cursor[0]):
@@ -292,7 +292,7 @@ class TurnStore:
 def jobs_for(
     home: Home, files: Sequence[FoundFile], tally: ReadTally, *, force: bool = False
 ) -> list[Job]:
-    """Return the files to read. Skip unchanged files, unless ``force``."""
+    """Return jobs for new or changed files, or for all files with ``force``."""
     jobs = []
     identities = tuple(home.settings.texts("owner.identities"))
     for file in files:
@@ -338,7 +338,7 @@ def read_jobs(
 
 
 def _cursor(home: Home, path: Path) -> tuple[str, Cursor] | None:
-    """Return the saved cursor of a file. Redact its name, which is slow, only if the plain name is unknown."""
+    """Return a file's saved cursor. Redact the file name, which is slow, only if the plain name is unknown."""
     cursor = home.sessions.cursor(str(path))
     redacted_name = str(path) if cursor else kept_name(home.redactor, str(path))
     return cursor or (home.sessions.cursor(redacted_name) if redacted_name != str(path) else None)
@@ -448,7 +448,7 @@ def check_older(home: Home, options: IngestOptions) -> None:
 
 
 class _Ingest:
-    """One ingest: its options, its tally and its stages."""
+    """One ingest with options, tally and stages."""
 
     def __init__(self, home: Home, run: Run, options: IngestOptions, notify: OnProgress) -> None:
         self._home = home
@@ -459,10 +459,9 @@ class _Ingest:
         self._named: Sequence[Path] = options.paths
 
     def complete(self) -> IngestReport:
-        """Run all stages."""
         began, started, options = self._home.now(), time.perf_counter(), self._options
         catch_up(self._home)
-        # A temporary database of a rebuild may be discarded, so it must not consume the usage spool.
+        # The temporary database of a rebuild might be discarded, so it must not consume the usage spool.
         if not options.from_archive:
             fold_usage(self._home)
         self._read()
@@ -486,7 +485,7 @@ class _Ingest:
         return replace(report, seconds=time.perf_counter() - started)
 
     def _read(self) -> None:
-        """Read the archive if requested, then files, then files of projects that these mention."""
+        """Read the archive if requested, then the files, then the files of newly mentioned projects."""
         options, home = self._options, self._home
         discovers = options.reads and (options.discover or not options.paths)
         findings = self._find_files(discovers=discovers) if options.reads else None
@@ -524,7 +523,7 @@ class _Ingest:
             read_jobs(home, self._run, jobs, self._tally, self._notify)
 
     def _find_files(self, *, discovers: bool) -> discovery.Findings:
-        """Find the files to read. With globs, record the matching files as the named paths for a rebuild."""
+        """Find the files to read. With globs, a rebuild later reads only the matching files."""
         options = self._options
         findings = discovery.only_like(
             discovery.find(self._home, options.paths, with_discovery=discovers), options.globs
@@ -572,7 +571,6 @@ class _Ingest:
         )
 
     def _embed(self, report: IngestReport) -> IngestReport:
-        """Make the missing vectors, if requested."""
         if not self._options.vectors:
             return report
         seconds = self._options.vector_seconds
@@ -585,7 +583,7 @@ class _Ingest:
 
 
 def list_named_paths(home: Home) -> set[Path]:
-    """Return the paths given to earlier ingests, from the ledger."""
+    """Return the paths of earlier ingests that are in the ledger."""
     try:
         entries = list(files.read(home.vault.read(LEDGER)))
     except FileNotFoundError:
@@ -601,7 +599,7 @@ def list_named_paths(home: Home) -> set[Path]:
 
 
 def _note_paths(home: Home, run: Run, paths: Sequence[Path], memories: Sequence[str]) -> None:
-    """Record new paths in the ledger for a rebuild, each once."""
+    """Record paths in the ledger for a rebuild, unless already recorded."""
     absolute = [str(path.absolute()) for path in paths]
     recorded = list_named_paths(home)
     fresh = [path for path in absolute if Path(path) not in recorded]
@@ -612,12 +610,12 @@ def _note_paths(home: Home, run: Run, paths: Sequence[Path], memories: Sequence[
 
 
 def unread(home: Home, files: Sequence[discovery.FoundFile]) -> list[Job]:
-    """Return jobs for the files that are new or changed."""
+    """Return jobs for new or changed files."""
     return jobs_for(home, files, ReadTally())
 
 
 def read_changed(home: Home, jobs: Sequence[Job]) -> IngestReport:
-    """Make only these files searchable, without learning from them."""
+    """Make files searchable without learning from them."""
     started = time.perf_counter()
     tally = ReadTally()
     read_jobs(home, None, jobs, tally, lambda _: None)
@@ -649,7 +647,7 @@ def plan(home: Home, options: IngestOptions) -> IngestPlan:
 
 
 def _unread_bytes(home: Home, job: Job, tally: ReadTally) -> int:
-    """Return the unread bytes of a file, and count it under its apparent tool."""
+    """Return the number of unread bytes in a file, and count the file under its apparent tool."""
     try:
         adapter = recognise(job)
     except NacreError as error:
@@ -688,7 +686,7 @@ def _findings(home: Home, options: IngestOptions) -> discovery.Findings:
 
 
 def sessions_in(home: Home, paths: Sequence[Path]) -> Iterator[tuple[Session, Sequence[Turn]]]:
-    """Return the unread sessions of some transcripts without storing them. Raises NotFoundError."""
+    """Return the unread sessions in transcripts without storing them. Raises NotFoundError."""
     files = discovery.find(home, paths, with_discovery=False).files
     return iter_unstored(home, jobs_for(home, files, ReadTally()), [])
 
@@ -711,27 +709,27 @@ def iter_unstored(
 
 
 # -- Reading of running sessions -------------------------------------------------------------------
-# A session's own transcript is read from its cursor, without a look at all others. Any process can run a hook, so the
-# path in a hook's input is only a hint: it may select one of the files that the tool's readers would find.
+# Only the session's own transcript is read, from its cursor. Any process can run a hook, so the path in a hook's input
+# is a hint that can only select a file that the tool's readers would find.
 
 
 RECENT_SECONDS = 86_400
 _MAX_FILES = 20
 _MAX_BYTES = 50_000_000
-"""Larger amounts are left to an ingest, which reports its progress."""
+"""Maximum number of bytes. An ingest, which reports progress, reads larger amounts."""
 
 
 def read_session(home: Home, session: str, transcript: str | None = None) -> StoredSession | None:
-    """Make a session searchable up to its last line; return the stored session or ``None``.
+    """Make a session searchable up to its last line. Return the stored session or ``None``.
 
-    Without a transcript in a folder of the tool, read the file that the session came from, else the files that the
-    tool wrote within a day.
+    If ``transcript`` is not in a folder of the tool, read the session's known file, else the files that the tool wrote
+    within a day.
     """
     tool = session.partition(":")[0]
     path = _own_transcript(home, tool, transcript)
     if path and os.path.isfile(path):
         read_files(home, [path], tool)
-        # Some hosts use another id for the session than its transcript.
+        # Some hosts use a different session id than the transcript.
         newest = home.sessions.newest(SessionFilter(), limit=_MAX_FILES)
         return find_session(home, session) or next(
             (row for row in newest if row.file == str(path)), None
@@ -747,7 +745,7 @@ def read_session(home: Home, session: str, transcript: str | None = None) -> Sto
 def _own_transcript(home: Home, tool: str, transcript: str | None) -> Path | None:
     """Return the path under which discovery finds a tool's transcript, or ``None`` for any other file.
 
-    Resolves links. The file need not exist yet.
+    Resolve links. The file need not exist yet.
     """
     if not transcript or not os.path.isabs(transcript):
         return None
@@ -765,7 +763,7 @@ def _own_transcript(home: Home, tool: str, transcript: str | None) -> Path | Non
 
 
 def read_files(home: Home, paths: list[Path], tool: str | None = None) -> IngestReport | None:
-    """Make changed transcripts among some files searchable, or only the latest if there are many.
+    """Make the changed transcripts in ``paths`` searchable, or only the latest ones if there are many.
 
     With ``tool``, use only that tool's readers.
     """
@@ -777,12 +775,12 @@ def read_files(home: Home, paths: list[Path], tool: str | None = None) -> Ingest
 
 
 def read_recent(home: Home) -> IngestReport | None:
-    """Make searchable all transcripts that any tool wrote within a day."""
+    """Make the transcripts of all tools from the last day searchable."""
     return read_files(home, _recent_files(home, None))
 
 
 def read_beside(home: Home, session: str, transcript: str | None) -> IngestReport | None:
-    """Make searchable recent files in a transcript's folder: they may come from sessions without an end hook."""
+    """Make recent files next to a transcript searchable. Their sessions might lack an end hook."""
     tool = session.partition(":")[0]
     own = _own_transcript(home, tool, transcript)
     if own is None:
@@ -807,7 +805,7 @@ def find_session(home: Home, session: str) -> StoredSession | None:
 
 
 def _recent_files(home: Home, tool: str | None) -> list[Path]:
-    """Return the files that a tool, or any tool, wrote within a day."""
+    """Return the files that a tool, or any tool, wrote in the last day."""
     return [
         path
         for root in _roots(home, tool)
@@ -832,14 +830,14 @@ def _is_recent(home: Home, path: Path) -> bool:
 
 # -- Storing for an agent --------------------------------------------------------------------------
 # Pages can make an agent store something, so the agent's word alone does not count. If the owner typed a memory
-# verbatim in the current session, it is the owner's, with the time of that turn. Otherwise it is the agent's
-# proposal: reordered or partial words may mean the opposite.
+# verbatim in the current session, the memory is the owner's, with the time of that turn. Otherwise it is only the
+# agent's proposal, because reordered or partial words can mean the opposite.
 
 
 _RECENT_PERIOD = timedelta(days=1)
 _MAX_SESSIONS = 20
 _MIN_QUOTE_CHARACTERS = 12
-"""Shorter quotes ("yes, do that") are meaningless alone."""
+"""Minimum length of a quote, since "yes, do that" is meaningless alone."""
 
 
 @operation("store", writes=True, by_key=True)
@@ -860,9 +858,9 @@ def rehearse(home: Home, new: StoreRequest) -> Rehearsal:
 
 
 def _with_speaker(home: Home, new: StoreRequest) -> tuple[StoreRequest, OwnerWords | None]:
-    """Return the request and the owner's turn that states it. Drop a title that says more than the owner did.
+    """Return the request, and the owner's turn that states the memory. Drop a title that says more than the owner did.
 
-    Statements that the owner took back do not count. A memory without a project receives the session's; one of another
+    Retracted statements do not count. A memory without a project gets the session's project. A memory of a different
     project is only the agent's proposal.
     """
     session = new.source.session or home.settings.session
@@ -884,7 +882,7 @@ def _with_speaker(home: Home, new: StoreRequest) -> tuple[StoreRequest, OwnerWor
 
 
 def _sessions(home: Home, session: str | None) -> Iterator[StoredSession]:
-    """Yield the current session, read up to now, or all of the last day if the host does not name it."""
+    """Yield the updated current session, or all sessions of the last day if the host names none."""
     if session:
         stored = read_session(home, session)
         yield from [stored] if stored else []
@@ -898,9 +896,9 @@ def _sessions(home: Home, session: str | None) -> Iterator[StoredSession]:
 def _turns_with_quote(
     home: Home, session: StoredSession, new: StoreRequest
 ) -> Iterator[tuple[Turn, Sequence[Statement]]]:
-    """Yield the owner's turns that contain a quote, latest first, with the statements that cover it.
+    """Yield the owner's turns that contain the quote, latest first, with the statements that cover it.
 
-    Skip statements that were taken back, are marked as another person's, or may be another person's rule.
+    Skip statements that were retracted, are marked as another person's, or might be another person's rule.
     """
     turns = home.sessions.whole(session.row)
     spoken = utterances(turns)
@@ -941,7 +939,7 @@ def _without_layout(text: str) -> str:
 
 
 def _covering(statements: Sequence[str], text: str) -> range | None:
-    """Return the range of the shortest run of statements that contains a text."""
+    """Return the positions of the shortest run of statements that contains a text."""
     plain = [normalise(statement) for statement in statements]
     for length in range(1, len(plain) + 1):
         for first in range(len(plain) - length + 1):

@@ -1,4 +1,4 @@
-"""The daily check: which old memories later sessions contradict."""
+"""Daily check for old memories that later sessions contradict."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nacre.values.session import Speaker, Trust, Turn
 
 # -- Daily check of old memories -------------------------------------------------------------------
 # Once a day a writer compares known memories with later turns of any session. Each memory has its own evidence,
-# because a reader of a whole session overlooks some of the memories listed with it. A finding changes nothing: it is
+# because a writer that reads a whole session overlooks some of the listed memories. A finding changes no memory, but is
 # queued for review and shown with the memory.
 
 
@@ -28,20 +28,21 @@ _CHECKED_UNTIL, _LAST_DAY = "looked later", "looked later on"
 _ONE_DAY = timedelta(days=1)
 _NEVER = datetime.min.replace(tzinfo=UTC)
 _MAX_LATEST_SESSIONS = 50
-"""Sessions per project among which unfinished ones are searched."""
+"""Maximum number of sessions per project that are searched for unfinished ones."""
 
 _SPEAKERS = (Speaker.OWNER, Speaker.AGENT)
 _MAX_CHECKED = 60
 _OVERHEAD_TOKENS = 25
-"""Tokens of the number, day and speaker of each text."""
+"""Number of tokens for the number, day and speaker of each text."""
 
 _QUERY_CHARACTERS, _MAX_SAYINGS, _EXCERPT_CHARACTERS = 1_000, 12, 500
 
 
 def due(home: Home, writer: str, able: Capabilities) -> list[DatedMemory]:
-    """Return the next memories to check against turns later than they, or their last check, of projects still in use.
+    """Return the next memories to check, with the turns since each memory was last stated or checked.
 
-    Return as many as fit a window. Memories without later turns are included, so that they count as checked.
+    Only projects still in use are checked. Return as many memories as fit a window, including memories without later
+    turns, so that they count as checked.
     """
     checked = _read_checked(home)
     active = [memory for memory in home.memories.everything() if memory.is_active]
@@ -77,7 +78,7 @@ def due(home: Home, writer: str, able: Capabilities) -> list[DatedMemory]:
 def find_touched_by(
     home: Home, checked: Sequence[DatedMemory], doubts: Sequence[Doubt], writer: str
 ) -> list[DatedMemory]:
-    """Return the memories nearest to those found outdated, each with the turns that showed it."""
+    """Return memories similar to outdated memories, each with the turns that showed the change."""
     seen = {item.memory.id for item in checked}
     near: list[DatedMemory] = []
     for project in dict.fromkeys(item.memory.project for item in doubts):
@@ -99,7 +100,7 @@ def find_touched_by(
 
 
 def _checkable(home: Home, memories: Iterable[Memory], writer: str) -> list[Memory]:
-    """Return the vouched memories that are not in doubt and that a writer may see. Events stay true and are skipped."""
+    """Return the vouched memories that are not in doubt and that a writer may see. Skip events, which stay true."""
     doubted = home.memories.stale()
     return [
         memory
@@ -118,7 +119,7 @@ def days_to_look(home: Home, days: Collection[date]) -> list[date]:
 
 
 def note(home: Home, day: date, memories: Sequence[DatedMemory], doubts: Sequence[Doubt]) -> int:
-    """Queue doubts for review and record until when each memory was checked. Return the number of doubts queued."""
+    """Queue doubts for review, and record until when each memory was checked. Return the number of queued doubts."""
     with home.vault_lock, home.database.transaction():
         count = sum(
             doubt(home, item.memory, item.why, [saying.session for saying in item.shown])
@@ -146,7 +147,7 @@ def _since(memory: Memory, checked: Mapping[str, str]) -> datetime:
 
 
 def _find_finish(home: Home, project: str) -> datetime:
-    """Return when a project's last session ended, or when its first unfinished session began if that is earlier."""
+    """Return when a project's last session ended or, if earlier, when the first unfinished session began."""
     newest = home.sessions.newest(SessionFilter(project=project), limit=_MAX_LATEST_SESSIONS)
     over = [session.ended for session in newest if session.ended and is_quiet(home, session)]
     begun = [
@@ -158,16 +159,16 @@ def _find_finish(home: Home, project: str) -> datetime:
 
 
 def _read_checked(home: Home) -> Mapping[str, str]:
-    """Return the ISO time until which each memory was checked, by id."""
+    """Return the ISO time until which each memory was checked, keyed by id."""
     return dict(json.loads(home.usage.value(_CHECKED_UNTIL) or "{}"))
 
 
 def _sayings_between(
     home: Home, memory: Memory, since: datetime, until: datetime, writer: str
 ) -> tuple[Saying, ...]:
-    """Return the turns between two times that share most words with a memory, in order of time.
+    """Return the turns between two times that share the most words with a memory, in chronological order.
 
-    Skip the memory's own sessions, which were read completely when it was written, and those the writer may not see.
+    Skip sessions that the writer may not see, and the memory's own sessions, which were already read completely.
     """
     admitted = Filter(projects=(memory.project or "",), strict=True, since=since)
     text = memory.content[:_QUERY_CHARACTERS]
@@ -203,7 +204,7 @@ def _sayings_between(
 
 
 def _may_be_read(home: Home, session: str, writer: str) -> bool:
-    """Return True if a session has ended and all of it may be shown to a writer."""
+    """Return True if a session has ended and a writer may see all of it."""
     rows = home.sessions.find(session)
     return bool(rows) and all(
         is_agreed(home.settings, row, writer) and is_quiet(home, row) for row in rows

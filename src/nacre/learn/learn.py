@@ -1,4 +1,4 @@
-"""Learning from sessions: calls of the language model, and storage of the memories it extracts."""
+"""Learning from sessions: calls to the language model, and storage of the extracted memories."""
 
 from __future__ import annotations
 
@@ -90,14 +90,14 @@ from nacre.values.session import (
 _PROBLEM_CHARACTERS = 300
 
 ASKED_AGAIN_AFTER = timedelta(hours=23)
-"""Pause after unusable answers of a model, which cost several calls each time."""
+"""Pause after a model's unusable answers, which cost several calls each time."""
 
 
 class ModelExtractor:
-    """Asks the model configured for extraction about sessions, one after another, in the background.
+    """Background extractor that asks the configured model about one session after another.
 
-    Stops after a refusal, after a failed connection or when the budget is used up. With ``is_elsewhere``, another
-    process is asking the model, so this one does not.
+    It stops after a refusal or a failed connection, or when the budget is used up. ``is_elsewhere`` means that another
+    process is asking the model instead.
     """
 
     def __init__(self, home: Home, *, is_elsewhere: bool = False) -> None:
@@ -156,7 +156,7 @@ class ModelExtractor:
         begin: int,
         notify: Callable[[str], None],
     ) -> Extraction | None:
-        """Ask about a session's turns from ``begin`` on; return ``None`` without a call."""
+        """Ask about a session's turns from ``begin`` on. Return ``None`` if no call is made."""
         if self.is_read(session):
             return self._ahead.pop(session.id)
         model = self._model
@@ -191,7 +191,7 @@ class ModelExtractor:
             problem = home.redactor.clean(
                 extraction.problem or "its answers do not match the schema"
             )
-            fold_notes(home)  # first, because its answered calls would mark the model as healthy
+            fold_notes(home)  # first, because answered calls in the notes would mark the model as healthy
             with home.database.transaction():
                 until = home.now() + ASKED_AGAIN_AFTER
                 home.spending.fail(
@@ -224,13 +224,13 @@ class ModelExtractor:
         return count
 
     def serves(self, stored: StoredSession, *, older: bool = False) -> bool:
-        """Return True if the owner allows the writer to see a finished session; ``older`` ones only on request."""
+        """Return True if the writer may see a finished session. ``older`` allows sessions shown only on request."""
         may_show = is_covered if older else is_agreed
         return is_set(self._home) and may_show(self._permission.settings, stored, self._writer)
 
     @property
     def rests(self) -> bool:
-        """True while no calls of the writer are allowed."""
+        """True while no calls to the writer are allowed."""
         return (
             self.is_elsewhere
             or self._is_left_alone
@@ -243,7 +243,7 @@ class ModelExtractor:
 
     @property
     def is_spent(self) -> bool:
-        """True if the model is unreachable or its budget is used up. The rest waits for the next run."""
+        """True if the model is unreachable or its budget is used up. Remaining sessions wait for the next run."""
         return self._tally.is_over or self._model is None
 
     @property
@@ -292,7 +292,7 @@ def ask_about(
     turns: Sequence[Turn],
     options: ExtractionOptions,
 ) -> Extraction:
-    """Ask a model about a session. Holds no lock and no transaction meanwhile."""
+    """Ask a model about a session, without holding a lock or transaction."""
     with home.turn.aside():  # the calls run in other threads
         return extract_with(model, session, turns, options)
 
@@ -308,7 +308,7 @@ def ask_about_all(
 def ask_about_later(
     home: Home, caller: Caller, memories: Sequence[DatedMemory]
 ) -> Sequence[Doubt] | None:
-    """Ask which memories later turns contradict; return ``None`` without an answer."""
+    """Ask which memories later turns contradict. Return ``None`` without an answer."""
     checked = [item for item in memories if item.sayings]
     if not checked:
         return ()
@@ -342,7 +342,7 @@ class _Tally:
         self.is_over = extraction.is_over
 
     def add_calls(self, caller: Caller) -> None:
-        """Add the cost of calls about no session, or about several."""
+        """Add the cost of calls that are not about a single session."""
         before = self.report
         self.report = replace(
             before, calls=before.calls + caller.calls, tokens=before.tokens + caller.tokens
@@ -358,7 +358,7 @@ class _Tally:
 
 @frozen
 class Proposal:
-    """The candidates of one session; ``asked`` is the model's extraction, if a model made them."""
+    """The candidates of one session. ``asked`` is the extraction if a model made the candidates."""
 
     session: Session
     candidates: tuple[Candidate, ...]
@@ -435,7 +435,7 @@ _Conversation = tuple[Session, str | None, Sequence[Turn]]
 
 
 def _sessions_in_file(home: Home, path: Path, reference: str | None) -> list[_Conversation]:
-    """Return the sessions of a transcript with their turns, redacted as by an ingest."""
+    """Return the sessions of a transcript with their turns, redacted as in an ingest."""
     sessions: dict[str, tuple[Session, list[Turn]]] = {}
     try:
         with open_transcript(path, identities=tuple(home.settings.texts("owner.identities"))) as (
@@ -523,7 +523,7 @@ NOT_YET = datetime.fromtimestamp(0, UTC)
 
 
 def is_over(home: Home, item: Unlearned, stored: StoredSession) -> bool:
-    """Return True if a session is quiet, or had ended when its last turn was read, so that no answer will follow."""
+    """Return True if a session is quiet, or had ended when its last turn was read, so that no reply will follow."""
     return is_quiet(home, stored) or (item.asked is not None and item.begin >= item.end)
 
 
@@ -551,7 +551,7 @@ def is_due(home: Home) -> bool:
 BATCH_MEMORIES = 500
 
 BULK_FROM = 100
-"""From this number of new memories on, no model compares them with known ones."""
+"""Minimum number of new memories at which no model compares them with known memories."""
 
 _MAX_SIMILAR = 12
 _BULK_NOTE = f"{BULK_FROM} or more new memories at once: no model was asked about them"
@@ -560,7 +560,7 @@ _QUOTE_CHARACTERS = 120
 _OWNER_ECHO_SHARE = 0.9
 
 _PERSONAL_KINDS = frozenset({Kind.PREFERENCE, Kind.RELATIONSHIP})
-"""Kinds that apply everywhere if stated outside a project. Other kinds concern a project, even if it is unknown."""
+"""Kinds that apply everywhere if stated outside a project. Other kinds concern a project, even an unknown one."""
 
 WAITS = timedelta(days=30)
 """Maximum time that a session waits for an unavailable writer."""
@@ -568,11 +568,10 @@ WAITS = timedelta(days=30)
 
 @frozen
 class Lessons:
-    """The ids of new memories, and the numbers of duplicates, new candidates, and ``changed``, ``ended`` and
-    ``doubted`` memories.
+    """Ids of new memories, and numbers of duplicates, candidates, and ``changed``, ``ended`` and ``doubted`` memories.
 
-    ``decided`` counts a language model's decisions (``ADD``, ``UPDATE``, ``SKIP``, ``SUPERSEDE``, ``AMEND``);
-    ``notes`` give reasons for its omissions. ``by_model`` reports the model's extraction.
+    ``decided`` counts a language model's decisions (``ADD``, ``UPDATE``, ``SKIP``, ``SUPERSEDE``, ``AMEND``), and
+    ``notes`` explain missing decisions. ``by_model`` reports the model's extraction.
     """
 
     memories: tuple[str, ...]
@@ -597,10 +596,10 @@ def learn(
 ) -> Lessons:
     """Extract memories from every session with new turns, or only from the session in row ``only``.
 
-    ``is_over`` marks that session as finished. A language model extracts if one is configured and may run in the
-    background; its sessions are skipped while another process asks it. Results of one session are stored before the
-    next is asked about. ``older`` adds sessions that no writer has read, within the budget. Changes belong to the
-    ``run``, or are an operation of their own.
+    ``is_over`` marks that session as finished. A language model extracts if it is configured and allowed in the
+    background. Its sessions are skipped while another process asks the model. The results of each session are stored
+    before the next call. ``older`` adds sessions that no writer has read, within the budget. Changes belong to the
+    ``run``, or to an operation of their own.
     """
     if not is_set(home):
         return _learn(
@@ -655,7 +654,7 @@ def _learn(
 def _read(
     home: Home, notify: OnProgress, learner: _Learner, in_turn: Sequence[Sequence[Unlearned]]
 ) -> None:
-    """Learn from sessions in turn; stop at older ones when the writer rests."""
+    """Learn from sessions in turn. Stop at older sessions when the writer rests."""
     total = sum(map(len, in_turn))
     for done, (item, following) in enumerate(each_of(in_turn)):
         if item.is_older and learner.extractor.is_at_rest:
@@ -669,7 +668,7 @@ def _read(
         if was_asked or len(learner.pending) >= BATCH_MEMORIES:
             learner.flush()
         if was_asked:
-            # so that they are shown as known with the next session
+            # so that the new memories are shown as known with the next session
             embed_memories(home, begins=True)
         report(learner.note(), done + 1)
     learner.flush()
@@ -698,7 +697,7 @@ class _Learner:
         self.notes: dict[str, None] = {}
 
     def read_ahead(self, pending: Sequence[Unlearned], notify: Callable[[str], None]) -> None:
-        """Let the writer read the next session together with other small pending ones of its project."""
+        """Read the next session together with other small pending sessions of its project."""
         project, sessions = None, list[FinishedSession]()
         for at, unlearned in enumerate(pending):
             stored = self.stored_session(unlearned)
@@ -720,14 +719,14 @@ class _Learner:
         self.extractor.read_ahead(project, sessions, notify)
 
     def stored_session(self, unlearned: Unlearned) -> StoredSession | None:
-        """Return a pending session, or ``None`` if it was forgotten meanwhile."""
+        """Return a pending session, or ``None`` if it has been forgotten."""
         try:
             return self.home.sessions.get(unlearned.row)
         except KeyError:
             return None
 
     def is_rest(self, unlearned: Unlearned, stored: StoredSession) -> bool:
-        """Return True if the rest of a session is shown only if the owner asks for older ones."""
+        """Return True if a session has unread turns that are shown only if the owner requests older sessions."""
         has_rest = unlearned.unwritten is not None and unlearned.begin >= unlearned.end
         return (
             has_rest
@@ -736,14 +735,14 @@ class _Learner:
         )
 
     def is_asked_about(self, unlearned: Unlearned, stored: StoredSession) -> bool:
-        """Return True if the writer is to be shown a session now."""
+        """Return True if the writer should read a session now."""
         is_served = self.extractor.serves(stored, older=unlearned.is_older) and self.is_over(
             unlearned, stored
         )
         return is_served and (self.extractor.is_read(stored.session) or not self.extractor.rests)
 
     def session(self, unlearned: Unlearned, notify: Callable[[str], None]) -> bool:
-        """Extract the new memories of a session. Return True if this called a model."""
+        """Extract the new memories of a session. Return True if a model was called."""
         stored = self.stored_session(unlearned)
         if stored is None:
             return False
@@ -813,9 +812,9 @@ class _Learner:
         begin: int,
         until: int,
     ) -> None:
-        """Take candidates from turns in ``begin:until`` and withdraw memories that these turns revoke.
+        """Take candidates from turns in ``begin:until``, and withdraw memories that these turns revoke.
 
-        Candidates that cite turns from ``until`` on wait for the rest of the session.
+        Candidates that cite later turns wait until the session continues.
         """
         spoken = [item.turn for item in turns]
         unfinished = {turn.id for turn in spoken[until:]}
@@ -838,16 +837,16 @@ class _Learner:
         begin: int,
         notify: Callable[[str], None],
     ) -> Extraction | None:
-        """Let the writer read a finished session; return ``None`` if it is not asked."""
+        """Ask the writer about a finished session. Return ``None`` if no call is made."""
         visible = _as_shown(turns, begin)
         return self.extractor.extract(
             stored.session, stored.project, visible, begin=begin, notify=notify
         )
 
     def is_unanswered(self, extraction: Extraction | None) -> bool:
-        """Return True if the model was unavailable for a session, so that it is tried again later.
+        """Return True if the model was unavailable for a session, which is then retried later.
 
-        With several parts, the paid results are kept and only the remaining parts are left.
+        With several parts, the paid results are kept and only the other parts are retried.
         """
         is_nothing = (
             extraction is None
@@ -864,7 +863,7 @@ class _Learner:
             self.pending += [*self.waiting.say(memory), memory]
 
     def note(self) -> str:
-        """Return the progress: memories found, calls and tokens."""
+        """Return the progress as text: memories found, calls and tokens."""
         text = f"{len(self.stored) + len(self.pending)} memories"
         report = self.extractor.report()
         if report and report.calls:
@@ -873,7 +872,7 @@ class _Learner:
         return text
 
     def is_over(self, unlearned: Unlearned, stored: StoredSession) -> bool:
-        """Return True if no answer to the session's last turn will follow."""
+        """Return True if no reply to the session's last turn will follow."""
         return self.all_over or is_over(self.home, unlearned, stored)
 
     def withdraw(self, stored: StoredSession, spoken: Sequence[Turn], begin: int) -> None:
@@ -936,7 +935,7 @@ class _Learner:
         return redact(self.home.redactor, memory)
 
     def is_told_by_nacre(self, memory: Memory) -> bool:
-        """Return True if at least half of an agent's words, or 90 % of the owner's, come from a known memory."""
+        """Return True if a known memory contains at least half of an agent's words, or 90 % of the owner's words."""
         threshold = _AGENT_ECHO_SHARE if memory.speaker is Speaker.AGENT else _OWNER_ECHO_SHARE
         anywhere = (memory, replace(memory, project=None)) if memory.project else (memory,)
         rows = {
@@ -950,14 +949,14 @@ class _Learner:
         return any(shared(memory.content, text) >= threshold for text in texts)
 
     def handed_over(self, memory: Memory) -> list[str]:
-        """Return recent handoffs of other sessions in the project, which agents repeat."""
+        """Return recent handoffs from other sessions of the project, which agents can repeat."""
         handoffs = self.home.handoffs.of_project(memory.project) if memory.project else []
         return [handoff.content for handoff in handoffs if handoff.session != memory.source.session]
 
     def flush(self) -> None:
-        """Place the pending memories in conversation order, then record how far extraction got.
+        """Place the pending memories in conversation order, then record the progress of extraction.
 
-        After a crash, memories already placed are recognised by their evidence.
+        After a crash, already placed memories are recognised by their evidence.
         """
         home = self.home
         decided = self.decide()
@@ -982,14 +981,13 @@ class _Learner:
         self.stated.clear()
 
     def why(self) -> str:
-        """Return the reason for the change."""
         self.sessions += len(self.seen)
         return f"learned from {count(self.sessions, 'session')}"
 
     def decide(self) -> requests.Decisions:
-        """Let a language model decide how to place the pending memories, before any lock is taken.
+        """Ask a language model how to place the pending memories, before taking any lock.
 
-        Large batches are placed without a model (seed facts 1.3).
+        Large batches are placed without a model. See seed facts 1.3.
         """
         if len(self.pending) >= BULK_FROM:
             if requests.may_ask(self.home, Asking()):
@@ -1010,7 +1008,7 @@ class _Learner:
         return sorted(self.pending, key=lambda memory: memory.created)
 
     def is_known(self, memory: Memory) -> bool:
-        """Return True if a memory was learned before, or repeats what nacre itself showed."""
+        """Return True if a memory was learned before, or repeats what nacre showed."""
         session = memory.source.session or ""
         current = [stated for stated in self.stated[session] if not self.gate.bars(stated)]
         return (memory.id in find_covered(current, self.home.memories.known_of(session))) or (
@@ -1040,7 +1038,7 @@ class _Learner:
 
 
 def _doubts(candidate: Candidate) -> dict[str, bool]:
-    """Return the front-matter keys for reasons why a candidate may not be in the owner's own words."""
+    """Return the front-matter keys for reasons why a candidate might not be in the owner's own words."""
     return {
         key: True
         for key, holds in ((NODDED, candidate.nodded), (BESIDE_PASTE, candidate.mixed))
@@ -1049,5 +1047,5 @@ def _doubts(candidate: Candidate) -> dict[str, bool]:
 
 
 def _as_shown(turns: Sequence[Turn], begin: int) -> Sequence[Turn]:
-    """Return a session's turns sorted by time, unless some were shown before."""
+    """Return a session's turns sorted by time, unless some were already shown."""
     return turns if begin else sort_by_time(turns)

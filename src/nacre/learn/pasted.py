@@ -1,4 +1,4 @@
-"""Separation of pasted from typed text in messages, by the words in ``pasted.toml``."""
+"""Separation of pasted from typed text in messages, with the word lists in ``pasted.toml``."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from nacre.base.text import identifiers
 
 @cache
 def words_of(name: str) -> re.Pattern[str]:
-    """Return a pattern of a list of words in the table, anywhere in a text."""
+    """Return a pattern for the words of a list in the table, anywhere in a text."""
     words = _data()[name]
     return re.compile(rf"\b{_any_of(words['words'])}\b|{_any_of(words['anywhere'])}", re.IGNORECASE)
 
 
 @cache
 def forwarded_words() -> re.Pattern[str]:
-    """Return a pattern of the beginning of a forwarded message."""
+    """Return a pattern for the start of a forwarded message."""
     words = _data()["forwarded"]
     regex = rf"\W*(?:{_any_of(words['words'])}\b|{_any_of(words['marks'])}\s?[:：])"
     return re.compile(regex, re.IGNORECASE)
@@ -31,7 +31,7 @@ def forwarded_words() -> re.Pattern[str]:
 
 @cache
 def labelled_words() -> re.Pattern[str]:
-    """Return a pattern of labels of other authors' texts: "Issue: …", "Bug report from a user: …"."""
+    """Return a pattern for labels of texts by other authors: "Issue: …", "Bug report from a user: …"."""
     words = _data()["labels"]
     regex = rf"\W*(?:\w+\W+){{0,2}}(?:{_any_of(words['words'])}\b[^:：.!?]{{0,40}}|{_any_of(words['anywhere'])})[:：]"
     return re.compile(regex, re.IGNORECASE)
@@ -39,7 +39,7 @@ def labelled_words() -> re.Pattern[str]:
 
 @cache
 def saying_words() -> re.Pattern[str]:
-    """Return a pattern of reported speech."""
+    """Return a pattern for reported speech."""
     words, people = _data()["pointing"], _any_of(_data()["people"]["anywhere"])
     verbs, texts = _any_of(words["said"]), _any_of(words["texts"])
     return re.compile(rf"\b{verbs}\b|\b{texts}\s+say\b|{people}说(?!明)", re.IGNORECASE)
@@ -47,7 +47,7 @@ def saying_words() -> re.Pattern[str]:
 
 @cache
 def quoting_words() -> re.Pattern[str]:
-    """Return a pattern of words that introduce a quotation."""
+    """Return a pattern for words that introduce a quotation."""
     words = _data()["pointing"]
     verbs = _any_of([*words["said"], *words["saying"], "say"])
     return re.compile(rf"\b{verbs}(?:\W+\w+){{0,2}}$|(?:说|写道|表示)$", re.IGNORECASE)
@@ -55,7 +55,7 @@ def quoting_words() -> re.Pattern[str]:
 
 @cache
 def author_words() -> re.Pattern[str]:
-    """Return a pattern of words before an author: "from", "by"."""
+    """Return a pattern for words before an author: "from", "by"."""
     return re.compile(
         rf"\b{_any_of([*_data()['pointing']['by'], 'per', 'via'])}\s|来自", re.IGNORECASE
     )
@@ -63,7 +63,7 @@ def author_words() -> re.Pattern[str]:
 
 @cache
 def pointing_words() -> re.Pattern[str]:
-    """Return a pattern of words that point at another author's text: "the reviewer", "comment by", "says"."""
+    """Return a pattern for words that point at another author's text: "the reviewer", "comment by", "says"."""
     words = _data()["pointing"]
     pointers, texts, by = (_any_of(words[name]) for name in ("pointers", "texts", "by"))
     saying = _any_of([*words["said"], *words["saying"]])
@@ -87,7 +87,7 @@ _CLAUSE = (
     r"(?:^|[,;:.!?—–)-]\s*"
     r"|\b(?:and|but|so|ok(?:ay)?|please|pls|kindly|btw|do|also|just|und|aber|bitte|et|mais|y|e|mas|i|и|ve|en|och)\s+)"
 )
-"""Possible beginnings of an order."""
+"""Starts of clauses that can contain an order."""
 
 _BEGINNING = "^"
 _BEFORE = {
@@ -101,7 +101,7 @@ _BEFORE = {
 
 @frozen
 class Cues:
-    """Patterns, each made from a list of the table."""
+    """Compiled patterns, one per list in the table."""
 
     remember: re.Pattern[str]
     requested: re.Pattern[str]
@@ -133,7 +133,7 @@ class Cues:
 
 
 def reads_as_rule(text: str) -> bool:
-    """Return True if a text has the words of a standing rule anywhere, whatever its recorded kind."""
+    """Return True if a text contains words of a standing rule, regardless of its recorded kind."""
     table = cues()
     return any(pattern.search(text) for pattern in (table.rule, table.lasting, table.place))
 
@@ -159,11 +159,11 @@ def _pattern(lists: Mapping[str, str], before: str = "") -> re.Pattern[str]:
 
 # -- Lines by other authors, by position, marks and style ------------------------------------------
 #
-# Owners type a few words in their own style before or after a paste. So a message has a typed
-# beginning, a paste, and a typed end. Marks that are not typed to an agent in passing (a speaker and
-# time, a severity, a file and line, fields of a form, a headline, a frame) identify the paste, as do
-# words that point at it ("the reviewer says:"). The owner's style (about themselves, asking, or less
-# polished) marks its end.
+# Owners type a few words in their own style before or after a paste. A message therefore has a typed
+# start, a paste, and a typed end. Marks that people rarely type to an agent (a speaker and time, a
+# severity, a file and line, fields of a form, a headline, a frame) identify the paste, as do words
+# that point at it ("the reviewer says:"). Text in the owner's style (personal, asking, or less
+# polished) ends the paste.
 
 
 _WORD = re.compile(r"\w+")
@@ -204,11 +204,11 @@ _PROMPT = re.compile(
     r"|\s*(?:>>>|In \[\d+\]:|irb\([\w. -]{0,30}\)[:\d]*>|\w{1,30}=#"
     r"|(?:mysql|mariadb|sqlite|redis|mongo|julia|scala|ghci|iex)>)\s+\S"
 )
-"""Prompts of terminals and REPLs with the typed command; its output is below."""
+"""Terminal and REPL prompts with a typed command. The command's output follows."""
 _GLYPH = re.compile(
     r"\s*[\u2300-\u23ff\u2500-\u25ff\u2713-\u2718\u2722-\u274b\u2768-\u2775\u2794-\u27bf›·∙]\s*\S"
 )
-"""Symbols at the beginning of output of an agent's host."""
+"""Symbols at the start of an agent host's output."""
 _GREETING = re.compile(
     r"""
     ^[ \t]*(?:(?:dear|hi|hello|hey|good\ (?:morning|afternoon|evening|day)|greetings|sehr\ geehrte\w*|liebe[rs]?|hallo
@@ -224,20 +224,20 @@ _CLOSING = re.compile(
     """,
     re.VERBOSE | re.MULTILINE | re.IGNORECASE,
 )
-"""Greeting and signature of a letter. A letter below the owner's words is another author's."""
+"""Greeting and signature of a letter. A letter below the owner's words is by another author."""
 _ENDS = re.compile(r"[.!?。！？…][\"'”’)*`]*\s*$")
 _ASKS = re.compile(r"[?？]")
 _LEADS = re.compile(r"[:：]\s*$")
 _LONG = 7
-"""Minimum words of a polished line."""
+"""Minimum number of words in a polished line."""
 
 _NEAR = 2
 _PAGE_WORDS = 25
-"""Minimum polished words, next to unpolished ones, of another author's page."""
+"""Minimum number of polished words in another author's page next to unpolished lines."""
 
 _FINDING_WORDS = 25
 _INTERJECTION = re.compile(r"\w+(?:\s\w+)?[.!,。！，]\s*\S")
-"""Typed text begins with a word or two: "Good.", "Right, …"."""
+"""One or two words at the start of typed text: "Good.", "Right, …"."""
 _GAP = re.compile(r"\n[ \t]*\n")
 
 
@@ -245,9 +245,9 @@ _GAP = re.compile(r"\n[ \t]*\n")
 class _Line:
     """A nonempty line.
 
-    ``is_marked``: has marks of others' texts only; ``is_form``: has marks of documents, including the owner's.
-    ``is_own``: reads as typed: about the writer (``speaks``), asking, or in small letters. ``words``: count in a
-    polished line.
+    ``is_marked`` is set for marks that only other authors use, ``is_form`` for marks of documents, including the
+    owner's. ``is_own`` lines read as typed: about the writer (``speaks``), asking, polite, or in lower case. ``words``
+    is the number of words in a polished line.
     """
 
     text: str
@@ -260,7 +260,7 @@ class _Line:
 
 
 def is_terminal(text: str) -> bool:
-    """Return True if a text begins with a command in a terminal."""
+    """Return True if a text starts with a terminal command."""
     return bool(_PROMPT.match(text))
 
 
@@ -282,16 +282,17 @@ def apart(text: str) -> list[tuple[bool, str]]:
 
 
 def _split_findings(text: str) -> list[tuple[bool, str]]:
-    """Separate paragraphs that read like another author's finding from typed text."""
+    """Separate paragraphs that read like another author's findings from typed text."""
     paragraphs = _GAP.split(text)
     parts = [(_is_finding(paragraph), paragraph) for paragraph in paragraphs]
     return parts if any(is_pasted for is_pasted, _ in parts) else [(False, text)]
 
 
 def _is_finding(paragraph: str) -> bool:
-    """Return True if a paragraph is long, begins like a printed one, names a code identifier, and is impersonal.
+    """Return True if a paragraph is long, starts like printed text, names a code identifier, and is impersonal.
 
-    It has no answer, question, "please", first person or address to the agent (figures: ``docs/extraction.md``).
+    It has no answer, question, "please", first person or address to the agent. See the figures in
+    ``docs/extraction.md``.
     """
     text = paragraph.strip()
     if len(_WORD.findall(text)) < _FINDING_WORDS:
@@ -374,7 +375,7 @@ def _line(line: str, paragraph: int, *, is_marked: bool) -> _Line:
 
 
 def _mark_runs(lines: list[_Line]) -> list[_Line]:
-    """Mark names before words, times and fields in neighbouring lines, except if all are orders ("Remember: …")."""
+    """Mark neighbouring lines that start with names, times or fields, unless all are orders ("Remember: …")."""
     marked = list(lines)
     for pattern in (_NAMED, _STAMPED, _FIELD):
         places = [
@@ -397,7 +398,7 @@ def _mark_runs(lines: list[_Line]) -> list[_Line]:
 
 
 def _paste_begin(lines: Sequence[_Line]) -> int | None:
-    """Return the first line of a paste: at the first mark, below words that point at it, or at a change of style."""
+    """Return the index of a paste's first line: at a mark, below words that point at it, or at a change of style."""
     for at, line in enumerate(lines):
         if line.is_marked or line.is_form:
             return at
@@ -418,9 +419,9 @@ def _paste_begin(lines: Sequence[_Line]) -> int | None:
 
 
 def _leads_into(line: _Line, following: _Line) -> bool:
-    """Return True if a line points at text below it in another paragraph, after a colon, or in another style.
+    """Return True if a line points at the next line, which is in another paragraph, after a colon, or in another style.
 
-    A list is the owner's if the line is about themselves ("for the page I want:").
+    A list belongs to the owner if the line is about the owner ("for the page I want:").
     """
     if _ITEM.match(line.text) or (line.speaks and _ITEM.match(following.text)):
         return False
@@ -433,7 +434,7 @@ def _leads_into(line: _Line, following: _Line) -> bool:
 
 
 def _paste_end(lines: Sequence[_Line], begin: int) -> int:
-    """Return the line where the owner continues: the last lines in their style, in paragraphs without a mark."""
+    """Return the index of the line where the owner continues in their own style, in paragraphs without a mark."""
     end = len(lines)
     while (
         end > begin
@@ -451,7 +452,7 @@ def _goes_on(line: _Line) -> bool:
 
 
 def _is_broken(lines: Sequence[_Line], at: int) -> bool:
-    """Return True if a different paragraph with pasted lines ends above a line."""
+    """Return True if the line above ends a different paragraph that contains pasted lines."""
     above = lines[at - 1].paragraph
     return above != lines[at].paragraph and not all(
         _goes_on(line) for line in lines if line.paragraph == above

@@ -1,8 +1,8 @@
 """Prompts for extraction: numbered transcripts, known memories, and the model's answers.
 
-A transcript is a digest of a session: the owner's and the agent's words, failed calls and their fixes, without the
-output of calls or successful calls. Each turn starts on a new line and its other lines are indented, so that no text
-can look like another turn. Frame marks inside the text are defused.
+A transcript is a digest of a session: the words of the owner and the agent, failed calls and their fixes, but no
+successful calls or output. Each turn starts on a new line and its further lines are indented, so that no text looks
+like another turn. Frame marks in the text are defused.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from nacre.values.models import Capabilities, Prompt
 from nacre.values.session import Flag, Session, Speaker, Task, ToolCall, Trust, Turn
 
 CHUNK = 12_000
-"""Characters of a part of a session (seed facts 1.5)."""
+"""Number of characters in a part of a session. See seed facts 1.5."""
 
 DIGEST_TOKENS = 12_000
-"""Maximum size of a session that is shown as a whole."""
+"""Maximum number of tokens in a session that is shown as a whole."""
 
 OVERLAP = 1_200
-"""Characters of the previous part repeated at the start of a part."""
+"""Number of characters repeated from the previous part at the start of a part."""
 
 EARLIER = 4_000
-"""Characters of earlier turns shown above the new ones of a continued session."""
+"""Number of characters of earlier turns shown above a continued session's new turns."""
 
 _PIECE_CHARACTERS = 4_000
 _MAX_CALLS = 8
@@ -68,8 +68,10 @@ _HEAD_WORDS = 2
 
 @frozen
 class Line:
-    """A turn, or a piece of a long one, under its number: its index in the session (``turn``), its opening (``head``),
-    its text, and the owner's own words in short (``said``).
+    """A numbered turn, or a piece of a long turn.
+
+    ``turn`` is the turn's index in the session, ``head`` its opening, and ``said`` a short version of the owner's own
+    words.
     """
 
     turn: int
@@ -81,29 +83,29 @@ class Line:
 
 @frozen
 class Chunk:
-    """Lines shown together. Those before ``own`` were shown before and provide context."""
+    """Lines shown together. Lines before ``own`` were already shown and provide context."""
 
     lines: tuple[Line, ...]
     own: int = 0
 
     @property
     def first(self) -> int:
-        """The index of the first new turn."""
+        """Index of the first new turn."""
         return self.lines[self.own].turn
 
     @property
     def last(self) -> int:
-        """The index of the last turn."""
+        """Index of the last turn."""
         return self.lines[-1].turn
 
     @property
     def places(self) -> Mapping[int, int]:
-        """The indexes of all turns, by their numbers."""
+        """Mapping from turn numbers to turn indexes."""
         return {line.number: line.turn for line in self.lines}
 
     @property
     def text(self) -> str:
-        """The transcript in its frame, followed by the owner's words in short."""
+        """The framed transcript, followed by a short version of the owner's words."""
         texts = [line.text for line in self.lines]
         if self.own:
             texts.insert(self.own, _NEW)
@@ -115,7 +117,7 @@ class Chunk:
 
 
 def frame(name: str, text: str) -> str:
-    """Put a text into a frame. The text must have been cleaned by :func:`as_data`."""
+    """Put a text, already cleaned by :func:`as_data`, into a frame."""
     return f"<{name}>\n{text}\n</{name}>"
 
 
@@ -130,7 +132,7 @@ def as_data(text: str) -> str:
 
 
 def lay_out(turns: Sequence[Turn], *, owner_only: bool = False, after: int = 0) -> list[Line]:
-    """Lay out the turns that a model is shown, with numbers from ``after`` + 1 on.
+    """Lay out turns for a model, numbered from ``after`` + 1 on.
 
     ``owner_only`` omits the agent's turns.
     """
@@ -161,13 +163,13 @@ def lay_out(turns: Sequence[Turn], *, owner_only: bool = False, after: int = 0) 
 
 
 def whole(lines: Sequence[Line], begin: int = 0) -> Chunk | None:
-    """Return everything new from the turn ``begin`` on, with some earlier lines; ``None`` without new lines."""
+    """Return all lines from the turn ``begin`` on, with some earlier lines, or ``None`` without new lines."""
     first = next((at for at, line in enumerate(lines) if line.turn >= begin), None)
     return None if first is None else _with_context(lines, first, len(lines), EARLIER)
 
 
 def chunks(lines: Sequence[Line], begin: int = 0, *, size: int = CHUNK) -> list[Chunk]:
-    """Cut new lines into overlapping parts of ``size`` characters, preferably before words of the owner."""
+    """Split new lines into overlapping parts of ``size`` characters, preferably before words of the owner."""
     parts: list[Chunk] = []
     start = next((at for at, line in enumerate(lines) if line.turn >= begin), len(lines))
     room = EARLIER if start else 0
@@ -179,7 +181,7 @@ def chunks(lines: Sequence[Line], begin: int = 0, *, size: int = CHUNK) -> list[
 
 
 def _end_of_part(lines: Sequence[Line], start: int, size: int) -> int:
-    """Return the end of a part: before the owner speaks, if the part is at least half full by then."""
+    """Return the end of a part, before words of the owner if the part is at least half full by then."""
     end, length, owner_turn = start, 0, start
     while end < len(lines) and (end == start or length + len(lines[end].text) <= size):
         if lines[end].said and length >= _MIN_PART_SHARE * size:
@@ -190,7 +192,7 @@ def _end_of_part(lines: Sequence[Line], start: int, size: int) -> int:
 
 
 def _with_context(lines: Sequence[Line], start: int, end: int, room: int) -> Chunk:
-    """Return some lines with as many earlier ones as fit; the first of these may be truncated."""
+    """Return lines preceded by as many earlier lines as fit. The first earlier line can be truncated."""
     before: list[Line] = []
     for line in reversed(lines[:start]):
         if len(line.text) > room:
@@ -206,7 +208,7 @@ def _with_context(lines: Sequence[Line], start: int, end: int, room: int) -> Chu
 
 
 def _turn_pieces(turn: Turn, calls: _Calls) -> list[tuple[str, str, str]]:
-    """Return the speaker, the text and the owner's own words in short for each piece of a turn."""
+    """Return the speaker, the text and a short version of the owner's words for each piece of a turn."""
     if turn.flags & _UNSPOKEN or turn.speaker not in (Speaker.OWNER, Speaker.AGENT):
         return []
     is_owner = turn.speaker is Speaker.OWNER
@@ -236,7 +238,7 @@ def _turn_pieces(turn: Turn, calls: _Calls) -> list[tuple[str, str, str]]:
 
 
 def calls_of(turns: Sequence[Turn]) -> Iterator[str]:
-    """Yield the lines of each turn's relevant calls; for turns without words, of all calls."""
+    """Yield lines for each turn's relevant calls, or for all calls of a turn without words."""
     calls = _Calls()
     for turn in turns:
         call_lines = calls.worth_telling(turn.tool_calls) or (
@@ -246,8 +248,9 @@ def calls_of(turns: Sequence[Turn]) -> Iterator[str]:
 
 
 def as_read(turn: Turn) -> str:
-    """Return a turn's text as data: with the owner's pastes quoted by ``>`` and shortened, or the agent's long code
-    blocks and traces cut.
+    """Return a turn's text as data.
+
+    The owner's pastes are shortened and quoted with ``>``, and the agent's long code blocks and traces are cut.
     """
     text = as_data(shorten_for_regex(turn).text)
     if turn.speaker is not Speaker.OWNER:
@@ -266,7 +269,7 @@ def as_read(turn: Turn) -> str:
 
 
 def _plan_pieces(turn: Turn) -> list[tuple[str, str, str]]:
-    """Return an agent's plan that the owner accepts."""
+    """Return the pieces of an agent's plan that the owner accepts."""
     label = "agent, plan" if turn.trust is Trust.TRUSTED else "agent, plan, untrusted"
     return [
         (
@@ -287,14 +290,12 @@ def _quote(text: str) -> str:
 
 
 def without_middle(text: str, most: int) -> str:
-    """Return both ends of a text that is longer than ``most`` characters."""
+    """Return a text of more than ``most`` characters without its middle."""
     return text if len(text) <= most else f"{text[: most // 2]} …\n… {text[-most // 2 :]}"
 
 
 class _Calls:
-    """Selects the relevant calls of a session: failures, their fixes, declined ones, and those that created something
-    named.
-    """
+    """Selector of a session's relevant calls: failures, fixes, declined calls, and calls that made something named."""
 
     def __init__(self) -> None:
         self._failing: set[tuple[str, ...]] = set()
@@ -345,7 +346,7 @@ _FULL_STOPS = ".!。！"
 def without(content: str, wrong: Sequence[str]) -> str | None:
     """Return a statement without its wrong parts, if its first part and at least half of its length remain.
 
-    Return ``None`` if ``wrong`` contains anything but complete parts, apart from punctuation at their ends.
+    Return ``None`` unless ``wrong`` consists of complete parts, apart from punctuation at their ends.
     """
     parts = _PART.findall(content)
     bare = [_bare(part) for part in parts]
@@ -432,7 +433,7 @@ class Outdateds(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 @frozen
 class Reply:
-    """A model's answer about a session or a part: new memories, and known memories that no longer hold."""
+    """A model's answer about a session or a part of it: new memories, and known memories that no longer hold."""
 
     memories: Sequence[Told]
     known: Sequence[Seen] = ()
@@ -447,7 +448,7 @@ _OTHER_NAMES = {
     "kind": ("type",),
     "evidence": ("turns", "evidence_turns"),
 }
-"""Other field names that models use (seed facts 1.5)."""
+"""Alternative field names that models use. See seed facts 1.5."""
 
 _MISSING: dict[str, Any] = {
     "expiry": "permanent",
@@ -519,7 +520,7 @@ def _memory(item: Any) -> dict[str, Any] | None:
 
 
 def _known_change(item: Any) -> dict[str, Any] | None:
-    """Repair a claim about a known memory; return ``None`` for one without a change."""
+    """Repair a claim about a known memory. Return ``None`` if the claim is invalid."""
     if not isinstance(item, dict):
         return None
     fields = {**_MISSING_OF_KNOWN, **item}
@@ -556,20 +557,20 @@ def _texts(value: Any) -> list[str]:
 
 
 MOST_MEMORIES = 15
-"""Number of memories checked per day with sessions: first those never checked, then the longest unchecked."""
+"""Maximum number of memories checked per day that has sessions, the longest unchecked first."""
 
 TOKENS_A_DAY = 12_000
-"""Maximum cost of this check, measured on a real project."""
+"""Maximum number of tokens for the daily check, measured on a real project."""
 
 _MAX_MISSING_SHARE = 0.2
-"""Maximum share of a clause's words that the memory lacks, since the clause should be a copy."""
+"""Maximum share of a clause's words that the memory lacks. The clause should be a copy."""
 
 _NOW_CHARACTERS = 160
 
 
 @frozen
 class Saying:
-    """A statement made after a memory: its time, speaker and session, and the excerpt nearest to the memory."""
+    """A statement made after a memory: its time, speaker and session, and the excerpt most similar to the memory."""
 
     at: datetime
     speaker: Speaker
@@ -579,9 +580,9 @@ class Saying:
 
 @frozen
 class DatedMemory:
-    """A memory with later statements that share words with it, or that contradict another memory.
+    """A memory with later statements that share words with it or contradict another memory.
 
-    ``until`` is the end of the last session of its project that was searched.
+    ``until`` is the end of the project's last session that was searched.
     """
 
     memory: Memory
@@ -591,7 +592,7 @@ class DatedMemory:
 
 @frozen
 class Doubt:
-    """A memory that may be out of date: its invalid clause, the reason with its date, and the later statements."""
+    """A memory that might be out of date, with the invalid clause, the dated reason, and the later statements."""
 
     memory: Memory
     clause: str
@@ -602,9 +603,9 @@ class Doubt:
 def doubts(
     memories: Sequence[DatedMemory], claims: Iterable[Outdated]
 ) -> tuple[list[Doubt], Counter[str]]:
-    """Return the claims of a model that pass the checks, and the numbers of others by reason.
+    """Return a model's claims that pass the checks, and the number of rejected claims per reason.
 
-    The clause must be in the memory, and a later statement from its project must show the change.
+    The clause must be in the memory, and a later statement from the memory's project must show the change.
     """
     accepted: dict[str, Doubt] = {}
     dropped = Counter[str]()
@@ -657,8 +658,10 @@ def _contains_clause(clause: str, content: str) -> bool:
 
 
 def _doubt_text(memory: Memory, now: str, shown: Sequence[Saying]) -> str:
-    """Describe a doubt, for display with the memory: in the model's words if these are all from the memory and the
-    statements, else by the latest statement. Do not quote an agent against a rule of the owner.
+    """Describe a doubt for display with the memory.
+
+    Use the model's words if all are from the memory and the statements, else the latest statement. Do not quote an
+    agent against an owner's rule.
     """
     is_rule = memory.kind is Kind.PREFERENCE and memory.speaker is Speaker.OWNER
     sayings = [saying for saying in shown if saying.speaker is Speaker.OWNER] if is_rule else shown
@@ -675,7 +678,7 @@ def _doubt_text(memory: Memory, now: str, shown: Sequence[Saying]) -> str:
 
 
 def numbers(memories: Sequence[DatedMemory]) -> dict[Saying, int]:
-    """Number the statements in display order, by the first memory that has them."""
+    """Number the statements in display order, each at the first memory that has it."""
     return dict(
         zip(
             dict.fromkeys(chain.from_iterable(item.sayings for item in memories)),
@@ -691,7 +694,7 @@ def numbers(memories: Sequence[DatedMemory]) -> dict[Saying, int]:
 VERSION, LATER_VERSION = "6", "1"
 WHOLE, CHUNK_PROMPTS, SEVERAL = "whole", "chunk", "several"
 MEMORIES, CHANGES, LATER = "memories", "changes", "later"
-"""The topics of prompts."""
+"""Topics of prompts."""
 
 _EVIDENCE = (
     "Each names the turns that show it, by their numbers (the owner's turn, and the agent's that it answers), and "
@@ -706,10 +709,10 @@ _CLOSING_CHANGES = "Answer with the known memories that no longer hold as they s
 _INSTRUCTION_TOKENS = 2_500
 _MIN_CHUNK_CHARACTERS = 3_000
 CHARACTERS_A_TOKEN = 3
-"""Characters per token of code, which has more tokens than prose."""
+"""Number of characters per token of code, which has more tokens than prose."""
 
 _KNOWN_WINDOW_DIVISOR = 8
-"""Divisor of a window for the part available to known memories."""
+"""Divisor that gives the part of a window available to known memories."""
 
 _OUTPUT_TOKENS = {WHOLE: 8_192, CHUNK_PROMPTS: 4_096, SEVERAL: 8_192}
 
@@ -745,7 +748,7 @@ def for_changes(
     able: Capabilities,
     seconds: float,
 ) -> Prompt:
-    """Build the prompt that asks which ``memories`` no longer hold after these sessions."""
+    """Build the prompt that asks which ``memories`` no longer hold after the sessions."""
     text = "\n\n".join(f"{_head(session)}{chunk.text}" for session, chunk in shown)
     return Prompt(
         task=Task.EXTRACTION,
@@ -776,7 +779,7 @@ def for_later(memories: Sequence[DatedMemory], able: Capabilities, seconds: floa
 
 
 def _blocks(memories: Sequence[DatedMemory]) -> Iterator[list[dict[str, object]]]:
-    """Yield each memory with its later statements. ``also`` lists the numbers of statements listed further up."""
+    """Yield each memory with its later statements. ``also`` lists the numbers of statements shown earlier."""
     number_of = numbers(memories)
     shown: set[int] = set()
     for number, (memory, sayings) in enumerate(
@@ -832,7 +835,7 @@ def _room_for_answer(way: str, able: Capabilities) -> int:
 
 
 def room_for(able: Capabilities, output_tokens: int) -> int:
-    """Return the tokens of a window left for content, after the instructions and the answer."""
+    """Return the number of tokens left in a window after the instructions and the answer."""
     return max(
         _MIN_CHUNK_CHARACTERS // CHARACTERS_A_TOKEN,
         able.window - output_tokens - _INSTRUCTION_TOKENS,
@@ -840,7 +843,7 @@ def room_for(able: Capabilities, output_tokens: int) -> int:
 
 
 def with_room(memories: Sequence[Memory], able: Capabilities) -> tuple[Memory, ...]:
-    """Return the leading memories that fit in an eighth of a window."""
+    """Return the first memories that together fit in an eighth of a window."""
     ends = accumulate(len(_line(memory)) for memory in memories)
     room = able.window * CHARACTERS_A_TOKEN // _KNOWN_WINDOW_DIVISOR
     return tuple(memory for memory, end in zip(memories, ends, strict=True) if end <= room)

@@ -26,16 +26,16 @@ from nacre.values.memory import Candidate, Expiry, Kind
 from nacre.values.session import Action, Flag, Speaker, ToolCall, Trust, Turn
 
 LONGEST_TURN = 32_000
-"""Maximum characters of a turn that are analysed. Longer ones contain a paste; each end keeps half."""
+"""Maximum number of analysed characters per turn. Longer turns contain a paste. Half is kept from each end."""
 
 LONGEST_LINE = 4_000
-"""Maximum characters of a line. Longer lines are split, because regular expressions backtrack within a line."""
+"""Maximum number of characters per line. Longer lines are split, because regular expressions backtrack in lines."""
 
 _LONG_LINE = re.compile(r"[^\n]{4001,}")
 
 
 def shorten_for_regex(turn: Turn) -> Turn:
-    """Return a turn with a text that is safe for regular expressions: shortened, and with long lines split."""
+    """Return a turn whose text is shortened and has its long lines split, to be safe for regular expressions."""
     text = turn.text
     if len(text) <= LONGEST_LINE:
         return turn
@@ -50,13 +50,13 @@ def shorten_for_regex(turn: Turn) -> Turn:
 
 
 _MAX_CLOCK_SKEW = timedelta(minutes=1)
-"""Clocks and parallel tools step back by less than this within a conversation."""
+"""Maximum backward step of clocks and parallel tools within a conversation."""
 
 
 def sort_by_time(turns: Sequence[Turn]) -> list[Turn]:
     """Sort the stretches of a conversation by time.
 
-    If a session's later file was read first, its turns are stored in the wrong order.
+    Turns are stored in the wrong order if a session's later file was read first.
     """
     stretches: list[tuple[datetime, list[Turn]]] = []
     latest = datetime.min.replace(tzinfo=UTC)
@@ -81,12 +81,12 @@ _EDITED = re.compile(
 
 
 def is_own(turn: Turn) -> bool:
-    """Return True for the agent's own words, without external text."""
+    """Return True if a turn contains the agent's own words, without external text."""
     return turn.speaker is Speaker.AGENT and turn.trust is Trust.TRUSTED and is_content(turn)
 
 
 def calls(turns: Sequence[Turn], begin: int, end: int) -> list[ToolCall]:
-    """Return the tool calls of a part of the session, without calls of sub-agents."""
+    """Return the tool calls of a part of the session, except calls of sub-agents."""
     return [
         call
         for turn in turns[begin:end]
@@ -104,7 +104,7 @@ def is_change(call: ToolCall) -> bool:
 
 
 def is_objection(utterance: Utterance, language: Language) -> bool:
-    """Return True if the owner contradicts, or says that something is not done yet."""
+    """Return True if the owner objects, or says that something is not done yet."""
     cues = language.concluded
     return any(
         cues.objection.search(language.trim(statement.text)) or cues.objection.match(statement.text)
@@ -124,7 +124,7 @@ _MEETINGS = frozenset({"plaud"})
 
 
 def raise_meeting_todos(tool: str, candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Raise all todos of a meeting to importance 8, since nothing else records them (seed facts 1.5)."""
+    """Raise all todos of a meeting to importance 8, since nothing else records them. See seed facts 1.5."""
     if tool not in _MEETINGS:
         return list(candidates)
     return [
@@ -145,10 +145,11 @@ _URL_PREFIXES = ("http://", "https://")
 
 @frozen
 class Finding:
-    """A possible memory, with the turns that show it (``evidence``) and its score.
+    """A possible memory, with its ``score`` and the turns that show it (``evidence``).
 
-    ``spoken`` is the original statement. ``shown``: the owner may only have quoted it. ``nodded``: the owner only
-    confirmed words of the agent, which may be external. ``mixed``: the message shows signs of a paste.
+    ``spoken`` is the original statement. ``shown`` means that the owner might only have quoted it, ``nodded`` that the
+    owner only confirmed the agent's words, which might be external, and ``mixed`` that the message might contain a
+    paste.
     """
 
     kind: Kind
@@ -165,14 +166,14 @@ class Finding:
     mixed: bool = False
 
     def repeats(self, other: Finding) -> bool:
-        """Return True if both come from the same statement of one turn."""
+        """Return True if both findings come from the same statement of one turn."""
         return self.index == other.index and (
             self.spoken in other.spoken or other.spoken in self.spoken
         )
 
 
 def subject_of(content: str) -> str:
-    """Return a subject for a statement: its beginning, at most sixty characters."""
+    """Return the start of a statement, at most sixty characters, as its subject."""
     return as_sentence(shorten(content.rstrip(_END), _SUBJECT_CHARACTERS))
 
 
@@ -183,7 +184,7 @@ def as_sentence(text: str) -> str:
 
 
 def limit_strong(findings: Sequence[Finding]) -> list[Finding]:
-    """Lower the importance of all but the two strongest findings (seed facts 1.5)."""
+    """Lower the importance of all but the two strongest findings. See seed facts 1.5."""
     strong = [finding for finding in findings if finding.importance >= STRONG]
     allowed = sorted(
         strong, key=lambda finding: (-finding.importance, -finding.score, finding.index)
@@ -204,7 +205,7 @@ _WORD = re.compile(r"[a-z0-9_./]{2,}|[\u4e00-\u9fff]{2}", re.IGNORECASE)
 def drop_repetitions(findings: Sequence[Finding]) -> list[Finding]:
     """Return findings in order, without repetitions of the last statement about the same words.
 
-    After a contrary statement in between, a repetition counts again.
+    A repetition counts again after a contrary statement.
     """
     kept: dict[int, Finding] = {}
     latest: dict[frozenset[str], int] = {}
@@ -223,7 +224,7 @@ def drop_repetitions(findings: Sequence[Finding]) -> list[Finding]:
 def content_words(
     text: str, language: Language, silent: frozenset[str] = frozenset()
 ) -> frozenset[str]:
-    """Return the stems of a text's content words, except ``silent`` ones; character pairs in Chinese."""
+    """Return the stems of a text's content words, or character pairs in Chinese, except ``silent`` words."""
     stop = language.subject.stop
     if not language.joiner:
         return frozenset(word for word in words(text) if len(word) > 1) - stop - silent
@@ -248,9 +249,9 @@ _CLOSING_STATEMENTS = 6
 class ClosingQuestion:
     """The question at the end of an agent's message.
 
-    ``question`` is about a lasting matter, with the ``options`` offered; ``closing`` if it ends the message.
-    ``either`` is a question with two alternatives, about anything. ``choosing``: the message asks for a choice or
-    recommends an option. ``vague``: the question names no subject ("which one?"). ``about``: the words at the end.
+    ``question`` is about a lasting matter and offers ``options``. ``closing`` is set if the question ends the message,
+    ``choosing`` if the message asks for a choice or recommends an option, and ``vague`` if the question names no
+    subject ("which one?"). ``either`` is any question with two alternatives. ``about`` contains the words at the end.
     """
 
     question: str = ""
@@ -308,7 +309,7 @@ def _unlabelled(text: str, cues: Answers) -> str:
 
 
 def _intro(text: str, cues: Answers) -> str:
-    """Return the line above the options, if it names their subject: "Two ways to limit uploads:"."""
+    """Return the line above the options if it names a subject: "Two ways to limit uploads:"."""
     before = ""
     for line in text.split("\n"):
         if cues.option.match(line):
@@ -329,7 +330,7 @@ def _is_question(text: str, cues: Answers) -> bool:
 
 
 def _alternatives_question(ending: Sequence[str], cues: Answers) -> str:
-    """Return the question with two alternatives at the end of a message, including alternatives that follow it."""
+    """Return the question with two alternatives at the end of a message, including alternatives after the question."""
     final = ending[-1] if ending else ""
     if is_asking(final) and cues.either.search(final) and not cues.chore.search(final):
         return final
@@ -350,7 +351,7 @@ def option_key(which: str, cues: Answers) -> str:
     return cues.ordinals.get(lower, lower)
 
 
-# -- Statements of reports and plans, by heading, without code references --------------------------
+# -- Statements of reports and plans per heading, without code references --------------------------
 
 
 _CACHED_TEXTS = 64
@@ -364,7 +365,7 @@ _NUMBER = re.compile(r"^(?:\d{1,2}[.)]|[^\w`\"']+)\s*")
 
 @frozen
 class Passage:
-    """The statements below a heading, which is empty for those before the first."""
+    """The statements below a heading. The heading is empty for statements before the first one."""
 
     heading: str
     statements: tuple[Statement, ...]
@@ -372,7 +373,7 @@ class Passage:
 
 @lru_cache(maxsize=_CACHED_TEXTS)
 def passages(text: str) -> tuple[Passage, ...]:
-    """Return the statements of a text by heading; lines in bold are headings, too."""
+    """Return a text's statements grouped by heading. Lines in bold are headings, too."""
     return tuple(
         passage
         for passage in _passages(without_fences(text))
@@ -399,7 +400,7 @@ def _passages(text: str) -> Iterator[Passage]:
 
 
 def _statements(lines: Sequence[str]) -> tuple[Statement, ...]:
-    """Return the statements of some lines. Quotation marks in a report enclose names and values, not pastes."""
+    """Return the statements in lines of a report, where quotation marks enclose names and values, not pastes."""
     return tuple(
         replace(statement, text=statement.text.replace(_MARK, '"'))
         for statement in split("\n".join(lines))
@@ -411,15 +412,16 @@ def _statements(lines: Sequence[str]) -> tuple[Statement, ...]:
 
 _FRAMES = (">", "<", "{", "|")
 _MAX_ERRAND_WORDS = 3
-"""Maximum words of an order that introduces a paste: "please fix this:"."""
+"""Maximum number of words in an order that introduces a paste: "please fix this:"."""
 
 
 def may_be_others(statement: Statement) -> bool:
-    """Return True if a statement may be another author's.
+    """Return True if another author might have written a statement.
 
-    It is marked, or is below the first typed line, or follows a short order with a colon ("fix this:"), because people
-    introduce pastes in unpredictable words. Later lines are the owner's if the first one is a rule or a request to
-    remember, or if it or the lead of the list announces a rule with a colon.
+    This applies to marked statements, statements below the first typed line, and statements after a short order with a
+    colon ("fix this:"), because people introduce pastes in unpredictable words. Later lines are the owner's if the
+    first line is a rule or a request to remember, or if the first line or the list's lead announces a rule with a
+    colon.
     """
     before, colon, _ = statement.text.replace("：", ":").partition(":")
     if statement.marked or (colon and _is_errand(before) and not announces(before + colon)):
@@ -430,7 +432,7 @@ def may_be_others(statement: Statement) -> bool:
 
 
 def own_words(text: str) -> str:
-    """Return a message without pastes and without statements that may be quoted."""
+    """Return a message without pastes and without statements that might be quoted."""
     if "\n" not in text.strip():
         return "" if text.lstrip().startswith(_FRAMES) else text
     typed = [statement.text for statement in split_typed(text) if not may_be_others(statement)]
@@ -438,7 +440,7 @@ def own_words(text: str) -> str:
 
 
 def _is_order(text: str) -> bool:
-    """Return True if a line is a rule or a request to remember, so that the next lines are the owner's own."""
+    """Return True if a line is a rule or a request to remember, so that the next lines are the owner's."""
     order = language_of(text).trim(text)
     return not is_asking(text) and any(
         pattern.match(order) for pattern in (cues().remember, cues().rule, cues().ordered)

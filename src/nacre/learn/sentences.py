@@ -1,4 +1,4 @@
-"""Cue tables per language, and the split of a session's messages into statements of the owner."""
+"""Cue tables per language, and splitting of messages into the owner's statements."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ class Mark:
 class SummaryCues:
     """Cues for the course of a session.
 
-    The owner's: messages without a request (``idle``), requests to continue (``onward``) or to look at something
-    (``look``), and endings (``stop``). The agent's: failure (``gave_up``), vague offers (``offer``), introductions to
-    remaining work (``ahead``) and statements of it (``left``), the next step (``announces``), and required input of
-    the owner (``awaits``).
+    The owner's cues are messages without a request (``idle``), requests to continue (``onward``) or to look at
+    something (``look``), and endings (``stop``). The agent's cues are failure (``gave_up``), vague offers (``offer``),
+    introductions (``ahead``) and statements (``left``) of remaining work, the next step (``announces``), and required
+    input (``awaits``).
     """
 
     idle: Pattern
@@ -81,15 +81,16 @@ class SummaryCues:
 
 @frozen
 class Remember:
-    """Cues for requests to remember; ``strip`` matches the words before the content."""
+    """Cues for requests to remember. ``strip`` matches the words before the content."""
 
     strip: Pattern
 
 
 @frozen
 class Lean:
-    """Words that refer to another statement: at the ``start``, as an ``object``, or anywhere (``inside``) unless the
-    name was introduced before (``named``).
+    """Words that refer to another statement.
+
+    They are at the ``start``, an ``object``, or anywhere ``inside`` unless a name (``named``) precedes them.
     """
 
     start: Pattern
@@ -102,9 +103,9 @@ class Lean:
 class Answers:
     """Cues for answers to questions.
 
-    ``errand`` marks questions about the next step only. ``either`` offers two alternatives and ``chore`` names a
-    one-off task. ``choosing`` asks for a choice or recommends one, ``which`` only asks, and ``but`` continues after a
-    choice. ``asks`` starts a question, and ``counting`` words only announce options.
+    ``errand`` marks questions that only concern the next step. ``either`` offers two alternatives and ``chore`` names a
+    one-off task. ``choosing`` asks for a choice or recommends one, ``which`` only asks for one, and ``but`` continues
+    after a choice. ``asks`` starts a question, and ``counting`` words only announce options.
     """
 
     yes: Pattern
@@ -124,13 +125,13 @@ class Answers:
     ordinals: dict[str, str]
 
     def only_points(self, text: str) -> bool:
-        """Return True if a sentence only names which of the offered options it takes."""
+        """Return True if a sentence only names one of the offered options."""
         return bool(self.point.fullmatch(text.rstrip(" .!。")))
 
 
 @frozen
 class AcceptedCues:
-    """Words that accept an agent's statement (``yes``), or its work as complete (``finished``)."""
+    """Words that accept an agent's statement (``yes``) or completed work (``finished``)."""
 
     yes: Pattern
     finished: Pattern
@@ -138,10 +139,11 @@ class AcceptedCues:
 
 @frozen
 class ConcludedCues:
-    """Cues for an agent's report: that it is ``done``, or what it did (``work``).
+    """Cues for an agent's report that work is ``done``, or about the work itself (``work``).
 
-    Words of failure or denial count ``against`` it, and some state that part is ``undone``. Words in a ``beside``
-    context (a reason or a name) or about a ``mended`` problem count for neither. The owner makes an ``objection``.
+    Words of failure or negation count ``against`` the report, and ``undone`` words state that part is missing. Words in
+    a ``beside`` context (a reason or a name) or about a ``mended`` problem do not count. ``objection`` matches the
+    owner's objections.
     """
 
     done: Pattern
@@ -155,7 +157,7 @@ class ConcludedCues:
 
 @frozen
 class ReversalCues:
-    """Cues that revoke a statement (``undo``) or ask for its removal."""
+    """Cues that revoke a statement (``undo``) or ask to remove something (``removal``)."""
 
     undo: Pattern
     removal: Pattern
@@ -163,7 +165,7 @@ class ReversalCues:
 
 @frozen
 class SubjectWords:
-    """Words for subject titles: ``generic`` words alone are no subject, and ``stop`` words are no nouns."""
+    """Words for subject titles. ``generic`` words alone are not a subject, and ``stop`` words are not nouns."""
 
     generic: frozenset[str]
     stop: frozenset[str]
@@ -257,7 +259,7 @@ def language_of(text: str) -> Language:
 
 
 def _is_mostly(language: Language, text: str) -> bool:
-    """Return True if a text uses a language's script rather than quoting it. A character counts as half a word."""
+    """Return True if a text uses a language's script rather than only quoting it. A character counts as half a word."""
     if language.joiner:
         return True
     spaced_words = _SPACED_WORD.findall(text)
@@ -322,10 +324,10 @@ _POLITE = re.compile(
 _NOUN_ENDINGS = ("ing", "ion", "ment", "ity", "ness", "age")
 _WIDE, _MAX_WIDE_NAME = "\u2e7f", 6
 _PLURAL_RANK_FACTOR = 3
-"""Maximum ratio of the frequency ranks of a common noun's plural and singular."""
+"""Maximum ratio between the frequency ranks of a common noun's plural and singular."""
 _MAX_LEAD_TOKENS, _MAX_CITING_TOKENS, _MAX_SIGNATURE_WORDS, _REPORT_WORDS = 3, 7, 5, 4
 _SIGNATURE_CHARACTERS = 300
-"""Length of the end of a message that may contain a signature."""
+"""Number of characters at the end of a message that can contain a signature."""
 
 
 @lru_cache(maxsize=_CACHED_LEADS)
@@ -356,7 +358,7 @@ def leads_others(text: str) -> bool:
 
 
 def reports(text: str) -> bool:
-    """Return True if a sentence reports another's words: "my boss says …", "according to the docs …"."""
+    """Return True if a sentence reports another person's words: "my boss says …", "according to the docs …"."""
     bare = _without_address(text)
     if words_of("according").match(bare):
         return True
@@ -373,7 +375,7 @@ def _without_address(text: str) -> str:
 
 
 def behind_own_lead(text: str) -> str:
-    """Return the words after a short lead that announces the owner's own ("Reminder: …"), or an empty text."""
+    """Return the words after a short lead that announces the owner's own words ("Reminder: …"), or an empty text."""
     colon = _COLON.search(text[:_LEAD_CHARACTERS])
     if colon is None:
         return ""
@@ -434,7 +436,7 @@ def _is_own(lead: str) -> bool:
 
 
 def _is_other_source(lead: str) -> bool:
-    """Return True if a short lead is a person, a role, a channel, or a text by someone else."""
+    """Return True if a short lead names a person, a role, a channel, or someone else's text."""
     tokens = _TOKEN.findall(lead)
     if not 0 < len(tokens) <= _MAX_LEAD_TOKENS or _VERB.search(lead):
         return False
@@ -466,7 +468,7 @@ def _is_other_source(lead: str) -> bool:
 def _is_common(word: str) -> bool:
     """Return True if a word is a topic or a common noun rather than a name.
 
-    The plural of a common noun is about as frequent as its singular; a name's plural is rare or unknown.
+    The plural of a common noun is about as frequent as the singular. A name's plural is rare or unknown.
     """
     lower, ranks, language = word.lower(), minilm.vocabulary(), language_of(word)
     if not language.subject.stop.isdisjoint((lower, f"{lower}'s")):
@@ -492,7 +494,7 @@ _CACHED_MESSAGES = 64  # each message is searched for answers, causes and claims
 _WRAP_CHARACTERS = 60
 
 _GAP = re.compile(r"[ \t]{100,}")
-"""White space wider than any indentation. Patterns that start with white space are slow on it."""
+"""White space wider than any indentation, which slows patterns that start with white space."""
 _FENCE = re.compile(r"^(```|~~~|\"{3}).*?(?:^.*\1|\Z)", re.DOTALL | re.MULTILINE)
 _TAG = re.compile(r"<([a-zA-Z][\w-]*)\b[^>]*>.*?</\1>", re.DOTALL)
 _QUOTED = re.compile(
@@ -511,7 +513,7 @@ _FOREIGN = re.compile(
     """,
     re.VERBOSE | re.MULTILINE | re.IGNORECASE,
 )
-"""Start of a pasted mail. Its end is unknown, so the rest of the message is ignored."""
+"""Start of a pasted mail. The mail's end is unknown, so the rest of the message is ignored."""
 _MESSAGE = re.compile(
     r"""
     ^[ \t]*\S.{0,39}?[ \t,(\[—–-]\d{1,2}:\d\d(?::\d\d)?(?:[ \t]?[ap]m)?[)\]]?[ \t]*\n[ \t]*\S
@@ -519,7 +521,7 @@ _MESSAGE = re.compile(
     """,
     re.VERBOSE | re.MULTILINE | re.IGNORECASE,
 )
-"""A chat message, with its author and time above or before it. Two of them are a chat."""
+"""A chat message, with the author and time above or before it. Two such messages are a chat."""
 _OBJECT = re.compile(r"[{\[]\s*\"[^\"\n]{1,80}\"\s*[:,][^\n]*[}\]]")
 """A record on one line, such as a server's response."""
 _RECORD = re.compile(
@@ -527,7 +529,7 @@ _RECORD = re.compile(
     r"|(?:speaker|trust|role|canonical_key|confidence)[\"']*[ \t]*[:=][ \t]*[\"']?\w+[\"',}]*[ \t]*$)",
     re.MULTILINE | re.IGNORECASE,
 )
-"""A line of a transcript or record, which marks its paragraph as pasted, even if it names the owner."""
+"""A line of a transcript or record. It marks its paragraph as pasted, even if it names the owner."""
 _PARAGRAPH = re.compile(r"\n[ \t]*\n")
 _LINK = re.compile(r"https?://\S+")
 _EMPHASIS = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
@@ -552,7 +554,7 @@ _PASTED = re.compile(
     """,
     re.VERBOSE,
 )
-"""Beginnings of lines of tool output, code, logs and tables."""
+"""Starts of lines in tool output, code, logs and tables."""
 _PASTED_WITHIN = re.compile(
     r"""
     \b(?:[Ff]ailed|[Uu]nable|cannot|could\ not)\ to\ [^:]{3,60}:\ [^:]{3,60}:\s | No\ such\ file\ or\ directory
@@ -561,7 +563,7 @@ _PASTED_WITHIN = re.compile(
     """,
     re.VERBOSE,
 )
-"""Contents of such lines."""
+"""Text within lines of such content."""
 _DIFF = re.compile(r"^\s*[+-]\s*\d+\s|^@@|^diff --git|^(?:\+\+\+|---) \S")
 _INDENTED = re.compile(r"^(?: {4,}|\t)\S")
 _MAX_SIGN_SHARE = 0.35
@@ -582,11 +584,11 @@ _ABBREVIATION = re.compile(
 
 @frozen
 class Statement:
-    """A statement, with its list ``mark`` (letter or number) and the ``lead`` line of that list.
+    """A statement, with its list ``mark`` (letter or number) and the list's ``lead`` line.
 
-    ``line`` is its line in the typed text, from 0 on, and ``opening`` the first line of that text. ``marked``: its
-    paragraph starts with a name, a label or an order to edit, or the message is signed. ``mixed``: the message shows
-    any sign of pasted text.
+    ``line`` is the zero-based line number in the typed text, and ``opening`` that text's first line. ``marked`` is set
+    if the paragraph starts with a name, a label or an order to edit, or if the message is signed, and ``mixed`` if the
+    message might contain pasted text.
     """
 
     text: str
@@ -599,7 +601,7 @@ class Statement:
 
 
 _CUT = "\ue001"
-"""Placeholder on a line from which another author's words were removed."""
+"""Placeholder for another author's words that were removed from a line."""
 
 
 def split(text: str) -> list[Statement]:
@@ -608,7 +610,7 @@ def split(text: str) -> list[Statement]:
 
 
 def split_typed(text: str) -> list[Statement]:
-    """Return the statements that the sender typed, without quoted or pasted ones.
+    """Return the statements that the sender typed, without quoted or pasted text.
 
     The message is ``mixed`` if a statement is marked, or if some words are in no statement.
     """
@@ -623,7 +625,7 @@ def split_typed(text: str) -> list[Statement]:
 
 
 def leaves_out(text: str, statements: Sequence[Statement]) -> bool:
-    """Return True if a message has words, other than links, that are in none of its statements."""
+    """Return True if a message has words, apart from links, that are in none of its statements."""
     covered = sum(_length(statement.text) + len(statement.mark or "") for statement in statements)
     return covered < _length(text)
 
@@ -752,10 +754,10 @@ _ACCEPTING_STATEMENTS = 3
 
 @frozen
 class Utterance:
-    """A message of the owner: its turn, its text and statements, and the turns that repeat it (``copies``), since
-    messages typed while the agent works may be recorded twice.
+    """A message of the owner, with its turn (``index``), text and statements.
 
-    ``correcting``: it declined a tool call. ``troubles``: the trimmed statements that sound like trouble.
+    ``copies`` are turns that repeat the message, since messages typed while the agent works can be recorded twice.
+    ``correcting`` messages declined a tool call. ``troubles`` are the trimmed statements that sound like trouble.
     """
 
     index: int
@@ -767,7 +769,7 @@ class Utterance:
 
 
 def is_content(turn: Turn) -> bool:
-    """Return True if a turn has words of its speaker; an agent's remarks on nacre's injected context do not count."""
+    """Return True if a turn has words of its speaker. An agent's remarks on context injected by nacre do not count."""
     unspoken = _UNSPOKEN | Flag.INJECTED if turn.speaker is Speaker.AGENT else _UNSPOKEN
     return not turn.flags & unspoken and bool(turn.text.strip())
 
@@ -794,8 +796,9 @@ def utterances(turns: Sequence[Turn]) -> list[Utterance]:
 
 @frozen
 class FormAnswer:
-    """A question of a form, in the agent's words, and the owner's answer: a bare yes or no (``nods``), or words, which
-    are ``typed`` if they are not one of the options.
+    """A form's question in the agent's words, and the owner's answer.
+
+    ``nods`` means a bare yes or no, and ``typed`` an answer that is not one of the options.
     """
 
     question: str
@@ -810,13 +813,13 @@ def forms(text: str) -> list[FormAnswer]:
 
 
 def is_chosen(utterance: Utterance, statement: Statement) -> bool:
-    """Return True if a statement is an option of a form, so that its words are the agent's."""
+    """Return True if a statement is a form's option, so that the words are the agent's."""
     choice = statement.text.rpartition(_ARROW)[2]
     return any(choice in form.answer for form in forms(utterance.text) if not form.typed)
 
 
 def without_chosen(text: str) -> str:
-    """Return a message without the agent's words in a form: chosen options, and questions of typed answers."""
+    """Return a message without the agent's words in forms: chosen options, and questions with typed answers."""
     return _FORM.sub(lambda form: form["answer"] if _parse_answer(form).typed else "", text).strip()
 
 
@@ -830,9 +833,9 @@ def _parse_answer(form: re.Match[str]) -> FormAnswer:
 
 
 def _answer_text(form: re.Match[str]) -> str:
-    """Return the answer with its question, or the answer alone if it is a nod or was typed.
+    """Return the answer with its question, or the answer alone if it is a yes or no or was typed.
 
-    Sentences of the agent before the question are omitted.
+    Omit the agent's sentences before the question.
     """
     result = _parse_answer(form)
     question = [] if result.nods or result.typed else split(form["question"])
@@ -843,7 +846,8 @@ def _is_page(text: str) -> bool:
     """Return True if a message is a copied page.
 
     Such a page has a bare title and addresses its reader, without first person, question or "please". A role
-    description for an agent looks the same, and also states nothing about the owner."""
+    description for an agent looks the same, and also states nothing about the owner.
+    """
     title = _TITLE.match(text.lstrip())
     if not title or "?" in text or _SELF.search(text):
         return False
@@ -861,7 +865,7 @@ def _in_one_language(statements: list[Statement]) -> list[Statement]:
 
 
 def _repeats_agent(statement: str, turns: Sequence[Turn], index: int) -> bool:
-    """Return True if the owner pasted an agent's words, such as a task from its list or a line of its report."""
+    """Return True if the owner pasted an agent's words, such as a listed task or a line of a report."""
     text = normalise(statement)
     if len(text) < _MIN_ECHO_CHARACTERS:
         return False
@@ -897,7 +901,7 @@ def _declining_words(turn: Turn) -> list[str]:
 
 
 def before(turns: Sequence[Turn], index: int, speaker: Speaker) -> int | None:
-    """Return the index of a speaker's last turn with words before another turn."""
+    """Return the index of a speaker's last turn with words before ``index``, unless the owner spoke since."""
     for at in range(index - 1, -1, -1):
         turn = turns[at]
         if turn.speaker is Speaker.OWNER and is_content(turn) and speaker is not Speaker.OWNER:
@@ -908,7 +912,7 @@ def before(turns: Sequence[Turn], index: int, speaker: Speaker) -> int | None:
 
 
 def acceptance(utterance: Utterance, language: Language) -> list[str] | None:
-    """Return the owner's words after an acceptance of the agent's statement, or ``None`` without one.
+    """Return the owner's words after accepting the agent's statement, or ``None`` without an acceptance.
 
     "Ha. Yes, that's it." accepts with its second sentence.
     """
@@ -927,7 +931,7 @@ def acceptance(utterance: Utterance, language: Language) -> list[str] | None:
 
 
 def is_taken_back(utterance: Utterance, place: int) -> bool:
-    """Return True if a later statement of the message revokes this one: "use Redis. no wait, forget it"."""
+    """Return True if a later statement of the message revokes the one at ``place``: "use Redis. no wait, forget it"."""
     later = utterance.statements[place + 1 :]
     return any(
         language_of(statement.text).reversal.undo.match(statement.text) for statement in later
@@ -935,7 +939,7 @@ def is_taken_back(utterance: Utterance, place: int) -> bool:
 
 
 def is_accepted_plan(turns: Sequence[Turn], index: int) -> bool:
-    """Return True if a turn is an agent's plan that the owner's next message accepts by its title."""
+    """Return True if a turn is an agent's plan that the owner's next message accepts by quoting its title."""
     turn, following = turns[index], turns[index + 1 : index + 2]
     if not turn.flags & Flag.SUMMARY or not following or following[0].speaker is not Speaker.OWNER:
         return False
@@ -944,6 +948,6 @@ def is_accepted_plan(turns: Sequence[Turn], index: int) -> bool:
 
 
 def trusted_agent(turns: Sequence[Turn], index: int) -> int | None:
-    """Return the index of the agent's last words before a turn, unless they are based on external text."""
+    """Return the index of the agent's last message before a turn, unless the message is based on external text."""
     at = before(turns, index, Speaker.AGENT)
     return at if at is not None and turns[at].trust is Trust.TRUSTED else None

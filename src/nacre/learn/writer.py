@@ -1,4 +1,4 @@
-"""Extraction of memories from sessions with a language model, from deduplication to daily checks of old memories."""
+"""Extraction of memories from sessions with a language model."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ from nacre.values.session import Session, SessionKind, Speaker, Task, Trust, Tur
 # -- Deduplication within a session ----------------------------------------------------------------
 
 ALIKE = 0.7
-"""Minimum Jaccard similarity of trigram sets at which two contents may be duplicates."""
+"""Minimum Jaccard similarity of trigram sets at which two contents can be duplicates."""
 
 _GRAM_CHARACTERS = 3
 _NUMBER = re.compile(r"\d+")
@@ -89,7 +89,7 @@ class _Fingerprint:
 
 
 def merge(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Merge duplicate candidates, in order. Each result cites the turns of all its duplicates."""
+    """Merge duplicate candidates, in order. A merged candidate cites the turns of all duplicates."""
     kept: list[_Fingerprint] = []
     for candidate in candidates:
         current = _fingerprint(candidate)
@@ -111,7 +111,7 @@ def _fingerprint(candidate: Candidate) -> _Fingerprint:
 
 
 def limit_strong(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Lower the importance of all but the two strongest candidates (seed facts 1.5)."""
+    """Lower the importance of all but the two strongest candidates. See seed facts 1.5."""
     strong = sorted(
         (at for at, candidate in enumerate(candidates) if candidate.importance >= STRONG),
         key=lambda at: -candidates[at].importance,
@@ -124,7 +124,7 @@ def limit_strong(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _is_duplicate(first: _Fingerprint, second: _Fingerprint) -> bool:
-    """Return True for equal words, or for near-equal texts of one kind where one adds no word or number."""
+    """Return True for equal words, or for near-equal texts of the same kind if one adds no word or number."""
     if first.words == second.words:
         return True
     if first.candidate.kind is not second.candidate.kind or not (
@@ -161,8 +161,8 @@ def _weight(candidate: Candidate) -> tuple[bool, bool, int, int]:
 
 
 # -- Verification ----------------------------------------------------------------------------------
-# A model compares each proposal with its evidence alone, one short call per session. A reader of a whole session may
-# take a proposal for a decision or mix up two facts. Unproven statements become candidates.
+# A model compares each proposal only with its evidence, in one short call per session. A model that reads a whole
+# session might mistake a suggestion for a decision or mix up two facts. Unproven statements become candidates.
 
 
 VERSION = "4"
@@ -192,7 +192,7 @@ class Finding(StrEnum):
 _PARTIAL_FINDINGS = frozenset(
     {Finding.UNSETTLED, Finding.TAKEN_BACK, Finding.DIFFERS, Finding.NOT_SAID}
 )
-"""Findings after which the rest of a statement may still hold without its wrong parts."""
+"""Findings after which a statement can still hold without its wrong parts."""
 
 _DETAILS: Mapping[Finding, str] = {
     Finding.UNSETTLED: "its evidence asks, supposes or proposes it, and nobody settles it",
@@ -226,7 +226,7 @@ Group = tuple[Sequence[Candidate], Sequence[Turn]]
 
 
 def verify(caller: Caller, groups: Sequence[Group], seconds: float) -> list[list[Candidate]]:
-    """Return the candidates, group by group, with unproven or unjudged ones of a model held for review."""
+    """Return the candidates per group. Hold a model's unproven or unjudged candidates for review."""
     pairs = [
         (candidate, turns)
         for candidates, turns in groups
@@ -251,7 +251,7 @@ def verify(caller: Caller, groups: Sequence[Group], seconds: float) -> list[list
 def _batches(
     pairs: Sequence[SessionCandidate], capabilities: Capabilities
 ) -> Iterator[Sequence[SessionCandidate]]:
-    """Split the pairs into as few calls as fit the window."""
+    """Halve the pairs until each call fits the window."""
     half = len(pairs) // 2
     if len(pairs) > AT_ONCE or (
         half and not _has_room(prompt_for(pairs, capabilities, 0.0), capabilities)
@@ -281,7 +281,7 @@ def _apply_verdict(candidate: Candidate, verdict: Verdict | None) -> Candidate:
 
 
 def _subject(candidate: Candidate, rest: str) -> str:
-    """Keep the subject if it contains no removed word, else derive one from the rest."""
+    """Keep the subject if it contains no removed word, else derive a subject from the remaining text."""
     removed, subject = _content_words(candidate.content) - _content_words(rest), candidate.subject
     return title_of(rest) if removed & _content_words(subject) else subject
 
@@ -291,7 +291,7 @@ def _content_words(text: str) -> frozenset[str]:
 
 
 def prompt_for(pairs: Sequence[SessionCandidate], able: Capabilities, seconds: float) -> Prompt:
-    """Build the prompt for verdicts on candidates: the evidence, each turn once, then the statements."""
+    """Build the prompt for verdicts on candidates, with each evidence turn once, then the statements."""
     transcript: list[str] = []
     listed: list[str] = []
     for turns in {id(turns): turns for _, turns in pairs}.values():
@@ -329,7 +329,7 @@ def prompt_for(pairs: Sequence[SessionCandidate], able: Capabilities, seconds: f
 
 
 def _with_context(turns: Sequence[Turn], evidence: Sequence[Sequence[int]]) -> list[int]:
-    """Return the cited turns and, for the owner's, the preceding agent turn, the outcome and the owner's next turn."""
+    """Return the cited turns, the owner's next turns and, for an owner's turn, the previous agent turn and outcome."""
     cited = {at for places in evidence for at in places}
     shown: set[int | None] = {*cited}
     for at in cited:
@@ -350,7 +350,7 @@ def _with_context(turns: Sequence[Turn], evidence: Sequence[Sequence[int]]) -> l
 
 
 def _lines(turns: Sequence[Turn], numbers: Mapping[int, int]) -> Iterator[str]:
-    """Render turns under their numbers, with a date where the day changes."""
+    """Render numbered turns, with a date where the day changes."""
     day, calls = "", list(calls_of(turns))
     for at, number in numbers.items():
         turn = turns[at]
@@ -368,22 +368,22 @@ def _system_prompt() -> str:
 
 
 # -- Number of memories per session ----------------------------------------------------------------
-# A model that reads part by part proposes the most important points of each part, so long sessions yield too many.
-# Readers keep about a dozen memories of sixty owner messages and a few of two. Constants: two readers' labels
-# (decision 12).
+# A model that reads part by part proposes the most important points of each part, so long sessions yield too many
+# proposals. People keep about a dozen memories from sixty owner messages and a few from two. The constants come from
+# the labels of two people. See decision 12.
 
 
 _GROWTH, _BASE_MEMORIES = 1.3, 1
 
 
 def most_of(turns: Sequence[Turn], begin: int) -> int:
-    """Return the maximum number of memories for the turns from ``begin`` on, by the number of owner messages."""
+    """Return the maximum number of memories for the turns from ``begin`` on, based on the number of owner messages."""
     messages = {utterance.index for utterance in utterances(turns) if utterance.index >= begin}
     return math.ceil(_GROWTH * math.sqrt(len(messages))) + _BASE_MEMORIES
 
 
 def worthiest(candidates: Sequence[Candidate], most: int) -> list[Candidate]:
-    """Hold back all but the ``most`` most important memories; among equals, keep the last."""
+    """Hold back all but the ``most`` most important memories. Among equals, keep the last."""
     memories = [at for at, candidate in enumerate(candidates) if not candidate.held]
     return _hold_all_but(
         candidates, sorted(memories, key=lambda at: (-candidates[at].importance, -at))[:most]
@@ -391,7 +391,7 @@ def worthiest(candidates: Sequence[Candidate], most: int) -> list[Candidate]:
 
 
 def first_of(candidates: Sequence[Candidate], most: int) -> list[Candidate]:
-    """Hold back all but the ``most`` most important candidates, counting those already held.
+    """Hold back all but the ``most`` most important candidates, including candidates already held.
 
     This limits a model that proposes the same memory in many variants.
     """
@@ -410,16 +410,16 @@ def _hold_all_but(candidates: Sequence[Candidate], kept: Collection[int]) -> lis
 
 
 # -- Extraction ------------------------------------------------------------------------------------
-# Stages with a model: turns, transcript shown, proposals, verification. The deterministic extractor handles every part
-# for which a model call fails, so no part of a session is lost.
+# The stages with a model are turns, shown transcript, proposals and verification. The deterministic extractor handles
+# every part for which a model call fails, so no part of a session is lost.
 
 
 THREADS = 4
 ATTEMPTS = 3
-"""Attempts per whole session."""
+"""Number of attempts per whole session."""
 
 ROUNDS = 8
-"""Attempts per part of a session before the deterministic extractor takes over."""
+"""Number of attempts per part of a session before the deterministic extractor takes over."""
 
 MOST_A_CHUNK = 8
 _RESERVED_TOKENS = 4_000
@@ -427,9 +427,10 @@ _RESERVED_TOKENS = 4_000
 
 @frozen
 class ExtractionOptions:
-    """Options of an extraction: the turns from ``begin`` on, in which ``way``, of the owner alone or of all speakers.
+    """Options of an extraction.
 
-    ``related`` memories are shown as already known; ``near`` finds the memories nearest to some texts.
+    ``begin`` is the first turn, and ``way`` says whether to read a session whole. ``owner_only`` omits other speakers.
+    ``related`` memories are shown as known. ``near`` finds memories similar to given texts.
     """
 
     begin: int = 0
@@ -439,26 +440,27 @@ class ExtractionOptions:
     near: Callable[[Sequence[str]], Sequence[Memory]] = lambda _words: ()
     timeout_seconds: float = 120.0
     notify: Callable[[int, int], None] = lambda _done, _total: None
-    """Called with the numbers of finished and of all parts."""
+    """Called with the number of finished parts and the total."""
 
 
 Checked = tuple[list[Candidate], list[Overtaken]]
-"""The memories of a session, and the known memories that it overtakes."""
+"""A session's memories, and the known memories that the session overtakes."""
 
 Judged = tuple[list[Candidate], list[Overtaken], list[Overtaken]]
-"""As :data:`Checked` after verification, followed by the known memories that it may overtake, for review."""
+""":data:`Checked` after verification, followed by the known memories that the session might overtake, for review."""
 
 Borne = tuple[list[Candidate], list[Overtaken], Sequence[Turn]]
-"""The checked memories of a session, the overtaken ones, and the session's turns."""
+"""A session's checked memories, the known memories that it overtakes, and its turns."""
 
 
 @frozen
 class Extraction:
-    """The result for one session, with the known memories that it shows to be ``overtaken``.
+    """The result for one session.
 
-    ``doubted`` are overtaken according to the model, but not according to the evidence. ``dropped`` counts rejected
-    proposals by reason. ``parts`` is the number of parts (1 for a whole session), ``by_rules`` the number handled by
-    the deterministic extractor. ``problem`` and ``hint`` describe the last failure.
+    ``overtaken`` are known memories that the session outdates, and ``doubted`` those that only the model considers
+    outdated. ``dropped`` counts rejected proposals per reason. ``parts`` is the number of parts (1 for a whole
+    session), and ``by_rules`` the number of parts that the deterministic extractor handled. ``problem`` and ``hint``
+    describe the last failure.
     """
 
     candidates: tuple[Candidate, ...]
@@ -476,13 +478,13 @@ class Extraction:
     problem: str | None = None
     hint: str | None = None
     is_over: bool = False
-    """True if further calls of this model would fail for now."""
+    """True if further calls of this model would currently fail."""
 
     is_useless: bool = False
     """True if the model never answered in the requested format."""
 
     left: frozenset[str] = frozenset()
-    """Turns of parts that were not sent, because the call limit was reached."""
+    """Ids of turns in parts that were not sent, because the call limit was reached."""
 
     is_uncompared: bool = False
     """True if no call was left to verify the proposals."""
@@ -498,7 +500,7 @@ def extract_with(
 ) -> Extraction:
     """Return the memories of a session's turns from ``options.begin`` on, in conversation order.
 
-    Deterministic for given turns and answers, in any order of arrival. Model errors are not raised.
+    The result depends only on turns and answers, not on their order of arrival. Model errors are not raised.
     """
     if session.kind is not SessionKind.MAIN:
         return Extraction((), model.name)
@@ -506,9 +508,9 @@ def extract_with(
 
 
 def verify_all(caller: Caller, borne: Sequence[Borne], seconds: float) -> list[Judged]:
-    """Verify memories session by session. Unproven ones are held, and only proven changes overtake a memory.
+    """Verify memories session by session. Hold unproven memories, and accept only proven changes.
 
-    If several sessions change one memory, the last one counts.
+    If several sessions change the same memory, the last change counts.
     """
     groups = [
         ([*kept, *(change.statement for change in changes)], turns)
@@ -549,8 +551,8 @@ def ask_in_two_calls(
 ) -> Reply | None:
     """Ask a model which known memories the sessions overtake, then what else is worth keeping.
 
-    Changes need their own call: in a combined one the model answers them carelessly (decision 13). Without an answer,
-    nothing is overtaken. A memory whose change fails the checks stays listed as known in the second call.
+    Changes need a separate call, because the model handles them carelessly in a combined call. Without an answer, no
+    memory is overtaken. A memory whose change fails the checks stays known in the second call. See decision 13.
     """
     changes = (
         caller.ask(for_changes(shown, memories, caller.capabilities, seconds), Changes)
@@ -563,7 +565,7 @@ def ask_in_two_calls(
 
 
 class Asking:
-    """One session, the questions about it and the evaluation of the answers."""
+    """One session, with the questions about it and the evaluation of the answers."""
 
     def __init__(
         self, caller: Caller, session: Session, turns: Sequence[Turn], options: ExtractionOptions
@@ -678,9 +680,9 @@ class Asking:
         return check_changes(seen, memories, self.session.id, self._checks, chunk.places)
 
     def _related_changes(self, chunk: Chunk, endings: Sequence[Overtaken]) -> list[Overtaken]:
-        """Ask once more, about memories near the clauses that no longer hold, which the model was not shown.
+        """Ask about further memories that are similar to the outdated clauses.
 
-        Other memories may repeat such a clause in passing, and few of them are near the session.
+        These memories can repeat such a clause in passing, and few of them are similar to the session.
         """
         known_ids = {memory.id for memory in self.known}
         near = [
@@ -705,7 +707,7 @@ class Asking:
         return capabilities.known and count_tokens(chunk.text) <= min(DIGEST_TOKENS, room)
 
     def _ask_whole(self, chunk: Chunk) -> Reply | None:
-        """Ask about the whole session; ``None`` after three failed attempts or a truncated answer."""
+        """Ask about the whole session. Return ``None`` after three failed attempts or a truncated answer."""
         for _ in range(ATTEMPTS):
             answer = self._ask("whole", chunk)
             if answer is not None or self.caller.stopped or self.caller.was_cut:
@@ -713,7 +715,7 @@ class Asking:
         return None
 
     def _ask_parts(self, parts: Sequence[Chunk]) -> list[Reply | None]:
-        """Ask about each part; ``None`` for parts whose calls kept failing."""
+        """Ask about each part. Return ``None`` for parts whose calls kept failing."""
         answers: list[Reply | None] = [None] * len(parts)
         for _ in range(ROUNDS):
             pending = [at for at, answer in enumerate(answers) if answer is None]
@@ -726,7 +728,7 @@ class Asking:
     def _ask_pending(
         self, parts: Sequence[Chunk], pending: Sequence[int]
     ) -> Iterator[tuple[int, Reply | None]]:
-        """Ask once about each pending part, several at a time."""
+        """Ask once about each pending part, in parallel."""
         pool = ThreadPoolExecutor(min(THREADS, len(pending)), thread_name_prefix="nacre-extraction")
         try:
             futures: list[tuple[int, Future[Reply | None]]] = [
@@ -753,7 +755,7 @@ class Asking:
     def _checked_candidates(
         self, parts: Sequence[Chunk], answers: Sequence[Reply | None]
     ) -> list[Candidate]:
-        """Return the checked proposals of the answers, and the deterministic extractor's for parts without one."""
+        """Return the checked proposals, and the deterministic extractor's proposals for unanswered parts."""
         unanswered = [chunk for chunk, reply in zip(parts, answers, strict=True) if reply is None]
         position = {turn.id: at for at, turn in enumerate(self.turns)}
         candidates = self._by_rules(unanswered, everything=False)
@@ -797,7 +799,7 @@ class Asking:
 
 
 SMALL = 3_000
-"""Maximum tokens of a session that shares a call with others."""
+"""Maximum number of tokens in a session that shares a call."""
 
 MOST = 8
 """Maximum number of sessions per call."""
@@ -805,7 +807,7 @@ MOST = 8
 
 @frozen
 class FinishedSession:
-    """A finished session: its turns, and the index of the first one not yet shown to a model."""
+    """A finished session, its turns, and the index of the first turn not yet shown to a model."""
 
     session: Session
     turns: Sequence[Turn]
@@ -813,13 +815,13 @@ class FinishedSession:
 
 
 def size_of(shown: FinishedSession) -> int:
-    """Return how many tokens of a session would be shown to a model."""
+    """Return the number of tokens of a session that a model would be shown."""
     chunk = whole(lay_out(shown.turns), shown.begin)
     return count_tokens(chunk.text) if chunk else 0
 
 
 def count_fitting(sizes: Sequence[int], able: Capabilities) -> int:
-    """Return how many sessions, from the first on, fit in one call; 0 if the first is not small."""
+    """Return the number of leading sessions that fit in one call, or 0 if the first one is not small."""
     total, most = 0, min(DIGEST_TOKENS, chunk_size(able) // CHARACTERS_A_TOKEN)
     for count, size in enumerate(sizes[:MOST]):
         total += size
@@ -831,10 +833,10 @@ def count_fitting(sizes: Sequence[int], able: Capabilities) -> int:
 def extract_together(
     caller: Caller, sessions: Sequence[FinishedSession], options: ExtractionOptions
 ) -> list[Extraction] | None:
-    """Extract memories of several sessions with one call, in order; ``None`` without an answer.
+    """Extract the memories of several sessions with shared calls, in order. Return ``None`` without an answer.
 
-    Each session is evaluated separately, and a memory that cites turns of two sessions is dropped. The results do not
-    include the cost of the calls: see the caller.
+    Each session is evaluated separately, and a memory that cites turns of two sessions is dropped. The caller, not the
+    results, counts the cost of the calls.
     """
     extractions: list[tuple[Asking, Chunk]] = []
     number = 0
@@ -880,7 +882,7 @@ def extract_together(
 
 
 def _part_of_session(answer: Reply, chunk: Chunk) -> Reply:
-    """Return the part of an answer that cites turns of this session."""
+    """Return the part of an answer that cites turns of one session."""
     numbers = chunk.places.keys()
     return Reply(
         [memory for memory in answer.memories if numbers & set(memory.evidence)],
@@ -889,21 +891,21 @@ def _part_of_session(answer: Reply, chunk: Chunk) -> Reply:
 
 
 # -- Known memories --------------------------------------------------------------------------------
-# A writer is shown the memories stored in the session itself and those nearest to its text.
+# A writer is shown the memories stored in the session and the memories most similar to the session's text.
 
 
 MOST_RELATED = 24
-"""Memories of other sessions. No cosine threshold separates ended ones (seed facts 1.5: five, from 0.72 on)."""
+"""Maximum number of memories from other sessions. No cosine threshold separates ended memories. See seed facts 1.5."""
 
 MOST_OF_SESSION = 40
 _MAX_LEXICAL_CANDIDATES = 15
 _MAX_NEAREST_ROWS = 200
 _LEXICAL_SECONDS = 5.0
 _MAX_STATEMENTS, _MAX_MESSAGES = 24, 48
-"""Maximum owner statements and agent messages, longest first, that are compared with known memories."""
+"""Maximum numbers of owner statements and agent messages, longest first, that are compared with known memories."""
 
 _MESSAGE_CHARACTERS = 1_200
-"""Characters of a message that are embedded."""
+"""Number of characters of a message that are embedded."""
 
 _MAX_LEXICAL_QUERIES = 6
 
@@ -911,7 +913,7 @@ _MAX_LEXICAL_QUERIES = 6
 def find_related(
     home: Home, sessions: Sequence[FinishedSession], project: str | None, writer: str
 ) -> tuple[Memory, ...]:
-    """Return known memories that a writer may see: those stored in the sessions, then the nearest to new content."""
+    """Return known memories that a writer may see: first those from the sessions, then those similar to new content."""
     own = {
         memory.id: memory
         for session in sessions
@@ -934,9 +936,9 @@ def find_related(
 def find_touched(
     home: Home, project: str | None, writer: str, clauses: Sequence[str]
 ) -> tuple[Memory, ...]:
-    """Return the trusted memories of a project, or of none, that share most words with clauses that no longer hold.
+    """Return a project's and projectless trusted memories that share most words with outdated clauses.
 
-    Only memories that the writer may see. Takes the turn lock, which callers release while they wait for a model.
+    Return only memories that the writer may see. Take the turn lock, which callers release while they wait for a model.
     """
     admitted = Filter(projects=(project,) if project else (), trusted=True)
     with home.turn:
@@ -961,7 +963,7 @@ def _new_statements(shown: FinishedSession) -> Iterator[Statement]:
 
 
 def _new_messages(shown: FinishedSession) -> Iterator[str]:
-    """Return the agent's messages, which usually reveal that a memory no longer holds."""
+    """Return the agent's new messages, which usually reveal that a memory no longer holds."""
     return (
         turn.text[:_MESSAGE_CHARACTERS]
         for turn in shown.turns[shown.begin :]
@@ -974,9 +976,9 @@ def _longest(texts: Iterable[str], most: int) -> list[str]:
 
 
 def stored_in(home: Home, session: str, turns: Sequence[Turn]) -> tuple[Memory, ...]:
-    """Return the trusted memories stored in a session, with the agent's proposals, in order of creation.
+    """Return the trusted memories stored in a session, including the agent's proposals, in order of creation.
 
-    Some hosts do not pass the session to the store command; in this case use the ids printed in the session's turns.
+    If the host does not pass the session to the store command, use the ids printed in the session's turns.
     """
     memories = {
         memory.id: home.memories.find(memory.id) for memory in home.memories.known_of(session)
@@ -995,9 +997,9 @@ def stored_in(home: Home, session: str, turns: Sequence[Turn]) -> tuple[Memory, 
 def _nearby(
     home: Home, project: str | None, stated: Sequence[str], reported: Sequence[str]
 ) -> Sequence[Memory]:
-    """Return the trusted memories of the project, or of none, that are nearest to a session's text, nearest first.
+    """Return the project's and projectless trusted memories that are most similar to a session's text, nearest first.
 
-    Search by vectors if there are any, else by the words of the owner's statements, for at most five seconds.
+    Compare vectors if there are any, else search the words of the owner's statements for at most five seconds.
     """
     admitted = Filter(projects=(project,) if project else (), trusted=True)
     until = time.monotonic() + _LEXICAL_SECONDS

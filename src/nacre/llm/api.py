@@ -37,7 +37,7 @@ _UNABLE = re.compile(
     re.I,
 )
 _GRACE_SECONDS = 1.0
-"""Added to the library's own timeout, so that its more detailed error arrives first."""
+"""Seconds added to the library's own timeout, so that its more detailed error arrives first."""
 
 _RETRY_SECONDS = 5.0
 _call = threading.local()
@@ -54,7 +54,7 @@ def load_library(name: str, target: CallTarget) -> ModuleType:
 def http_client(target: CallTarget, library: ModuleType) -> Any:
     """Return the HTTP client for a provider's library.
 
-    Calls to this machine bypass proxies. Redirects are not followed, because they would pass on the key and the prompt.
+    Calls to this machine bypass proxies. Redirects are not followed, because they would reveal the key and the prompt.
     """
     client = library.DefaultHttpxClient
     hooks = {"request": [_refuse_late], "response": [_forbid_late_retry]}
@@ -67,13 +67,13 @@ def http_client(target: CallTarget, library: ModuleType) -> Any:
 
 
 def _refuse_late(request: Any) -> None:
-    """Refuse requests after the deadline of the call: the library's own retries do not know it."""
+    """Refuse requests after the call's deadline, which the library's own retries ignore."""
     if time.monotonic() >= getattr(_call, "end", math.inf):
         raise httpx2.ReadTimeout("the call ran out of time", request=request)
 
 
 def _forbid_late_retry(response: Any) -> None:
-    """Make a failure final if another try does not fit into the remaining time."""
+    """Make a failure final if no time remains for another try."""
     retry_after = response.headers.get("retry-after", "")
     wait = float(retry_after) if retry_after.isdigit() else 0.0
     if response.status_code >= 400 and time.monotonic() + wait + _RETRY_SECONDS >= getattr(
@@ -85,8 +85,8 @@ def _forbid_late_retry(response: Any) -> None:
 def keep_to_maker(client: Any, target: CallTarget, headers: Mapping[str, str]) -> None:
     """Send a vendor's own headers only to that vendor.
 
-    The libraries add ``ANTHROPIC_CUSTOM_HEADERS``, ``OPENAI_CUSTOM_HEADERS`` and ``OPENAI_ORG_ID`` to every call,
-    whatever the server, and have no option to prevent it.
+    The libraries add ``ANTHROPIC_CUSTOM_HEADERS``, ``OPENAI_CUSTOM_HEADERS`` and ``OPENAI_ORG_ID`` to every call to any
+    server, and have no option to prevent it.
     """
     if target.host in MAKERS:
         return
@@ -96,7 +96,7 @@ def keep_to_maker(client: Any, target: CallTarget, headers: Mapping[str, str]) -
 
 
 def timeout_of(seconds: float) -> Any:
-    """Return the timeouts of a call: for the connection, and for reading."""
+    """Return a call's timeouts for connecting and for reading."""
 
     return httpx2.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
 
@@ -104,7 +104,7 @@ def timeout_of(seconds: float) -> Any:
 def call(
     calls: Calls, target: CallTarget, library: ModuleType, seconds: float, work: Callable[[], Any]
 ) -> Any:
-    """Return the result of ``work``, and raise the library's errors as nacre's."""
+    """Return the result of ``work``. The library's errors are raised as nacre's."""
 
     def in_time() -> Any:
         _call.end = time.monotonic() + seconds
@@ -143,8 +143,8 @@ def call(
 def plain_client(target: CallTarget) -> Any:
     """Return an HTTP client without a vendor's library, which takes half a second to load.
 
-    Redirects are not followed, because they would pass on the key. Raises ModelRefusedError if
-    httpx2, which comes with the libraries, is missing.
+    Redirects are not followed, because they would reveal the key. Raises ModelRefusedError if httpx2, which comes with
+    the libraries, is missing.
     """
     try:
         make = httpx2.Client
@@ -166,7 +166,7 @@ def post(
     headers: Mapping[str, str],
     seconds: float,
 ) -> Any:
-    """Return a successful response to a JSON request, and raise every failure as one of nacre's errors."""
+    """Return a successful response to a JSON request. Failures are raised as nacre's errors."""
 
     def work() -> Any:
         return client.post(url, json=body, headers=headers, timeout=timeout_of(seconds))
@@ -186,7 +186,7 @@ def post(
 
 
 def _late(target: CallTarget, seconds: float, error: BaseException) -> ModelUnavailableError:
-    """Return the error for a timeout, either of the connection or of the answer."""
+    """Return the error for a timeout while connecting or waiting for the answer."""
 
     has_connected = not any(
         isinstance(cause, httpx2.ConnectTimeout) for cause in (error, error.__cause__)
@@ -202,7 +202,7 @@ def _parsed(body: bytes) -> Any:
 
 
 def body_of(target: CallTarget, response: Any, shape: type[S]) -> S:
-    """Parse the body of a successful response. Raises ModelUnavailableError if it is not the provider's."""
+    """Parse the body of a successful response. Raises ModelUnavailableError if it is not from the provider."""
     body: bytes = response.content
     try:
         return json_values.parse_json_tree(body, shape)
@@ -210,7 +210,7 @@ def body_of(target: CallTarget, response: Any, shape: type[S]) -> S:
         parsed = _parsed(body)
         if isinstance(parsed, Mapping) and parsed.get(
             "error"
-        ):  # as some gateways report it, with status 200
+        ):  # some gateways report it this way, with status 200
             codes, message = _error_details(parsed)
             status = re.match(r"[45]\d\d\b", codes)
             raise failures.refusal(
@@ -220,9 +220,9 @@ def body_of(target: CallTarget, response: Any, shape: type[S]) -> S:
 
 
 def less(able: Capabilities, error: ModelRefusedError, steps: Mapping[str, str]) -> Capabilities:
-    """Return the capabilities for the next attempt, after a provider refused this way of enforcing a schema.
+    """Return the capabilities for the next attempt after a provider refused one way of enforcing a schema.
 
-    ``steps`` maps each way to the next. Raises the error if it has another reason, or if no way is left.
+    ``steps`` maps each way to the next. Raises ``error`` if it has a different cause or no way is left.
     """
     if (
         able.answers not in steps
@@ -234,8 +234,8 @@ def less(able: Capabilities, error: ModelRefusedError, steps: Mapping[str, str])
 
 
 def _error_details(body: Any) -> tuple[str, str]:
-    """Return the codes and the message of a provider's error."""
-    if isinstance(body, list) and body:  # as Gemini writes it
+    """Return the codes and the message in a provider's error."""
+    if isinstance(body, list) and body:  # the format used by Gemini
         body = body[0]
     inner = body.get("error", body) if isinstance(body, Mapping) else body
     if isinstance(inner, Mapping):
@@ -256,7 +256,7 @@ _NAMED = ("properties", "$defs")
 
 
 def strict(schema: Values) -> JsonObject:
-    """Return a schema without the keywords that strict providers refuse; code checks the answer against all of it."""
+    """Return a schema without keywords that strict providers refuse. Code checks answers against the full schema."""
     result: JsonObject = {}
     for key, value in schema.items():
         if key in _UNENFORCED:
@@ -280,7 +280,7 @@ def _stricter(value: Any) -> Any:
 
 
 def schema_text(prompt: Prompt) -> str:
-    """Return the schema as text for the prompt; empty if the answer is plain text."""
+    """Return the schema as text for the prompt, or an empty text if the answer is plain text."""
     if not prompt.answer:
         return ""
     schema = json.dumps(prompt.answer, ensure_ascii=False, sort_keys=True)
@@ -299,7 +299,7 @@ def system_of(prompt: Prompt, able: Capabilities) -> str:
 
 
 STREAMED_TOKENS = 8_192
-"""Longer answers are streamed: proxies cut connections that stay silent for minutes."""
+"""Maximum tokens of an unstreamed answer. Proxies cut connections that stay silent for minutes."""
 
 _LOGIN = {"anthropic-beta": "oauth-2025-04-20"}
 _LESS = {"schema": "tool", "tool": "text"}
@@ -314,10 +314,9 @@ class _Answer(msgspec.Struct, kw_only=True):
 
 
 class _LibraryModel:
-    """A model over a provider's library; implements LanguageModel.
+    """A model accessed through a provider's library. Implements LanguageModel.
 
-    ``steps`` maps each way to enforce a schema to the one after a refusal. Raises ModelRefusedError if the library is
-    missing.
+    ``steps`` maps each way to enforce a schema to its fallback. Raises ModelRefusedError if the library is missing.
     """
 
     library: str
@@ -381,7 +380,7 @@ class _Message(_Answer, kw_only=True):
 
 
 def anthropic_tokens(usage: Values) -> Tokens:
-    """Return the tokens in a ``usage`` of Anthropic's."""
+    """Return the tokens in Anthropic's ``usage``."""
     return Tokens(
         total(usage, "input_tokens"),
         total(usage, "output_tokens"),
@@ -391,10 +390,10 @@ def anthropic_tokens(usage: Values) -> Tokens:
 
 
 class AnthropicModel(_LibraryModel):
-    """A model by Anthropic's messages API.
+    """A model accessed through Anthropic's messages API.
 
-    The schema is enforced as the output format or as a required tool, depending on the model. After a first refusal it
-    is only described in the prompt.
+    The schema is enforced as the output format or as a required tool, depending on the model. After a first refusal,
+    the schema is only described in the prompt.
     """
 
     library = "anthropic"
@@ -501,10 +500,10 @@ class _Response(_Answer, kw_only=True):
 
 
 class OpenAIModel(_LibraryModel):
-    """A model by OpenAI's responses (``openai``) or by chat completions (``chat``).
+    """A model accessed through OpenAI's responses (``openai``) or chat completions (``chat``).
 
-    The schema is enforced as the model allows. If a server refuses it, the model falls back, from then on, to JSON of
-    any form, and then to a description in the prompt.
+    The schema is enforced in the way the model supports. If a server refuses it, the model permanently falls back to
+    JSON of any form, and then to a description in the prompt.
     """
 
     library = "openai"
@@ -545,7 +544,7 @@ class OpenAIModel(_LibraryModel):
         return _completion(self._target, text, chat, is_cut=choice.finish_reason == "length")
 
     def _streamed_chat(self, request: JsonObject, hear: Hear) -> _Chat:
-        """Stream a chat and pass each piece to ``hear``. Raises ModelUnavailableError if its last piece is missing."""
+        """Stream a chat and pass each piece to ``hear``. Raises ModelUnavailableError if the last piece is missing."""
         last, pieces = _Choice({}), list[str]()
         whole = _Chat(choices=[last])
         for piece in self._pieces(
@@ -619,7 +618,7 @@ def _completion(target: CallTarget, text: object, answer: _Answer, *, is_cut: bo
 
 
 def _estimated(request: JsonObject, answer: str) -> dict[str, int]:
-    """Estimate the usage of a stream whose server reports none, at four characters per token."""
+    """Estimate the usage at four characters per token, for servers that report none for a stream."""
     characters = sum(len(str(message["content"])) for message in request["messages"])
     return {
         "prompt_tokens": characters // CHARACTERS_PER_TOKEN,
@@ -690,11 +689,11 @@ def _as_response(prompt: Prompt, able: Capabilities) -> JsonObject:
 
 
 Sample = Callable[[str, str, int], tuple[str, str]]
-"""Asks the client with the system prompt, the text and the maximum tokens; returns the answer and the model's name."""
+"""Function that sends a system prompt, text and token limit to the client, and returns the answer and model name."""
 
 
 class SamplingModel:
-    """A model behind a callback; implements LanguageModel. Clients report no tokens: four characters count as one."""
+    """A model behind a callback. Implements LanguageModel. Clients report no tokens: four characters count as one."""
 
     def __init__(self, sample: Sample) -> None:
         self._target = CallTarget(
@@ -707,7 +706,7 @@ class SamplingModel:
         self._calls = Calls()
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Answer a prompt. Raises ModelUnavailableError, also if the client or its user refuses."""
+        """Answer a prompt. Raises ModelUnavailableError, even if the client or its user refuses."""
         system = system_of(prompt, self.capabilities)
         text = f"{prompt.shared}\n\n{prompt.text}" if prompt.shared else prompt.text
         max_tokens = min(prompt.output_tokens, self.capabilities.output)
@@ -721,7 +720,7 @@ class SamplingModel:
             raise failures.cut_off(self._target) from None
         except TimeoutError:
             raise failures.late(self._target, prompt.timeout_seconds) from None
-        except Exception as error:  # the callback may raise anything
+        except Exception as error:  # the callback can raise anything
             message = f"{self._target.provider.label} gives no answer for {self.name}: {type(error).__name__}"
             raise ModelUnavailableError(
                 message, hint="allow sampling in the client, or set another model", retry=False

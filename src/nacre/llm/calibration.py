@@ -1,4 +1,4 @@
-"""Calibration: what cosines of an embedding model mean."""
+"""Calibration: the meaning of an embedding model's cosines."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ else:
 _UNKNOWN = "unknown"
 _BUNDLED = "minilm-l6-v2-int8"
 _BUNDLED_SEES = (0.0563, 0.7256)
-"""The mean cosines of the bundled model for the probes."""
+"""Mean cosines of the bundled model for the probes."""
 
 Seen = tuple[float, float]
-"""The mean cosines of the probes' questions to unrelated passages and to their own."""
+"""Mean cosines of the probe questions with unrelated passages and with their own passages."""
 
 
 @frozen
 class Calibration:
     """Cosine thresholds of an embedding model.
 
-    Question and passage: ``unrelated`` is chance, ``related`` a plain restatement. Two statements: a link is worth
-    making from ``link``, and they may be equal from ``same``. A language model compares them from ``ask``, or from
-    ``ask_more`` if many comparisons are affordable. A reply uses a memory from ``used``; a memory stored by an agent
-    repeats a correction from ``corrected``.
+    Between a question and a passage, ``unrelated`` is chance and ``related`` is a plain restatement. Between two
+    statements, ``link`` is the minimum for a link, and ``same`` for possible equality. A language model compares
+    statements from ``ask``, or from ``ask_more`` if many comparisons are affordable. A reply uses a memory from
+    ``used``. A memory stored by an agent repeats a correction from ``corrected``.
 
-    ``reads_unspaced``: the model handles scripts without spaces. This is assumed of models that were not measured.
+    ``reads_unspaced`` means that the model handles scripts without spaces. It is True for unmeasured models.
     """
 
     unrelated: float
@@ -51,7 +51,7 @@ class Calibration:
     reads_unspaced: bool = True
 
     def meaning(self, cosine: float) -> float:
-        """Return a question-passage cosine on a scale for all models: ``unrelated`` is 0, ``related`` 1."""
+        """Return a question-passage cosine on a scale for all models: ``unrelated`` is 0 and ``related`` is 1."""
         return (cosine - self.unrelated) / (self.related - self.unrelated)
 
 
@@ -68,7 +68,7 @@ def probes() -> tuple[tuple[str, str], ...]:
 
 
 def seen_by(questions: NDArray[np.float32], passages: NDArray[np.float32]) -> Seen:
-    """Return the mean cosines of the probes, by their unit vectors."""
+    """Return the mean cosines of the probes, given their unit vectors."""
     cosines = questions @ passages.T
     own = float(cosines.trace()) / len(cosines)
     unrelated = (float(cosines.sum()) - float(cosines.trace())) / (cosines.size - len(cosines))
@@ -77,10 +77,10 @@ def seen_by(questions: NDArray[np.float32], passages: NDArray[np.float32]) -> Se
 
 @cache
 def calibration_of(model: str | None, seen: Seen | None = None) -> Calibration:
-    """Return the calibration of a model by the name of its vectors.
+    """Return a model's calibration. ``model`` is the name of its vectors.
 
-    A model that was not measured gets the bundled model's values, scaled by its cosines for the probes, or without
-    those the table ``unknown``.
+    An unmeasured model gets the bundled model's values, scaled by its cosines for the probes. Without these cosines, it
+    gets the table ``unknown``.
     """
     tables = _tables()
     if model in tables:
@@ -95,7 +95,7 @@ def calibration_of(model: str | None, seen: Seen | None = None) -> Calibration:
 
 
 def _scaled(cosine: float, seen: Seen) -> float:
-    """Scale a cosine of the bundled model to a model with these cosines for the probes. 1 stays 1."""
+    """Scale a cosine of the bundled model to a model with the given probe cosines. 1 stays 1."""
     (chance, restated), (own_chance, own_restated) = seen, _BUNDLED_SEES
     if cosine <= own_restated:
         return chance + (cosine - own_chance) * (restated - chance) / (own_restated - own_chance)

@@ -1,4 +1,4 @@
-"""Providers of language models, from ``providers.toml`` and the configuration, and the credentials for them."""
+"""Providers of language models, from ``providers.toml`` and the configuration, and their credentials."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COMMANDS = {
     "gemini-cli": "gemini",
     "opencode-cli": "opencode",
 }
-"""Formats that run an agent's own command, and the name of that command."""
+"""Formats that run an agent's own command, and the names of these commands."""
 
 APIS = ("anthropic", "openai", "chat", *COMMANDS, "mcp-sampling", "embeddings")
 _ANSWERS = ("schema", "tool", "json", "text")
@@ -47,11 +47,11 @@ _YES = ("yes", "true", "1", "on")
 class Provider:
     """A provider of models and the format of its calls.
 
-    ``variables`` are the environment variables that may hold its key; ``api_key`` is a key from the configuration.
-    With a ``subscription`` calls have no price: tokens are counted instead.
-    ``beside`` is about how many tokens an agent's command adds to each question; ``keys`` are the environment variables
-    of keys that its calls would be billed to instead.
-    ``answers`` is the least that all its models support (see Capabilities); empty if unknown.
+    ``variables`` are the environment variables that can hold its key. ``api_key`` is a key from the configuration.
+    Calls under a ``subscription`` have no price, so tokens are counted instead. ``beside`` is roughly the number of
+    tokens that an agent's command adds to each question. ``keys`` are the environment variables of keys that would be
+    billed for its calls instead. ``answers`` is the minimum that all its models support (see Capabilities), or empty if
+    unknown.
     """
 
     name: str
@@ -69,14 +69,14 @@ class Provider:
 
 
 def providers(settings: Settings) -> dict[str, Provider]:
-    """Return all providers by name, the user's own last. Raises ModelRefusedError if one of those is invalid."""
+    """Return all providers by name, ending with the user's. Raises ModelRefusedError if one of these is invalid."""
     return {
         name: provider_of(settings, name) for name in (*_built_in(), *settings["models.providers"])
     }
 
 
 def provider_of(settings: Settings, name: str) -> Provider:
-    """Return the provider of a name. ``models.providers`` takes precedence over the built-in table.
+    """Return a provider by name. ``models.providers`` takes precedence over the built-in table.
 
     Raises ModelRefusedError if it is unknown, or if its address would send prompts unencrypted to another machine.
     """
@@ -122,7 +122,7 @@ def _with_own(provider: Provider, own: Mapping[str, str]) -> Provider:
     _check_choice(where, "answers", own, _ANSWERS)
     if "key" in own and not _VARIABLE.fullmatch(
         own["key"]
-    ):  # the value may be a key: it is not shown
+    ):  # the value is hidden because it might be a key
         raise ModelRefusedError(
             f"{where}.key is not the name of an environment variable",
             hint="key = the variable's name",
@@ -181,7 +181,7 @@ def _check_address(where: str, provider: Provider, may_be_plain: bool) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Return True if a host name or address is this machine."""
+    """Return True if a host name or address refers to this machine."""
     if host == "localhost":
         return True
     try:
@@ -191,14 +191,14 @@ def is_loopback(host: str) -> bool:
 
 
 # -- Small secret files ----------------------------------------------------------------------------
-# Reads are bounded and limited to regular files, and warn if other users may read the file.
+# Reads are bounded and limited to regular files, and warn if other users can read the file.
 
 
 _MAX_BYTES = 256_000
 
 
 def read_small(path: Path) -> tuple[str, str]:
-    """Read a file of at most 256 KB; return its text, and a warning if other users may read it.
+    """Read a file of at most 256 KB. Return its text, and a warning if other users can read it.
 
     The text is empty if there is no file. Raises UnusableCredentialsError.
     """
@@ -224,7 +224,7 @@ def read_small(path: Path) -> tuple[str, str]:
 
 
 # -- Keys in ``credentials.toml`` ------------------------------------------------------------------
-# The file in the home is used if no keyring works. Only the owner may read it.
+# The file in the home is used if no keyring works. Only the owner has access.
 
 
 NAME = "credentials.toml"
@@ -233,7 +233,7 @@ _HEAD = "# Keys of nacre, stored without a keyring. Never in backups, exports or
 
 
 def path_of(settings: Settings) -> Path:
-    """Return the path of the file, which need not exist."""
+    """Return the path of the file, which might not exist."""
     return settings.home / NAME
 
 
@@ -242,7 +242,7 @@ def read(settings: Settings) -> dict[str, str]:
     text, _ = read_small(path_of(settings))
     try:
         table = tomllib.loads(text).get(_TABLE, {})
-    except (ValueError, RecursionError):  # the error message may quote the key
+    except (ValueError, RecursionError):  # the error message might quote the key
         raise UnusableCredentialsError(
             f"{path_of(settings)} is not valid TOML", hint="correct or remove it"
         ) from None
@@ -281,20 +281,20 @@ def _write(settings: Settings, keys: dict[str, str]) -> None:
 
 
 # -- Keys in the system's keyring ------------------------------------------------------------------
-# The import takes 70 ms, and a locked keyring may wait for a person. Both are deferred until a key is needed, and
+# The import takes 70 ms, and a locked keyring might wait for a person. Both are deferred until a key is needed, and
 # limited in time.
 
 
 SERVICE = "nacre"
 _READ_TIMEOUT_SECONDS = 5.0
 _WRITE_TIMEOUT_SECONDS = 60.0
-"""Desktops ask their user to unlock the keyring."""
+"""Time limit in seconds for writing. Desktops ask their user to unlock the keyring."""
 
 A = TypeVar("A")
 
 
 def why_not() -> str:
-    """Return the reason why no keyring can be used; empty if one can."""
+    """Return why no keyring can be used, or an empty string if one can."""
     try:
         keyring = _bounded(lambda: _library().get_keyring(), _READ_TIMEOUT_SECONDS)
     except UnavailableError as error:
@@ -346,7 +346,7 @@ def _library() -> Any:
 def _bounded(work: Callable[[], A], seconds: float) -> A:
     """Return the result of ``work``. Raises UnavailableError if it fails or takes too long.
 
-    Backends raise any exception. Only its type is reported, because the message may contain the key.
+    Backends can raise any exception. Only the type is reported, because the message might contain the key.
     """
     outcome: SimpleQueue[tuple[A | None, Exception | None]] = SimpleQueue()
 
@@ -380,7 +380,7 @@ API_KEY, BEARER = "api-key", "bearer"
 
 @frozen
 class Method:
-    """A way to sign in. The head of ``methods.toml`` explains the fields."""
+    """A way to sign in. The start of ``methods.toml`` explains the fields."""
 
     name: str
     provider: str
@@ -404,7 +404,7 @@ def methods() -> dict[str, Method]:
 
 
 def method_of(provider: str, secret: str) -> Method | None:
-    """Return the method for a secret given to nacre, by its prefix; by default the API key, if there is one."""
+    """Return the sign-in method for a secret based on its prefix, by default the API key method, if available."""
     own = [method for method in methods().values() if method.provider == provider]
     marked = [method for method in own if method.begins and secret.startswith(method.begins)]
     return next(iter([*marked, *(method for method in own if method.kind == API_KEY)]), None)
@@ -419,9 +419,9 @@ _MILLISECONDS = 1000
 
 @frozen
 class Login:
-    """A login in a tool's file: a secret, its kind, its expiry, and a warning about the file.
+    """A login in a tool's file: a secret, its kind and expiry, and a warning about the file.
 
-    ``is_renewable``: the tool renews it without the user.
+    ``is_renewable`` means that the tool renews it without the user.
     """
 
     path: Path
@@ -432,7 +432,7 @@ class Login:
     is_renewable: bool = False
 
     def __repr__(self) -> str:
-        """Omit the secret."""
+        """Return a representation without the secret."""
         return f"Login({str(self.path)!r}, {self.kind!r})"
 
 
@@ -443,7 +443,7 @@ def login_file(settings: Settings, tool: str) -> Path:
 
 
 def read_login(settings: Settings, tool: str) -> list[Login]:
-    """Return the logins in a tool's file; none if the tool is not supported. Raises UnusableCredentialsError."""
+    """Return the logins in a tool's file. Unsupported tools have none. Raises UnusableCredentialsError."""
     if tool not in _READERS:
         return []
     path = login_file(settings, tool)
@@ -452,7 +452,7 @@ def read_login(settings: Settings, tool: str) -> list[Login]:
         return []
     try:
         record = json.loads(text)
-    except (ValueError, RecursionError):  # the error message may quote the token
+    except (ValueError, RecursionError):  # the error message might quote the token
         raise UnusableCredentialsError(
             f"{path} is not valid JSON", hint=f"sign in to {tool} again"
         ) from None
@@ -476,7 +476,7 @@ def is_signed_in(settings: Settings, tool: str) -> bool:
 
 
 def may_be_in_keychain(settings: Settings, tool: str) -> bool:
-    """Return True if the login may be in the macOS keychain, which nacre does not read, because there is no file."""
+    """Return True if the login has no file and might be in the macOS keychain, which nacre does not read."""
     return (
         settings.platform == "darwin"
         and tool in _IN_KEYCHAIN
@@ -485,7 +485,7 @@ def may_be_in_keychain(settings: Settings, tool: str) -> bool:
 
 
 def elsewhere(settings: Settings, tool: str) -> str:
-    """Return a note on where else the tool may keep its login, unread by nacre; empty if nowhere."""
+    """Return a note on places, unread by nacre, where the tool might keep its login, or an empty string."""
     if tool == "claude":
         return (
             "it is in the macOS keychain, which nacre does not read"
@@ -560,7 +560,7 @@ _TOKENS = {
     "claude": ("CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN"),
     "codex": ("CODEX_ACCESS_TOKEN",),
 }
-"""Environment variables that hold a login's token."""
+"""Environment variables that can contain a login's token."""
 _IN_KEYCHAIN = ("claude", "codex")
 
 _READERS: dict[str, Callable[[Path, Mapping[str, Any]], list[Login]]] = {
@@ -571,8 +571,8 @@ _READERS: dict[str, Callable[[Path, Mapping[str, Any]], list[Login]]] = {
 
 
 # -- Lookup of credentials -------------------------------------------------------------------------
-# The order is ``models.providers``, the environment, the keyring or ``credentials.toml``, and the logins of other
-# tools. ``models.auth`` restricts it to one method.
+# The order is ``models.providers``, the environment, the keyring or ``credentials.toml``, and other tools' logins.
+# ``models.auth`` restricts the search to one method.
 
 
 _SHOWN_CHARACTERS = 4
@@ -580,7 +580,7 @@ _LONG_CHARACTERS = 16
 
 
 def mask(secret: str) -> str:
-    """Return a secret as it may be shown: ``sk-…abcd``; of a short one only the ellipsis."""
+    """Return a masked secret for display: ``sk-…abcd``, or only the ellipsis if it is short."""
     head = "sk-" if secret.startswith("sk-") else ""
     return (
         f"{head}…{secret[-_SHOWN_CHARACTERS:]}" if len(secret) >= _LONG_CHARACTERS else f"{head}…"
@@ -591,7 +591,7 @@ def mask(secret: str) -> str:
 class Credential:
     """A secret to sign in with. ``kind`` is ``api-key``, or ``bearer`` for a login's token.
 
-    ``origin`` describes its source: ``$OPENAI_API_KEY``. The secret is left out of ``repr``.
+    ``origin`` describes its source, such as ``$OPENAI_API_KEY``. ``repr`` omits the secret.
     """
 
     kind: str
@@ -600,7 +600,7 @@ class Credential:
 
     @property
     def masked(self) -> str:
-        """Return the secret as it may be shown."""
+        """Return the masked secret for display."""
         return mask(self.secret)
 
 
@@ -608,7 +608,7 @@ class Credential:
 class Place:
     """A place searched for a credential. ``credential`` is set even if it cannot be used.
 
-    ``problem`` gives the reason why it cannot; ``warning`` describes a risk of this place; ``hint`` is the remedy.
+    ``problem`` says why not. ``warning`` describes a risk of this place. ``hint`` is the remedy.
     """
 
     origin: str
@@ -628,10 +628,10 @@ class Place:
 def credential_for(
     settings: Settings, provider: str, *, clock: Clock = utc_now
 ) -> Credential | None:
-    """Return the credential for a provider, by its name in ``provider:model``, or ``None``.
+    """Return the credential for a provider, named as in ``provider:model``, or ``None``.
 
-    Raises ModelRefusedError if the only credential has expired, if a keyring or file that may hold
-    one cannot be read and there is no other, or if the provider is unknown.
+    Raises ModelRefusedError if the only credential has expired, if no credential is found and a keyring or file cannot
+    be read, or if the provider is unknown.
     """
     place = place_for(settings, provider, clock=clock)
     return place.credential if place else None
@@ -659,7 +659,7 @@ def fits(settings: Settings, place: Place, provider: str) -> bool:
 
 
 def look(settings: Settings, provider: str, *, clock: Clock = utc_now) -> Iterator[Place]:
-    """Yield every place in order with its contents. Later places are opened only when the iteration reaches them."""
+    """Yield every place in order with its contents. A place is opened only when the iteration reaches it."""
     yield from _in_config(settings, provider)
     yield from _in_environment(settings, provider)
     if not provider_of(settings, provider).needs_key:
@@ -672,7 +672,7 @@ def look(settings: Settings, provider: str, *, clock: Clock = utc_now) -> Iterat
 
 
 def variables_for(settings: Settings, provider: str) -> list[str]:
-    """Return the environment variables that may hold a provider's key, in order of precedence.
+    """Return the environment variables that can hold a provider's key, in order of precedence.
 
     Raises ModelRefusedError.
     """
@@ -688,7 +688,7 @@ def variables_for(settings: Settings, provider: str) -> list[str]:
 
 
 def own_variable(provider: str) -> str:
-    """Return the variable for a key that only nacre uses. It has precedence over all others."""
+    """Return the variable for a key that only nacre uses. It takes precedence over all others."""
     return "NACRE_" + re.sub(r"\W", "_", provider).upper() + "_API_KEY"
 
 

@@ -1,4 +1,4 @@
-"""Embedding models of providers: the request formats, and the client."""
+"""Providers' embedding models: request formats and the client."""
 
 from __future__ import annotations
 
@@ -54,26 +54,26 @@ class _Vectors(msgspec.Struct):
 
 
 Request = tuple[str, dict[str, Any], dict[str, str]]
-"""The path, the body and the authentication headers."""
+"""Path, body and authentication headers of a request."""
 
 
 class OpenAI:
-    """``POST /embeddings`` of OpenAI and compatible servers."""
+    """``POST /embeddings`` for OpenAI and compatible servers."""
 
     most = 200
-    """The maximum number of texts in a call."""
+    """Maximum number of texts per call."""
 
     answer: type[msgspec.Struct] = _Vectors
-    """The type of the response body."""
+    """Type of the response body."""
 
     def base(self, url: str) -> str:
-        """Return the base address of embeddings for a provider's address."""
+        """Return the base address for embeddings, given a provider's address."""
         return url
 
     def request(
         self, target: CallTarget, texts: Sequence[str], dimensions: int, *, is_question: bool
     ) -> Request:
-        """Build the request. Dimensions are sent only if set, because not every server accepts them."""
+        """Build the request. Dimensions are sent only if set, because some servers reject them."""
         body: dict[str, Any] = {
             "model": target.model,
             "input": list(texts),
@@ -86,18 +86,18 @@ class OpenAI:
     size = "dimensions"
 
     def options(self, *, is_question: bool) -> dict[str, Any]:  # noqa: ARG002 - for Voyage
-        """Return further fields of the body."""
+        """Return additional fields for the body."""
         return {"encoding_format": "float"}
 
     def given(self, answer: Any) -> tuple[list[list[float]], int]:
-        """Return the vectors in the order of the texts, and the tokens used, if reported."""
+        """Return the vectors in the order of the texts, and the number of tokens if reported."""
         vectors = sorted(answer.data, key=lambda vector: vector.index or 0)
         used = answer.usage.total_tokens if answer.usage else 0
         return [vector.embedding for vector in vectors], used
 
 
 class Voyage(OpenAI):
-    """Voyage AI's ``POST /embeddings``, which takes the purpose of the texts."""
+    """Voyage AI's ``POST /embeddings``, which accepts the purpose of the texts."""
 
     size = "output_dimension"
 
@@ -114,13 +114,13 @@ class _Embeddings(msgspec.Struct):
 
 
 class Gemini(OpenAI):
-    """Gemini's ``batchEmbedContents``. Unlike its compatible endpoint it takes the purpose of the texts."""
+    """Gemini's ``batchEmbedContents``, which accepts the purpose of the texts, unlike its compatible endpoint."""
 
     most = 100
     answer: type[msgspec.Struct] = _Embeddings
 
     def base(self, url: str) -> str:
-        """Return the native address for that of the compatible endpoint."""
+        """Return the native address, given the compatible endpoint's address."""
         return url.rstrip("/").removesuffix("/openai")
 
     def request(
@@ -138,7 +138,7 @@ class Gemini(OpenAI):
         return f"/{name}:batchEmbedContents", {"requests": requests}, key
 
     def given(self, answer: Any) -> tuple[list[list[float]], int]:
-        """Return the vectors, which are in the order of the texts."""
+        """Return the vectors, which are already in the order of the texts."""
         return [embedding.values for embedding in answer.embeddings], 0
 
 
@@ -153,16 +153,16 @@ _WIRES: dict[str, OpenAI] = {"voyage": Voyage(), "gemini": Gemini()}
 
 
 AT_ONCE = 3
-"""Concurrent calls (seed facts 1.1)."""
+"""Number of concurrent calls. See seed facts 1.1."""
 
 STEP_TURNS = 600
-"""Turns per step: an interruption loses at most a few batches."""
+"""Number of turns per step. An interruption loses at most a few batches."""
 
 BATCH_TOKENS = 60_000
-"""Tokens per call, well below every provider's limit."""
+"""Number of tokens per call, well below every provider's limit."""
 
 _BYTES_PER_TOKEN = 3
-"""A low estimate: four characters of English make a token, and one of Chinese, which has three bytes."""
+"""Low estimate: English tokens have about four characters, and Chinese tokens one, with three bytes."""
 
 _MAX_TRIES = 5
 
@@ -172,7 +172,7 @@ _CHOOSE_ANOTHER_HINT = "choose another model: nacre writer embedding provider:mo
 
 @frozen
 class Traits:
-    """Properties of an embedding model (``embeddings.toml``)."""
+    """Properties of an embedding model, from ``embeddings.toml``."""
 
     dimensions: int = 0
     window: int = 512
@@ -182,7 +182,7 @@ class Traits:
 
 
 def traits_of(model: str) -> Traits:
-    """Return the properties of a model by name; defaults if it is not listed."""
+    """Return a model's properties by name, or defaults if it is not listed."""
     bare = model.lower().rpartition("/")[2].partition(":")[0]
     for names, traits in _listed():
         if any(fnmatchcase(bare, name) for name in names):
@@ -213,7 +213,7 @@ def open_embedder(settings: Settings, name: str) -> RemoteEmbedder:
 
 
 def place_at(settings: Settings, name: str) -> Place:
-    """Return the recipient for ``provider:model``; needs no key and no library. Raises EmbedderUnavailableError."""
+    """Return the recipient for ``provider:model``, without a key or library. Raises EmbedderUnavailableError."""
     try:
         target, dimensions = _describe(settings, name)
         own = own_price(settings, target.provider, target.model)
@@ -232,13 +232,13 @@ def _vectors_of(target: CallTarget, dimensions: int) -> str:
 
 
 class Meter(Protocol):
-    """Records each call before and after it is made, from several threads."""
+    """A recorder of calls before and after they are made. Threads can share it."""
 
     def begin(self, tokens: int) -> Call:
-        """Register a call of about this many tokens. Raises EmbedderUnavailableError if it must not be made."""
+        """Register a call with its estimated tokens. Raises EmbedderUnavailableError if it must not be made."""
 
     def end(self, call: Call, tokens: int, seconds: float, *, failed: bool = False) -> None:
-        """Record a call and its tokens, or those that may be charged for a failed one."""
+        """Record a call and its tokens, or the tokens that might be charged for a failed call."""
 
 
 @dataclass
@@ -252,7 +252,7 @@ class _Shared:
 
 
 def tokens_of(text: str) -> int:
-    """Estimate the tokens of a text, rather too high."""
+    """Estimate the tokens in a text, erring on the high side."""
     return len(text.encode("utf-8", "replace")) // _BYTES_PER_TOKEN + 1
 
 
@@ -273,12 +273,12 @@ def _describe(settings: Settings, name: str) -> tuple[CallTarget, int]:
 
 
 class RemoteEmbedder:
-    """Turns texts into unit vectors by calls to a provider. Safe to share between threads.
+    """An embedder that calls a provider to get unit vectors. Threads can share it safely.
 
-    Texts are sent in batches of at most 200 (fewer if the provider's limit is lower), three at a time; each is cut to
-    the model's window. A call with a temporary failure is repeated up to five times within ``seconds``. ``dimensions``
-    is 0 until the first answer if the model decides. ``tokens`` counts the usage reported by the provider. Raises
-    ModelRefusedError if httpx2 is missing.
+    Texts are sent in batches of at most 200 (fewer if the provider's limit is lower), three at a time. Each text is cut
+    to the model's window. A call with a temporary failure is repeated up to five times within ``seconds``. If the model
+    decides its ``dimensions``, they are 0 until the first answer. ``tokens`` counts the usage reported by the provider.
+    Raises ModelRefusedError if httpx2 is missing.
     """
 
     step = STEP_TURNS
@@ -301,16 +301,16 @@ class RemoteEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """Components of a vector; 0 until known."""
+        """Return the number of vector components, or 0 until known."""
         return self._shared.dimensions
 
     @property
     def tokens(self) -> int:
-        """Tokens used so far."""
+        """Return the number of tokens used."""
         return self._shared.tokens
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return a unit vector per text as rows of a float32 matrix (texts, dimensions).
+        """Return one unit vector per text, as rows of a float32 matrix (texts, dimensions).
 
         Raises EmbedderUnavailableError.
         """
@@ -338,7 +338,7 @@ class RemoteEmbedder:
         return other
 
     def size_of(self, texts: Sequence[str]) -> int:
-        """Estimate the tokens that are sent for some texts, rather too high."""
+        """Estimate the tokens sent for the texts, erring on the high side."""
         return sum(tokens_of(self._prepared(text)) for text in texts)
 
     def close(self) -> None:
@@ -347,7 +347,7 @@ class RemoteEmbedder:
         self._client.close()
 
     def _prepared(self, text: str) -> str:
-        """Return a text as sent: with the model's prefix, cut to its window at a character boundary."""
+        """Return a text as sent, with the model's prefix, cut to its window at a character boundary."""
         prefix = self.traits.question if self._is_question else self.traits.passage
         raw = f"{prefix}{text}".encode("utf-8", "replace")[: self.traits.window * _BYTES_PER_TOKEN]
         return (
@@ -371,7 +371,7 @@ class RemoteEmbedder:
         failed = Event()
 
         def unless_failed(batch: list[str]) -> NDArray[np.float32]:
-            if failed.is_set():  # stop at once; the waiting caller sees the failure later
+            if failed.is_set():  # stop immediately; the waiting caller sees the failure later
                 raise CancelledError
             try:
                 return self._batch(batch)
@@ -389,7 +389,7 @@ class RemoteEmbedder:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _batch(self, texts: list[str]) -> NDArray[np.float32]:
-        """Return the vectors of a batch. Texts too long for the model are split, and a single text is shortened."""
+        """Return the vectors for a batch. If it is too long for the model, split it or shorten a single text."""
         try:
             return self._unit(self._again(texts), len(texts))
         except PromptTooLongError:

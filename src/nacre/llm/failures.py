@@ -1,4 +1,4 @@
-"""Provider errors, checked answers, cancellable calls, cached answers, and the billing of agents' commands."""
+"""Provider errors, checked answers, cancellable calls, cached answers, and billing for agents' commands."""
 
 from __future__ import annotations
 
@@ -52,20 +52,20 @@ _QUOTED_CHARACTERS = 200
 _KEYS = re.compile(r"\b(?:sk|pk|gsk|xai|key|AIza)[-_]?[\w*.…-]{12,}")
 _RETRIED_STATUSES = frozenset({408, 409, 425, 429})
 _UNPROCESSED_STATUSES = _RETRIED_STATUSES | {503, 529}
-"""With these statuses a provider has not begun to work."""
+"""Statuses for which a provider has not begun to work."""
 _LIMITED = (
     r"rate.?limit|usage limit|limit reached|quota|exhausted|(hit|reached) your .{0,60}limit|"
     r"out of .{0,20}(usage|credits)|too many requests|overloaded|\b429\b|\b529\b"
 )
 _SIGNED_OUT = r"\b(?:log|sign|logged|signed)[ -]?(?:in|out)\b|\bapi key|unauthori[sz]ed|authenticat|\b401\b|credentials"
 _OFFLINE = r"\bconnect(ion|ing)?\b|\bnetwork\b|disconnected"
-"""Messages of agents' commands when a limit is reached, when nobody is signed in, and without a network."""
+"""Pattern of agents' messages about being offline. Similar patterns detect reached limits and missing sign-ins."""
 ANOTHER = "choose another model: nacre writer setup, or nacre writer set for the writer"
 
 
 @frozen
 class CallTarget:
-    """The model and credential of a call, as its errors name them."""
+    """A call's model and credential, as named in errors."""
 
     provider: Provider
     model: str
@@ -74,12 +74,12 @@ class CallTarget:
 
     @property
     def name(self) -> str:
-        """``provider:model``."""
+        """Return ``provider:model``."""
         return f"{self.provider.name}:{self.model}"
 
     @property
     def host(self) -> str:
-        """Return the host of the provider, without the name and password of its address."""
+        """Return the provider's host, without the user name and password in its address."""
         return urlsplit(self.provider.base_url).netloc.rpartition("@")[2] or self.provider.label
 
     @property
@@ -89,13 +89,13 @@ class CallTarget:
 
     @property
     def needs_certificates(self) -> bool:
-        """Return False if the address is plain HTTP: loading the certificates takes 20 ms."""
+        """Return False if the address is plain HTTP. Loading the certificates takes 20 ms."""
         return not self.provider.base_url.startswith("http:")
 
 
 @frozen
 class _Row:
-    """Statuses (empty: any) and words of a refusal, and the message for it."""
+    """A refusal's statuses (empty: any) and words, and the message for it."""
 
     statuses: tuple[int, ...]
     words: str
@@ -175,7 +175,7 @@ def refusal(
 ) -> NacreError:
     """Return the error for an unsuccessful status.
 
-    ``said`` is the provider's message. ``codes`` are matched too, but shown only without a message.
+    ``detail`` is the provider's message. ``codes`` are also matched, but shown only if there is no message.
     """
     whole = f"{codes} {detail}"
     detail = detail or codes
@@ -212,7 +212,7 @@ def _busy(
 
 
 def unreachable(target: CallTarget, error: BaseException) -> ModelUnavailableError:
-    """Return the error for a connection that failed or broke."""
+    """Return the error for a failed or broken connection."""
     causes = list(_causes(error))
     text = " ".join(str(cause) for cause in causes)
     if "CERTIFICATE" in text.upper():
@@ -273,7 +273,7 @@ def broken(target: CallTarget) -> ModelUnavailableError:
 
 
 def strange(target: CallTarget, kind: str = "", body: bytes = b"") -> ModelUnavailableError:
-    """Return the error for a 2xx response that is not the provider's, such as another site's page or invalid JSON."""
+    """Return the error for a 2xx response that is not from the provider, such as a foreign page or invalid JSON."""
     if "html" in kind or body.lstrip()[:1] == b"<":
         return UnexpectedServiceError(
             f"{target.host} answers with a web page instead of {target.provider.label}'s format ({target.name})",
@@ -313,7 +313,7 @@ def no_answer(target: CallTarget, detail: str) -> UnreadableModelError:
 
 
 def program_failed(target: CallTarget, detail: str, status: int = 0) -> NacreError:
-    """Return the error for an agent's command that failed, by its provider's status, if known, and its output."""
+    """Return the error for an agent's failed command, based on its output and its provider's status, if known."""
     label = target.provider.label
     if status == 429 or (not status and re.search(_LIMITED, detail, re.I)):
         message = f"{label} has reached a limit ({target.name}){_quoted(target, detail)}"
@@ -352,7 +352,7 @@ def program_failed(target: CallTarget, detail: str, status: int = 0) -> NacreErr
 
 
 def no_such_tool(target: CallTarget, tools: Iterable[str], available: str) -> ModelRefusedError:
-    """Return the error for tools that an agent's command does not have."""
+    """Return the error for tools that an agent's command lacks."""
     names = ", ".join(tools)
     return ModelRefusedError(
         f"{target.provider.label} does not have the tools {names} ({target.name})",
@@ -390,7 +390,7 @@ def _filled(text: str, target: CallTarget, detail: str) -> str:
 
 
 def _renew(target: CallTarget) -> str:
-    """Return the command that gives nacre another key."""
+    """Return the command that gives nacre a new key."""
     credential, provider = target.credential, target.provider
     if credential and credential.origin.startswith("$"):
         return f"export {credential.origin[1:]}=NEW_KEY"
@@ -419,7 +419,7 @@ def no_key(target: CallTarget) -> ModelRefusedError:
 
 
 def no_library(target: CallTarget, library: str) -> ModelRefusedError:
-    """Return the error for a provider's library that is not installed."""
+    """Return the error for a missing provider library."""
     message = f"the library {library!r} is not installed, which {target.name} needs"
     return ModelRefusedError(message, hint=install_hint(library))
 
@@ -433,7 +433,7 @@ def no_program(target: CallTarget, program: str) -> ModelRefusedError:
 
 
 def _quoted(target: CallTarget, detail: str) -> str:
-    """Return the provider's message on one line, with everything that looks like a key removed."""
+    """Return the provider's message on one line, without anything that looks like a key."""
     text = " ".join(detail.split())
     if target.credential and target.credential.secret:
         text = text.replace(target.credential.secret, "…")
@@ -442,7 +442,7 @@ def _quoted(target: CallTarget, detail: str) -> str:
 
 
 def _after(headers: Mapping[str, str]) -> float | None:
-    """Return the requested delay in seconds: from ``retry-after-ms``, or ``retry-after`` as seconds or a date."""
+    """Return the requested delay in seconds, from ``retry-after-ms``, or from ``retry-after`` as seconds or a date."""
     try:
         if milliseconds := headers.get("retry-after-ms"):
             return max(0.0, float(milliseconds) / 1000)
@@ -475,13 +475,13 @@ _SHOWN_CHARACTERS = 4_000
 _OTHERWISE = "choose another model: nacre writer setup; or set its abilities in models.capabilities (docs/models.md)"
 
 REPAIR = "\n\nYou answered:\n"
-"""Separates a prompt from the previous answer that is sent back with it."""
+"""Text between a prompt and the previous answer that is returned with it."""
 
 
 def schema_of(answer: type[msgspec.Struct]) -> dict[str, Any]:
     """Return the JSON schema of a type, with an object as root.
 
-    Strict providers require every field: give no defaults.
+    Strict providers require every field, so the type must have no defaults.
     """
     whole = msgspec.json.schema(answer)
     definitions = whole.get("$defs", {})
@@ -498,8 +498,8 @@ def ask(
 ) -> A:
     """Return a model's answer, parsed as the type of its schema.
 
-    An answer of another form, or one for which ``check`` raises UnusableAnswerError, is sent back once with the reason.
-    Raises UnusableAnswerError, and the errors of :meth:`LanguageModel.complete`.
+    An invalid answer, or one for which ``check`` raises UnusableAnswerError, is sent back once with the reason. Raises
+    UnusableAnswerError, and the errors of :meth:`LanguageModel.complete`.
     """
     completion = model.complete(prompt)
     try:
@@ -524,7 +524,7 @@ def _checked(value: A, check: Callable[[A], object] | None) -> A:
 
 
 def read(completion: Completion, answer: type[A], model: str) -> A:
-    """Parse the answer of a completion, inside or outside a code fence. Raises UnusableAnswerError."""
+    """Parse a completion's answer, inside or outside a code fence. Raises UnusableAnswerError."""
     text = completion.text.strip()
     fenced = _FENCE.match(text)
     try:
@@ -555,10 +555,10 @@ class TruncatedAnswerError(Exception):
 
 
 class Calls:
-    """The calls of one model.
+    """The calls to one model.
 
-    A library that waits for bytes cannot be interrupted. Its thread is abandoned and ends at the library's own timeout;
-    it delays neither an answer nor the end of the process.
+    A library that waits for bytes cannot be interrupted. Its thread is abandoned and ends at the library's own timeout.
+    The thread delays neither an answer nor the end of the process.
     """
 
     def __init__(self) -> None:
@@ -574,7 +574,7 @@ class Calls:
                 give = partial(future.set_result, work())
             except BaseException as error:  # noqa: BLE001 - raised in the waiting caller
                 give = partial(future.set_exception, error)
-            with suppress(InvalidStateError):  # close() ended it: the result is not valid
+            with suppress(InvalidStateError):  # close() ended the call: the result is not valid
                 give()
 
         with self._lock:
@@ -592,7 +592,7 @@ class Calls:
         with self._lock:
             self.closed.set()
             for future in self._running:
-                with suppress(InvalidStateError):  # it has just ended
+                with suppress(InvalidStateError):  # the call has just ended
                     future.set_exception(TruncatedAnswerError())
 
 
@@ -600,7 +600,7 @@ class Calls:
 
 
 MOST_CHARACTERS = 200_000
-"""Longer answers are not cached."""
+"""Maximum number of characters in a cached answer."""
 
 
 class Answers(Protocol):
@@ -610,7 +610,7 @@ class Answers(Protocol):
         """Return the stored answer."""
 
     def keep(self, key: str, model: str, answer: str) -> None:
-        """Store an answer, if allowed."""
+        """Store an answer if allowed."""
 
     def drop(self, key: str) -> None:
         """Delete an answer."""
@@ -619,9 +619,9 @@ class Answers(Protocol):
 class Cached:
     """A model that repeats stored answers for equal prompts. Implements LanguageModel.
 
-    Prompts are equal if the model, version, schema and all texts are. Answers that were cut off, too long or corrected
-    are not stored; a correction also deletes the answer before it. Tests of a model (Task.TEST) and conversations
-    (Task.CHAT) always reach the model.
+    Prompts are equal if the model, version, schema and all texts are equal. Truncated, too long or corrected answers
+    are not stored. A correction also deletes the previous answer. Model tests (Task.TEST) and conversations (Task.CHAT)
+    always reach the model.
     """
 
     def __init__(self, model: LanguageModel, answers: Answers) -> None:
@@ -631,7 +631,7 @@ class Cached:
         self._answers = answers
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Answer a prompt. Raises what the model raises."""
+        """Answer a prompt. Raises the model's errors."""
         if prompt.task in (Task.TEST, Task.CHAT):
             return self._model.complete(prompt)
         before, repair, _ = prompt.text.rpartition(REPAIR)
@@ -670,11 +670,11 @@ def key_of(model: str, prompt: Prompt) -> str:
 
 
 # -- Billing of agents' commands -------------------------------------------------------------------
-# Calls are paid by the subscription of the signed-in user, or by an API key.
+# Calls are paid by the signed-in user's subscription or by an API key.
 
 
 def key_of_billing(settings: Settings, provider: Provider) -> str:
-    """Return the source of the API key that an agent's command is billed to; empty with a sign-in or without a key."""
+    """Return the source of the API key billed for an agent's command. It is empty with a sign-in or without a key."""
     tool = COMMANDS.get(provider.api)
     if not provider.subscription or tool is None or credentials.is_signed_in(settings, tool):
         return ""
@@ -706,7 +706,7 @@ def absence(settings: Settings, provider: Provider) -> str:
 
 
 def environment_of(settings: Settings, provider: Provider) -> dict[str, str]:
-    """Return the environment of an agent's command: under a subscription, without API keys that override it."""
+    """Return the environment for an agent's command. With a subscription, API keys that override it are omitted."""
     environ = dict(settings.environ)
     if provider.subscription and not key_of_billing(settings, provider):
         for name in provider.keys:

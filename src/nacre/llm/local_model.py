@@ -1,4 +1,4 @@
-"""Local embedding and reranking models, and the calibration of cosines for each embedding model."""
+"""Local embedding and reranking models."""
 
 from __future__ import annotations
 
@@ -35,19 +35,18 @@ else:
 
 # -- WordPiece tokenizer ---------------------------------------------------------------------------
 # Produces the same tokens as the library ``tokenizers`` for BERT's uncased models, from their ``tokenizer.json``. A
-# text is split at literal special tokens, lowercased, stripped of accents, and split into words and signs. Each word
-# becomes the longest vocabulary pieces from its start, or the unknown token. ``characters.json``, written by
-# ``scripts/write_characters.py``, maps characters, because the library uses an older Unicode than Python, and vectors
-# depend on it.
+# text is split at literal special tokens, lowercased, stripped of accents, and split into words and symbols. Each word
+# is replaced by the longest vocabulary pieces from its start, or by the unknown token. Vectors depend on the library's
+# older Unicode version, so ``characters.json``, written by ``scripts/write_characters.py``, maps characters.
 
 
 _WORDS = re.compile(r"[^ !-/:-@\[-`{-~]+|[!-/:-@\[-`{-~]")
-"""Applies to text in which all other signs are surrounded by spaces."""
+"""Pattern for words and symbols in text whose non-ASCII symbols are surrounded by spaces."""
 
 _MAX_CACHED_WORDS = 1 << 15
 _MAX_CACHED_CHARACTERS = 1 << 15
 _SYLLABLES = range(0xAC00, 0xD7A4)
-"""Hangul syllables, which decompose alike in every version of Unicode."""
+"""Hangul syllables, which decompose alike in every Unicode version."""
 
 _BERT = {
     "type": "BertNormalizer",
@@ -59,18 +58,18 @@ _BERT = {
 
 @frozen
 class Encoded:
-    """A text as tokens, including the tokens before and after it."""
+    """The tokens of a text, including the tokens before and after it."""
 
     ids: list[int]
 
     @property
     def attention_mask(self) -> list[int]:
-        """Return ones: nothing is padded."""
+        """Return ones, because nothing is padded."""
         return [1] * len(self.ids)
 
     @property
     def type_ids(self) -> list[int]:
-        """Return zeros: there is one text."""
+        """Return zeros, because there is one text."""
         return [0] * len(self.ids)
 
 
@@ -89,7 +88,7 @@ class _Page(msgspec.Struct, frozen=True):
 
 
 class _Characters(dict[int, str]):
-    """The replacement of each character, for ``str.translate``."""
+    """The replacement for each character, for ``str.translate``."""
 
     def __init__(self, page: _Page) -> None:
         super().__init__()
@@ -110,22 +109,22 @@ class _Characters(dict[int, str]):
         if code in _SYLLABLES:
             return unicodedata.normalize("NFD", own)
         if 0 < code < 128 and not own.isalnum() and own.isprintable():
-            return own  # words are split here anyway
+            return own  # words are split here in any case
         _, end, form = self._runs[bisect_right(self._starts, code) - 1]
         return form.format(own) if code < end else own
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Return the start and the end (exclusive) of each run."""
+    """Return the start and exclusive end of each run."""
     places = list(accumulate(numbers))
     return zip(places[::2], places[1::2], strict=True)
 
 
 class WordPiece:
-    """A tokenizer that truncates and never pads. Safe to share between threads."""
+    """A tokenizer that truncates and never pads. Threads can share it safely."""
 
     def __init__(self, config: Mapping[str, Any], max_tokens: int) -> None:
-        """Build it from a ``tokenizer.json`` for which :func:`is_wordpiece` is true."""
+        """Build the tokenizer from a ``tokenizer.json`` that :func:`is_wordpiece` accepts."""
         model = config["model"]
         self._vocabulary: dict[str, int] = model["vocab"]
         self._unknown = self._vocabulary[model["unk_token"]]
@@ -146,7 +145,7 @@ class WordPiece:
         self._known: dict[str, tuple[int, ...]] = {}
 
     def encode(self, text: str) -> Encoded:
-        """Return the tokens of a text."""
+        """Return the tokens for a text."""
         ids = [self._first]
         room = self._most - 1
         for part in self._at_special.split(text) if self._at_special else (text,):
@@ -197,7 +196,7 @@ class WordPiece:
 
 
 def is_wordpiece(config: Any) -> bool:
-    """Return True if this tokenizer does everything that a ``tokenizer.json`` requires."""
+    """Return True if :class:`WordPiece` supports everything that a ``tokenizer.json`` requires."""
     try:
         model, normalizer, added = config["model"], config["normalizer"], config["added_tokens"]
         return bool(
@@ -223,7 +222,7 @@ def _is_plain(token: Mapping[str, Any]) -> bool:
 
 
 def _frame(processor: Any) -> tuple[int, int] | None:
-    """Return the tokens before and after a text, or ``None`` for an unsupported frame."""
+    """Return the tokens before and after a text, or ``None`` for an unsupported format."""
     if processor["type"] == "BertProcessing":
         return processor["cls"][1], processor["sep"][1]
     if processor["type"] != "TemplateProcessing":
@@ -245,9 +244,9 @@ def _characters() -> _Characters:
 
 
 # -- ONNX embedding models -------------------------------------------------------------------------
-# Each text is run alone, several in parallel threads. An int8 model scales activations over the batch, so a text's
-# vector would depend on its neighbours; and without padding, single texts are as fast on a CPU as batches of sixteen,
-# in a fraction of the memory.
+# Each text is run alone, several in parallel threads. An int8 model scales activations over the batch, so a batched
+# text's vector would depend on its neighbours. Without padding, single texts are as fast on a CPU as batches of
+# sixteen, in a fraction of the memory.
 
 
 _MAX_CHARACTERS = 16_384  # far beyond 256 tokens: bounds the tokenizer's work on huge texts
@@ -259,11 +258,11 @@ _RESTORE_HINT = (
 
 
 class OnnxEmbedder:
-    """Turns texts into unit vectors. Safe to share between threads.
+    """An embedder that produces unit vectors. Threads can share it safely.
 
-    The folder holds ``tokenizer.json`` and ``model.onnx``, a graph with the int64 inputs input_ids and
-    attention_mask, both (texts, tokens), whose first output is unit vectors, float32 (texts, dimensions).
-    At most ``threads`` texts run at once: by default one per processor, up to four.
+    The folder contains ``tokenizer.json`` and ``model.onnx``, a graph with the int64 inputs input_ids and
+    attention_mask, both (texts, tokens), whose first output is unit vectors, float32 (texts, dimensions). At most
+    ``threads`` texts run in parallel: by default one per processor, up to four.
 
     Raises EmbedderUnavailableError if the libraries or the files cannot be loaded.
     """
@@ -279,9 +278,9 @@ class OnnxEmbedder:
         self.dimensions = self._session.get_outputs()[0].shape[-1]
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return a unit vector per text as rows of a float32 matrix (texts, dimensions).
+        """Return one unit vector per text, as rows of a float32 matrix (texts, dimensions).
 
-        Texts are read up to 256 tokens. A text's vector does not depend on the other texts.
+        Texts are truncated to 256 tokens. A text's vector does not depend on the other texts.
         """
         return side_by_side(self._vector, texts, self.dimensions, self._threads)
 
@@ -298,7 +297,7 @@ def load_minilm(threads: int | None = None) -> OnnxEmbedder:
 
 
 def threads_for(threads: int | None) -> int:
-    """Return the number of texts embedded at once."""
+    """Return the number of texts to embed in parallel."""
     return threads or min(_MAX_THREADS, os.cpu_count() or 1)
 
 
@@ -308,7 +307,7 @@ def side_by_side(
     dimensions: int,
     threads: int,
 ) -> NDArray[np.float32]:
-    """Return the vectors of texts as rows; each text is run alone, several at a time."""
+    """Return the vectors of texts as rows. Each text is run alone, several in parallel."""
     vectors = np.empty((len(texts), dimensions), np.float32)
 
     def fill(rows: Iterable[int]) -> None:
@@ -325,16 +324,16 @@ def side_by_side(
 
 
 def readable(text: str) -> str:
-    """Return the part of a text that the model can read, with lone surrogates replaced: the tokenizer refuses them."""
+    """Return the readable part of a text. Lone surrogates are replaced, because the tokenizer refuses them."""
     return text[:_MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8")
 
 
-# onnxruntime and tokenizers are imported inside functions, against the house rule: they are optional and slow to
-# load.
+# onnxruntime and tokenizers are imported inside functions, against the house rule, because they are optional and slow
+# to load.
 
 
 def load_tokenizer(path: Path, tokens: int) -> WordPiece | Any:
-    """Return a tokenizer that truncates and never pads: nacre's own if it supports the file.
+    """Return a tokenizer that truncates and never pads, preferably nacre's own.
 
     Raises EmbedderUnavailableError.
     """
@@ -346,7 +345,7 @@ def load_tokenizer(path: Path, tokens: int) -> WordPiece | Any:
 
 
 def load_any_tokenizer(path: Path, tokens: int) -> Any:
-    """Return a tokenizer of the library, of any kind and also for pairs of texts. Raises EmbedderUnavailableError."""
+    """Return a library tokenizer of any kind, which also supports text pairs. Raises EmbedderUnavailableError."""
     try:
         from tokenizers import Tokenizer  # noqa: PLC0415 - an extra, and 30 ms
     except ImportError as error:
@@ -364,7 +363,7 @@ def load_any_tokenizer(path: Path, tokens: int) -> Any:
 
 
 def load_session(path: Path, *, is_final: bool = True) -> Any:
-    """Load a model that runs on one thread; optimize its graph unless it is final. Raises EmbedderUnavailableError."""
+    """Load a single-threaded model, optimizing its graph unless it is final. Raises EmbedderUnavailableError."""
     turn_off_telemetry()
     try:
         import onnxruntime as runtime  # noqa: PLC0415 - an extra, and 120 ms
@@ -376,7 +375,7 @@ def load_session(path: Path, *, is_final: bool = True) -> Any:
     # One thread per run: the threads of ``embed`` work on different texts and never wait for each other.
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
-    # The graph is already optimized, and every length of text would get its own memory plan.
+    # The graph is already optimized, and every text length would get its own memory plan.
     levels = runtime.GraphOptimizationLevel
     options.graph_optimization_level = (
         levels.ORT_DISABLE_ALL if is_final else levels.ORT_ENABLE_EXTENDED
@@ -396,7 +395,7 @@ def _no_file(path: Path, error: Exception) -> EmbedderUnavailableError:
 
 
 # -- Reranking by a cross-encoder ------------------------------------------------------------------
-# nacre ships none: the user provides the folder.
+# nacre includes none: the user provides the folder.
 
 
 _RERANKER_TOKENS = 256
@@ -404,11 +403,11 @@ _RERANKER_HINT = "the folder must hold model.onnx and tokenizer.json of a cross-
 
 
 class OnnxReranker:
-    """Scores pairs of question and text.
+    """A reranker that scores pairs of question and text.
 
-    The folder holds ``tokenizer.json`` and ``model.onnx``, a graph with the int64 inputs input_ids, attention_mask and
-    optionally token_type_ids, all (pairs, tokens), whose first output is one logit per pair, or two, the second of
-    which is used. Pairs are read up to 256 tokens. Raises RerankerUnavailableError.
+    The folder contains ``tokenizer.json`` and ``model.onnx``, a graph with the int64 inputs input_ids, attention_mask
+    and optionally token_type_ids, all (pairs, tokens). Its first output has one logit per pair, or two, of which the
+    second is used. Pairs are truncated to 256 tokens. Raises RerankerUnavailableError.
     """
 
     name: str
@@ -424,7 +423,7 @@ class OnnxReranker:
         self._inputs = {tensor.name for tensor in self._session.get_inputs()}
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
-        """Return a score per text; higher is better."""
+        """Return one score per text. Higher is better."""
         return [self._score(question, text) for text in texts]
 
     def _score(self, question: str, text: str) -> float:
@@ -439,7 +438,7 @@ class OnnxReranker:
 
 
 def _inputs_of(encoded: Any, names: set[str]) -> dict[str, NDArray[np.int64]]:
-    """Return the inputs that a graph has, for one text or pair of texts."""
+    """Return the graph's inputs for one text or text pair."""
     every = {
         "input_ids": encoded.ids,
         "attention_mask": encoded.attention_mask,
@@ -452,7 +451,7 @@ def _inputs_of(encoded: Any, names: set[str]) -> dict[str, NDArray[np.int64]]:
 
 
 # -- Embedding models in a folder ------------------------------------------------------------------
-# As exported by sentence-transformers, or with a file of options.
+# As exported by sentence-transformers, or with an options file.
 
 
 OPTIONS = "nacre-embedding.toml"
@@ -478,20 +477,20 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load_folder(folder: Path) -> FolderEmbedder:
-    """Load the model of a folder. Raises EmbedderUnavailableError."""
+    """Load the model in a folder. Raises EmbedderUnavailableError."""
     if not folder.is_absolute():
         raise EmbedderUnavailableError(f"onnx:{folder} is not absolute", hint="onnx:/path")
     return FolderEmbedder(folder)
 
 
 class FolderEmbedder:
-    """Turns texts into unit vectors by an ONNX graph in a folder. Safe to share between threads.
+    """An embedder that computes unit vectors with an ONNX graph from a folder. Threads can share it safely.
 
-    The folder holds ``tokenizer.json`` and ``model.onnx`` (or ``onnx/model.onnx``), a graph with the int64 inputs
-    input_ids and optionally attention_mask, token_type_ids and position_ids, all (texts, tokens). The output is a
-    vector per text, or one per token, which are pooled. Pooling and prefixes come from ``nacre-embedding.toml``, or
-    else from sentence-transformers' files; the default is the mean. The name includes a hash of the files, because
-    other files make other vectors. Raises EmbedderUnavailableError.
+    The folder contains ``tokenizer.json`` and ``model.onnx`` (or ``onnx/model.onnx``), a graph with the int64 inputs
+    input_ids and optionally attention_mask, token_type_ids and position_ids, all (texts, tokens). The output is one
+    vector per text, or one per token, in which case the vectors are pooled. Pooling and prefixes come from
+    ``nacre-embedding.toml``, or else from sentence-transformers' files. The default is mean pooling. The name includes
+    a hash of the files, because different files produce different vectors. Raises EmbedderUnavailableError.
     """
 
     step = _STEP_TURNS
@@ -512,7 +511,7 @@ class FolderEmbedder:
         self.dimensions = len(self._vector("a"))
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return a unit vector per text as rows of a float32 matrix (texts, dimensions).
+        """Return one unit vector per text, as rows of a float32 matrix (texts, dimensions).
 
         Raises EmbedderUnavailableError.
         """
@@ -525,7 +524,7 @@ class FolderEmbedder:
         return copied
 
     def close(self) -> None:
-        """Do nothing: there is nothing to release."""
+        """Do nothing. There is nothing to release."""
 
     def _vector(self, text: str) -> NDArray[np.float32]:
         encoded = self._tokenizer.encode(self._prefix + readable(text))
@@ -544,7 +543,7 @@ class FolderEmbedder:
         return unit
 
     def _pooled(self, states: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the vector of a text from its tokens' vectors, none of which is padding."""
+        """Return a text's vector from its tokens' vectors, none of which is padding."""
         if self._options.pooling == "cls":
             pooled: NDArray[np.float32] = states[0]
         elif self._options.pooling == "last":
@@ -570,7 +569,7 @@ def _found(folder: Path) -> tuple[Path, Options]:
 
 
 def _options(folder: Path) -> Options:
-    """Return the options of ``nacre-embedding.toml``, or else of sentence-transformers' files."""
+    """Return the options from ``nacre-embedding.toml``, or else from sentence-transformers' files."""
     try:
         own = (folder / OPTIONS).read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -619,10 +618,10 @@ def _json(path: Path) -> dict[str, Any]:
 def _fingerprint(folder: Path, graph: Path, options: Options) -> str:
     """Return a hash of the options, the tokenizer and the graph.
 
-    Large files are represented by their size, beginning, middle and end.
+    Large files are represented by their size, start, middle and end.
     """
     digest = hashlib.blake2b(repr(options).encode(), digest_size=4)
-    weights = sorted(graph.parent.glob(f"{graph.name}?data"))  # weights may be in a separate file
+    weights = sorted(graph.parent.glob(f"{graph.name}?data"))  # weights can be in a separate file
     for path in (folder / "tokenizer.json", graph, *weights):
         try:
             size = path.stat().st_size

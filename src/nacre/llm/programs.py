@@ -1,4 +1,4 @@
-"""Coding agents' own commands as models: each question goes to standard input, and the answer to standard output."""
+"""Coding agents' own commands as models. Questions go to standard input, and answers come from standard output."""
 
 from __future__ import annotations
 
@@ -26,30 +26,29 @@ from nacre.llm.failures import Calls, CallTarget, TruncatedAnswerError
 from nacre.values.models import OWN_CALL, OWN_CONVERSATION, Capabilities, Completion, Prompt, Tokens
 
 INSTRUCTIONS = "You answer the question of a program, with JSON and nothing else."
-"""Replaces the command's system prompt as a coding agent, which costs thousands of tokens per call."""
+"""Replacement for the command's coding-agent system prompt, which costs thousands of tokens per call."""
 
 _POLL_SECONDS = 0.05
-"""The interval between reads of a running command's output."""
+"""Interval in seconds between reads of a running command's output."""
 
 _KILL_TIMEOUT_SECONDS = 5.0
-"""The maximum wait for a killed process."""
+"""Maximum time in seconds to wait for a killed process."""
 
 _ENTRYPOINT = "CLAUDE_CODE_ENTRYPOINT"
 
 
 class CommandModel:
-    """A model by an agent's command; implements LanguageModel.
+    """A model accessed through an agent's command. Implements LanguageModel.
 
-    ``invoke`` returns the arguments and additional environment variables for a prompt and a temporary folder, next to
-    the empty one in which the command runs. ``read`` returns the answer in the output, or raises an error; ``failed``
-    is the end of the error output of a command that failed. ``complaint`` returns the error in the output of a command
-    that was still retrying at the timeout. ``piece`` returns the text that a line of output adds to a plain-text
-    answer.
+    ``invoke`` receives a prompt and a temporary folder, and returns arguments and additional environment variables. The
+    command runs in a separate empty folder. ``read`` returns the answer in the output, or raises an error. ``failed``
+    is the end of a failed command's error output. ``complaint`` returns the error in the output of a command that was
+    still retrying at the timeout. ``piece`` returns the text that an output line adds to a plain-text answer.
 
-    The question begins with a mark, and an environment variable is set: nacre reads no session with
-    the mark and does nothing under the variable, so that it never learns from its own calls.
-    Variables that say that an agent runs this are removed: the command would consider itself part
-    of that session. Raises ModelRefusedError if the program is not on PATH.
+    The question begins with a mark, and an environment variable is set. nacre reads no session with the mark and does
+    nothing under the variable, so that it never learns from its own calls. Variables that indicate a running agent are
+    removed, because the command would consider itself part of that agent's session. Raises ModelRefusedError if the
+    program is not on PATH.
     """
 
     program: str
@@ -145,7 +144,7 @@ class CommandModel:
             except OSError as error:
                 raise failures.broken(self._target) from error
             finally:
-                process.end()  # also its child processes
+                process.end()  # also ends its child processes
                 with self._lock:
                     self._running.discard(process)
             if status < 0:
@@ -156,7 +155,7 @@ class CommandModel:
 
     @contextmanager
     def _heard(self, out: IO[bytes], prompt: Prompt) -> Iterator[None]:
-        """Report the pieces of an answer as they are written, and the rest at the end."""
+        """Report an answer's pieces as they are written, and the remaining text at the end."""
         hear = prompt.hear
         if (
             not self.has_pieces or hear is None or os.name != "posix"
@@ -186,7 +185,7 @@ class CommandModel:
 
 
 def instructions(prompt: Prompt) -> str:
-    """Return the system prompt for a command: the prompt's own if it wants plain text."""
+    """Return the system prompt for a command. It is the prompt's own if the answer is plain text."""
     return INSTRUCTIONS if prompt.answer else prompt.system or "You answer in plain text."
 
 
@@ -198,21 +197,21 @@ def _instructions_file(prompt: Prompt, folder: Path) -> str:
 
 
 def events_in(text: str) -> Iterator[Values]:
-    """Yield a program's output of one JSON object per line; other lines are skipped."""
+    """Yield the JSON objects in a program's output, one per line. Other lines are skipped."""
     for line in text.splitlines():
         with suppress(msgspec.DecodeError, RecursionError):
             yield mapping(msgspec.json.decode(line))
 
 
 def link(theirs: Path, names: Iterable[str], ours: Path) -> None:
-    """Make a folder for one call with links to only these of the owner's files, if they exist.
+    """Create a folder for one call, with links to the named files of the owner, if they exist.
 
-    With links, a sign-in that is renewed during the call is renewed in its place.
+    If a sign-in is renewed during the call, a link updates the original file.
     """
     ours.mkdir(parents=True)
     for name in names:
         if (theirs / name).is_file():
-            with suppress(OSError):  # Windows may forbid links: then there is no sign-in
+            with suppress(OSError):  # Windows might forbid links: then there is no sign-in
                 (ours / name).symlink_to(theirs / name)
 
 
@@ -224,7 +223,7 @@ def _written(file: IO[bytes]) -> str:
 class _Process:
     """A process that answers one question. It starts in the waiting thread.
 
-    A signal that ends the caller finds either no process, or a process to kill.
+    A signal that ends the caller finds either no process or a process to kill.
     """
 
     def __init__(self, command: Sequence[str], **options: Any) -> None:
@@ -249,7 +248,7 @@ class _Process:
         return self._process.returncode
 
     def end(self) -> None:
-        """Kill the process and its children, and wait until it is gone."""
+        """Kill the process and its children, and wait until it has ended."""
         with self._lock:
             self._is_over = True
             process = self._process
@@ -260,12 +259,12 @@ class _Process:
                 os.killpg(process.pid, signal.SIGKILL)
             else:
                 process.kill()
-        with suppress(subprocess.TimeoutExpired):  # a killed process may still wait for the disk
+        with suppress(subprocess.TimeoutExpired):  # a killed process might still wait for the disk
             process.wait(_KILL_TIMEOUT_SECONDS)
 
 
 # -- Claude Code: ``claude -p`` --------------------------------------------------------------------
-# Runs without settings, servers, a stored session, and, unless the prompt allows some, tools.
+# Runs without settings, servers or a stored session, and without tools unless the prompt allows some.
 
 
 _FLAGS = ("-p", "--setting-sources", "", "--strict-mcp-config", "--no-session-persistence")
@@ -276,12 +275,12 @@ _READS_NOTHING = {"permissions": {"deny": ["Read(//**)"]}}
 _TOOL = re.compile(r"([A-Z]\w*)(\(.+\))?")
 _WRITE = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 _IN_FOLDER = frozenset({"Read", "Grep", "Glob", "LS", "NotebookRead"}) | _WRITE
-"""Tools that Claude Code allows in its folder without asking, and nowhere else."""
+"""Tools that Claude Code allows without asking, but only in its folder."""
 _ENVIRON = {
-    "CLAUDE_CODE_MAX_RETRIES": "0",  # at a limit it would retry silently for minutes
-    "MAX_THINKING_TOKENS": "0",  # as by the API: nothing else limits thinking; models from 5.5 on think anyway
-    "ENABLE_TOOL_SEARCH": "false",  # it would offer a tool for that
-    "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",  # it would read each @/file that a text names, even without tools
+    "CLAUDE_CODE_MAX_RETRIES": "0",  # at a limit, it would retry silently for minutes
+    "MAX_THINKING_TOKENS": "0",  # as in the API: nothing else limits thinking; models from 5.5 on think anyway
+    "ENABLE_TOOL_SEARCH": "false",  # it would offer a tool for tool search
+    "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",  # it would read each @/file named in a text, even without tools
     "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",  # it would create a folder in the owner's home for each call
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
 }
@@ -291,7 +290,7 @@ _STEP_CHARACTERS = 160
 
 
 class ClaudeModel(CommandModel):
-    """A model by ``claude``. An answer with a schema is in ``structured_output``, or as text in ``result``."""
+    """A model accessed through ``claude``. Schema answers are in ``structured_output``, or as text in ``result``."""
 
     program = "claude"
     has_tools = has_pieces = True
@@ -350,7 +349,7 @@ def _structured(prompt: Prompt) -> list[str]:
 
 
 def _plain(prompt: Prompt, folder: Path) -> list[str]:
-    """Return the arguments for plain text. With tools there are no pieces: text before the answer is not part of it."""
+    """Return the arguments for plain text. With tools, nothing is streamed, because text can precede the answer."""
     pieces = ["--include-partial-messages"] if prompt.hear and not prompt.tools else []
     return [
         "--output-format",
@@ -365,8 +364,8 @@ def _plain(prompt: Prompt, folder: Path) -> list[str]:
 def _tools(prompt: Prompt, target: CallTarget) -> list[str]:
     """Return the arguments for the allowed tools, none of which asks for permission.
 
-    File tools stay in the folder unless a rule is given: ``Read(//srv/docs/**)``. Raises ModelRefusedError for unknown
-    tools.
+    File tools stay in the folder unless a rule such as ``Read(//srv/docs/**)`` is given. Raises ModelRefusedError for
+    unknown tools.
     """
     if not prompt.tools:
         return ["--tools", "", "--settings", json.dumps({**_SETTINGS, **_READS_NOTHING})]
@@ -423,7 +422,10 @@ _CONFIG = (
         )
     ),
 )
-"""Turns off notes on this machine in the prompt, and additional tools and servers. Versions ignore unknown settings."""
+"""Settings that remove notes on this machine from the prompt, and disable extra tools and servers.
+
+Versions ignore unknown settings.
+"""
 
 _WITHOUT_TOOLS = (
     "features.shell_tool=false",
@@ -436,7 +438,7 @@ _WITH_TOOLS = (
     "sandbox_workspace_write.exclude_tmpdir_env_var=true",
     "sandbox_workspace_write.exclude_slash_tmp=true",
 )
-"""The shell gets no keys from the environment, and the variable that marks nacre's own calls."""
+"""Settings that withhold the environment's keys from the shell, and set the variable that marks nacre's calls."""
 _SHELL, _MAY_WRITE = "shell", "write"
 
 _SIGN_IN, _INSTALLATION = "auth.json", "installation_id"
@@ -444,7 +446,7 @@ _KEYS = ("CODEX_API_KEY", "CODEX_ACCESS_TOKEN")
 
 
 class CodexModel(CommandModel):
-    """A model by ``codex``."""
+    """A model accessed through ``codex``."""
 
     program = "codex"
     has_tools = True
@@ -504,9 +506,9 @@ def _form(prompt: Prompt, folder: Path) -> list[str]:
 
 
 def _tools_codex_cli(prompt: Prompt, target: CallTarget) -> Sequence[str]:
-    """Return the settings for the tools ``shell`` (read-only sandbox) and ``write`` (may write in the folder).
+    """Return the settings for the tools ``shell`` (read-only sandbox) and ``write`` (can write in the folder).
 
-    Neither has a network. Raises ModelRefusedError for other tools.
+    Neither has network access. Raises ModelRefusedError for other tools.
     """
     if not set(prompt.tools) <= {_SHELL, _MAY_WRITE}:
         raise failures.no_such_tool(target, prompt.tools, f"{_SHELL}, {_MAY_WRITE}")
@@ -514,11 +516,11 @@ def _tools_codex_cli(prompt: Prompt, target: CallTarget) -> Sequence[str]:
 
 
 def _home_of_its_own(folder: Path, environ: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the variables of a temporary home that holds only the sign-in.
+    """Return the variables for a temporary home that contains only the sign-in.
 
-    No option hides the AGENTS.md of the owner's home, and each call would write there. The sign-in is linked, so that
-    it is renewed in its place. The owner's home is used if the sign-in is not a file (a keyring may hold it, by the
-    name of its home), or if links are not possible.
+    No option hides AGENTS.md in the owner's home, and each call would write there. The sign-in is a link, so that
+    renewal updates the original file. The owner's home is used if links are impossible or the sign-in is not a file. In
+    the latter case, a keyring might store it under the home's name.
     """
     theirs = Path(environ.get("CODEX_HOME") or Path(user_home(environ)) / ".codex")
     if not ((theirs / _SIGN_IN).is_file() or any(environ.get(key) for key in _KEYS)):
@@ -530,7 +532,7 @@ def _home_of_its_own(folder: Path, environ: Mapping[str, str]) -> Mapping[str, s
 
 
 def _step(item: Values) -> str:
-    """Return a line on the use of a tool, or an empty string."""
+    """Return a line about a tool use, or an empty string."""
     changed = ", ".join(string(change, "path") or "" for change in objects(item, "changes"))
     return shorten(
         string(item, "command") or (f"changed {changed}" if changed else ""), _STEP_CHARACTERS
@@ -574,7 +576,7 @@ _STATUS = re.compile(r"\bstatus: (\d{3})\b")
 
 
 class GeminiModel(CommandModel):
-    """A model by ``gemini``."""
+    """A model accessed through ``gemini``."""
 
     program = "gemini"
 
@@ -621,7 +623,7 @@ class GeminiModel(CommandModel):
 
 
 def _way_to_sign_in(theirs: Path) -> Mapping[str, object]:
-    """Return the sign-in method from the owner's settings. Nothing else is taken from them."""
+    """Return the sign-in method from the owner's settings. No other setting is used."""
     with suppress(OSError):
         settings = _decoded((theirs / "settings.json").read_bytes())
         chosen = string(mapping(settings, "security", "auth"), "selectedType")
@@ -630,7 +632,7 @@ def _way_to_sign_in(theirs: Path) -> Mapping[str, object]:
 
 
 def _decoded(data: bytes) -> Values:
-    """Return a JSON object, empty if it is none."""
+    """Return a JSON object, or an empty object for other data."""
     with suppress(msgspec.DecodeError, RecursionError):
         return mapping(msgspec.json.decode(data))
     return {}
@@ -670,16 +672,16 @@ _ENVIRON_OPENCODE_CLI = {
     },
     "OPENCODE_CONFIG": "",
     "OPENCODE_CONFIG_DIR": "",
-    "npm_config_fetch_retries": "0",  # it installs plugins' requirements, and waits for that
+    "npm_config_fetch_retries": "0",  # it waits while installing plugins' requirements
 }
 _ERROR_OPENCODE_CLI = re.compile(r'\berror="((?:[^"\\]|\\.)*)"')
-"""An error in its log. It retries for minutes, and no option prevents that."""
+"""Pattern of an error in OpenCode's log. OpenCode retries for minutes, and no option prevents that."""
 
 _FOLDERS = ("CONFIG", "DATA", "STATE", "CACHE")
 
 
 class OpenCodeModel(CommandModel):
-    """A model by ``opencode``."""
+    """A model accessed through ``opencode``."""
 
     program = "opencode"
 

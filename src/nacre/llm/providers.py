@@ -54,7 +54,7 @@ from nacre.values.models import (
 
 
 def full_name(name: str) -> str:
-    """Return the ``provider:model`` of an alias, such as ``anthropic:sonnet``; other names are returned unchanged."""
+    """Return the ``provider:model`` for an alias such as ``anthropic:sonnet``. Other names are returned unchanged."""
     provider, _, model = name.partition(":")
     model_name = aliases().get(provider, {}).get(model)
     return f"{provider}:{model_name}" if model_name else name
@@ -62,12 +62,12 @@ def full_name(name: str) -> str:
 
 @cache
 def aliases() -> Mapping[str, Mapping[str, str]]:
-    """Return the models of aliases by provider."""
+    """Return each provider's aliases and their models."""
     return tomllib.loads((files("nacre.llm") / "aliases.toml").read_text("utf-8"))
 
 
 # -- Capabilities and prices -----------------------------------------------------------------------
-# From ``capabilities.toml``; ``models.capabilities`` takes precedence.
+# These come from ``capabilities.toml``; ``models.capabilities`` takes precedence.
 
 
 _DATE = re.compile(r"[-@](?:20\d{6}|20\d\d-\d\d-\d\d)(?:-v\d+(?::\d+)?)?$")
@@ -75,7 +75,7 @@ _OWNER = re.compile(r"^(?:[a-z]{2}\.)?anthropic\.")
 _FIXED = (*COMMANDS, "mcp-sampling")
 """Formats with the same schema support for every model."""
 _THINKING_TOKENS = 8_192
-"""Models that think spend output tokens on it. Without an allowance the answer would be cut off."""
+"""Output tokens allowed for thinking. Without them, a thinking model's answer would be cut off."""
 
 
 class _Own(msgspec.Struct, forbid_unknown_fields=True):
@@ -87,9 +87,9 @@ class _Own(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def capabilities_of(settings: Settings, provider: Provider, model: str) -> Capabilities:
-    """Return the capabilities of ``provider:model``. Unknown models get small defaults, and ``known`` is false.
+    """Return the capabilities of ``provider:model``. Unknown models get small defaults, and ``known`` is False.
 
-    Tables of ``models.capabilities`` are keyed by ``provider:model``, a model, or a pattern of either. Raises
+    Tables in ``models.capabilities`` are keyed by ``provider:model``, a model, or a pattern of either. Raises
     ModelRefusedError for invalid tables.
     """
     listed = (able for names, able in _tables() if _matches(names, bare_name(model)))
@@ -102,7 +102,7 @@ def capabilities_of(settings: Settings, provider: Provider, model: str) -> Capab
 
 
 def own_price(settings: Settings, provider: Provider, model: str) -> Decimal | None:
-    """Return the configured price of a million input tokens, or ``None``. Raises ModelRefusedError."""
+    """Return the configured price per million input tokens, or ``None``. Raises ModelRefusedError."""
     price = _with_overrides(settings, provider, model, Capabilities()).price
     return price.input if price else None
 
@@ -163,7 +163,7 @@ def _changed(able: Capabilities, pattern: str, table: Mapping[str, Any]) -> Capa
 
 
 def _priced(table: Mapping[str, float]) -> Price:
-    """Parse a price; cached tokens cost as much as input by default. Raises TypeError for unknown names."""
+    """Parse a price. By default, cached tokens cost as much as input. Raises TypeError for unknown names."""
     prices = {name: Decimal(str(value)) for name, value in table.items()}
     whole = prices.get("input", Decimal(0))
     return Price(**{"cached": whole, "written": whole, **prices})
@@ -180,7 +180,7 @@ def open_model(settings: Settings, name: str) -> LanguageModel:
     target, able = describe(settings, name)
     if target.provider.needs_key and target.credential is None:
         raise failures.no_key(target)
-    api = target.provider.api  # each format is loaded only if it is used
+    api = target.provider.api  # each format is loaded only when used
     if api == "mcp-sampling":
         hint = "it only works with an MCP client that offers sampling; otherwise set another model"
         raise ModelRefusedError(
@@ -194,9 +194,9 @@ def open_model(settings: Settings, name: str) -> LanguageModel:
 
 
 def _environment(settings: Settings, provider: Provider) -> Mapping[str, str]:
-    """Return the environment for an agent's command, whose tools may read it.
+    """Return the environment for an agent's command, whose tools can read it.
 
-    The credentials of channels are removed, and so are API keys that would be billed instead of a subscription.
+    It omits channel credentials, and API keys that would be billed instead of a subscription.
     """
     channels: Mapping[str, Mapping[str, Any]] = settings["gateway.channels"]
     named = {str(value) for options in channels.values() for value in options.values()}
@@ -220,7 +220,7 @@ def obstacle(settings: Settings, target: CallTarget) -> NacreError | None:
 
 
 def describe(settings: Settings, name: str) -> tuple[CallTarget, Capabilities]:
-    """Return the call target and capabilities of a name or alias. Raises ModelRefusedError if it is invalid."""
+    """Return the call target and capabilities for a name or alias. Raises ModelRefusedError if it is invalid."""
     provider_name, colon, model = full_name(name).partition(":")
     provider = provider_of(settings, provider_name)
     if provider.api == "embeddings":
@@ -254,22 +254,22 @@ _COMMANDS = {
 
 
 _MIN_BYTES_PER_TOKEN = 2
-"""Prose has four or more bytes per token, code about three, noise fewer."""
+"""Minimum bytes per token. Prose has four or more, code about three, and noise fewer."""
 
 
 class Books(Protocol):
-    """A record of calls. Costs are millionths of a US dollar."""
+    """A record of calls. Costs are in millionths of a US dollar."""
 
     def begin(self, model: str, prompt: Prompt, most: int | None) -> Call:
-        """Register a call with its maximum cost, ``None`` if unknown.
+        """Register a call with its maximum cost, or ``None`` if unknown.
 
         Raises BudgetSpentError, ModelUnavailableError.
         """
 
     def end(self, call: Call, error: NacreError | None = None) -> None:
-        """Record a call that ended, with the tokens and cost that it took or, ``failed``, may have taken.
+        """Record the end of a call with its tokens and cost. For a ``failed`` call, these are estimates.
 
-        A call that was left by the caller is still ``open``.
+        A call abandoned by the caller is still ``open``.
         """
 
     def trace(self, call: Call, prompt: Prompt, answer: str, error: str) -> None:
@@ -327,7 +327,7 @@ class Metered:
 
 
 def cost_of(completion: Completion, able: Capabilities) -> Decimal | None:
-    """Return the cost of an answer in US dollars, by its tokens or else as reported; ``None`` if unknown."""
+    """Return an answer's cost in US dollars, computed from tokens or else as reported, or ``None`` if unknown."""
     if completion.is_repeated:
         return Decimal(0)
     if able.price:
@@ -353,9 +353,9 @@ def of_failed(
 
 
 def most_of(prompt: Prompt, able: Capabilities) -> int | None:
-    """Return the maximum cost of a prompt, ``None`` without a price.
+    """Return the maximum cost of a prompt, or ``None`` without a price.
 
-    It assumes the longest answer, an empty cache, and two bytes per token, which few texts need.
+    This assumes the longest answer, an empty cache, and two bytes per token. Few texts need that many tokens.
     """
     if able.price is None:
         return None
@@ -369,7 +369,7 @@ def most_of(prompt: Prompt, able: Capabilities) -> int | None:
 
 
 def tokens_of(prompt: Prompt) -> int:
-    """Estimate the tokens of a prompt, including its schema."""
+    """Estimate the tokens in a prompt, including its schema."""
     return sum(map(count_tokens, _texts(prompt)))
 
 
@@ -391,7 +391,7 @@ _MAX_LIST_BYTES = 1_000_000
 
 
 def list_proposed(provider: Provider) -> list[str]:
-    """Return the names of models, the recommended first; empty if none is known."""
+    """Return model names, starting with the recommended model, or none if none are known."""
     listed = listed_here(provider)
     if listed is not None:
         return listed
@@ -400,7 +400,7 @@ def list_proposed(provider: Provider) -> list[str]:
 
 
 def servers_here(settings: Settings) -> dict[str, list[str]]:
-    """Return the models of each local server that answers, by provider.
+    """Return the models on each responding local server, by provider.
 
     Raises ModelRefusedError if ``models.providers`` is invalid.
     """
@@ -414,7 +414,7 @@ def servers_here(settings: Settings) -> dict[str, list[str]]:
 
 
 def listed_here(provider: Provider) -> list[str] | None:
-    """Return the language models that a local server lists; ``None`` if it is remote or does not answer."""
+    """Return the language models that a local server lists, or ``None`` if it is remote or does not respond."""
     address = urlsplit(provider.base_url)
     if (
         provider.api != "chat"
@@ -437,7 +437,7 @@ def listed_here(provider: Provider) -> list[str] | None:
 
 
 def _makes_vectors(model: str) -> bool:
-    """Return True if a model's name is that of an embedding model."""
+    """Return True if a model's name suggests an embedding model."""
     bare = model.lower().rpartition("/")[2].partition(":")[0]
     return "embed" in bare or _matches(_for_vectors(), bare)
 
@@ -460,7 +460,7 @@ _ABLE = Capabilities(window=200_000, output=64_000, answers="schema", known=True
 
 
 def key_of(prompt: Prompt) -> str:
-    """Return a hash of the prompt, except its timeout."""
+    """Return a hash of the prompt, excluding its timeout."""
     parts = [prompt.task, prompt.system, prompt.shared, prompt.text, prompt.name, prompt.answer]
     encoded = json.dumps(parts, sort_keys=True, ensure_ascii=False).encode(
         "utf-8", errors="replace"
@@ -469,9 +469,9 @@ def key_of(prompt: Prompt) -> str:
 
 
 class RecordingModel:
-    """Records the answers of another model in files of ``folder``; implements LanguageModel.
+    """A model that records a different model's answers in ``folder``. Implements LanguageModel.
 
-    ``redact`` removes secrets from everything written; a prompt contains no credentials. Failures are not recorded.
+    ``redact`` removes secrets from everything written. A prompt contains no credentials. Failures are not recorded.
     """
 
     def __init__(self, model: LanguageModel, folder: Path, redact: Redact) -> None:
@@ -512,7 +512,7 @@ class RecordingModel:
 
 
 class ReplayingModel:
-    """Answers from the cassettes of a folder; implements LanguageModel.
+    """A model that replays the cassettes in a folder. Implements LanguageModel.
 
     Raises ModelUnavailableError for a prompt that was not recorded or has changed.
     """
@@ -525,7 +525,7 @@ class ReplayingModel:
         self._folder = folder
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Return the recorded answer, with its original tokens. Raises ModelUnavailableError."""
+        """Return the recorded answer with its original tokens. Raises ModelUnavailableError."""
         path = self._folder / file_name(prompt)
         try:
             answer = json.loads(path.read_text(encoding="utf-8"))["completion"]
@@ -544,7 +544,7 @@ class ReplayingModel:
 
 
 def file_name(prompt: Prompt) -> str:
-    """Return the name of a prompt's cassette: its version and key."""
+    """Return the name of a prompt's cassette, made of the prompt's version and key."""
     version = _UNSAFE.sub("-", (prompt.version or prompt.task.value).lower()).strip("-")
     return f"{version}-{key_of(prompt)}.json"
 

@@ -1,4 +1,4 @@
-"""Claims and contradictions judged by a model, their resolution by code, and comparison by vectors."""
+"""Claims and contradictions judged by a model and resolved by code, and comparison by vectors."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from nacre.values.reports import StoreOutcome
 from nacre.values.session import Speaker, Task
 
 OWNER = "owner"
-"""Entity name for a person who speaks of themselves."""
+"""Entity name for speakers who refer to themselves."""
 
 MOST_HINTS = 50
-"""Maximum known entities in a prompt (seed facts 1.3)."""
+"""Maximum number of known entities in a prompt. See seed facts 1.3."""
 
 LONGEST_TEXT = 1_500
-"""Maximum characters of a memory in a prompt. The claim and its end are near the beginning."""
+"""Maximum number of characters of a memory in a prompt. The claim and its end are near the start."""
 
 _MAX_NAME_CHARACTERS = 80
 _MAX_OBJECT_CHARACTERS = 300
@@ -64,7 +64,7 @@ class ClaimAnswer(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def claim_prompt(memory: Memory, entities: Sequence[str], answer: dict[str, Any]) -> Prompt:
-    """Return the prompt for the claim of a memory, with known ``entities`` and the answer's schema."""
+    """Return the prompt that asks for a memory's claim. ``answer`` is the answer's schema."""
     return Prompt(
         Task.CLAIMS,
         system("claim-1"),
@@ -119,7 +119,7 @@ def attribute_name(text: str) -> str:
 
 
 def are_one_attribute(attribute: str, other: str) -> bool:
-    """Return True if two attributes share six of ten words (Jaccard .6), ignoring insignificant words and endings."""
+    """Return True if two attributes share most words (Jaccard .6), ignoring insignificant words and endings."""
     stems, other_stems = _stems(attribute), _stems(other)
     return attribute == other or (
         bool(stems & other_stems)
@@ -136,7 +136,7 @@ def _stems(attribute: str) -> frozenset[str]:
 
 
 def as_data(memory: Memory, **more: object) -> str:
-    """Return a memory as one line of JSON, which its text cannot break out of."""
+    """Return a memory as one line of JSON, so that its text cannot break out."""
     values = {**more, "kind": memory.kind.value, "subject": shorten(memory.subject, 200)}
     return json.dumps({**values, "text": shorten(memory.content, LONGEST_TEXT)}, ensure_ascii=False)
 
@@ -153,11 +153,10 @@ def system(name: str) -> str:
 
 
 AUTO_SUPERSEDE = 0.85
-"""Confidence above which a fact or preference is superseded without asking .
-"""
+"""Confidence above which a fact or preference is superseded without asking the owner."""
 
 UNSURE = 0.75
-"""Confidence up to which the owner decides (seed facts 1.3)."""
+"""Confidence up to which the owner decides. See seed facts 1.3."""
 
 MOST_REASON = 200
 _OWNER_DECIDES = (Kind.DECISION, Kind.LESSON)
@@ -221,7 +220,7 @@ class Judgement:
 
     @property
     def says_both_hold(self) -> bool:
-        """True if both hold so surely that no doubt is needed."""
+        """True if both memories are certainly valid, so that no doubt is needed."""
         return (
             self.bearing in (Bearing.COEXISTS, Bearing.UNRELATED)
             and self.confidence > AUTO_SUPERSEDE
@@ -229,10 +228,9 @@ class Judgement:
 
 
 def judge_prompt(memory: Memory, others: Sequence[Memory], answer: dict[str, Any]) -> Prompt:
-    """Return the prompt for the relations of other memories to one, with the day each was last stated and the order.
+    """Return the prompt that asks how other memories relate to ``memory``, with the days and order of statements.
 
-    The order matters because code supersedes by it, and days alone do not order statements of the
-    same day.
+    The later statement supersedes, and days alone do not order statements of the same day.
     """
     lines = [
         _as_dated_data(
@@ -253,7 +251,7 @@ def judge_prompt(memory: Memory, others: Sequence[Memory], answer: dict[str, Any
 
 
 def todos_prompt(memory: Memory, todos: Sequence[Memory], answer: dict[str, Any]) -> Prompt:
-    """Return the prompt for the open todos that a memory shows to be done."""
+    """Return the prompt that asks which open todos a memory shows to be done."""
     lines = "\n".join(as_data(todo, number=number) for number, todo in enumerate(todos, 1))
     text = f"The memory:\n{as_data(memory)}\n\nOpen todos:\n{lines}"
     return Prompt(
@@ -277,9 +275,9 @@ def _as_dated_data(memory: Memory, **more: object) -> str:
 
 
 def judgements(answer: JudgeAnswer, count: int) -> list[Judgement]:
-    """Return the verdicts of an answer in order.
+    """Return an answer's verdicts, ordered by number.
 
-    Raises UnusableAnswerError if one is missing or duplicated.
+    Raises UnusableAnswerError if a verdict is missing or duplicated.
     """
     by_number = {verdict.number: verdict for verdict in answer.verdicts}
     if len(by_number) != len(answer.verdicts) or set(by_number) != set(range(1, count + 1)):
@@ -298,7 +296,7 @@ def judgements(answer: JudgeAnswer, count: int) -> list[Judgement]:
 def find_finished(
     answer: TodosAnswer, memory: Memory, todos: Sequence[Memory]
 ) -> list[tuple[Memory, str]]:
-    """Return the todos that a memory's words finish, each with a quote that occurs there without negation."""
+    """Return the todos that a memory reports as done, each with a quote from the memory without a negation."""
     done: dict[int, tuple[Memory, str]] = {}
     for item in answer.done:
         quote = item.quote.strip().strip("\"'“”‘’…")
@@ -308,7 +306,7 @@ def find_finished(
 
 
 def _is_said(quote: str, memory: Memory) -> bool:
-    """Return True if a memory contains the quote, without a negation within 40 characters before it."""
+    """Return True if a memory contains the quote without a negation in the 40 characters before."""
     plain_quote, plain_text = normalise(quote), normalise(memory.content)
     if len(plain_quote) < _MIN_QUOTE_CHARACTERS or plain_quote not in plain_text:
         return False
@@ -320,11 +318,11 @@ def _is_said(quote: str, memory: Memory) -> bool:
 def resolve(
     earlier: Memory, later: Memory, judgement: Judgement, sure: float = AUTO_SUPERSEDE
 ) -> Resolution:
-    """Return the consequence for two judged memories (seed facts 1.3), in the order in which they were stated.
+    """Return the consequence for two judged memories.
 
-    Events stay true. A sure judgement supersedes a fact or preference that is not more important.
-    The owner decides on decisions, lessons and judgements up to .75, when only an agent contradicts
-    the owner, and when the later memory is about an earlier time.
+    Events stay true. A judgement above ``sure`` supersedes a fact or preference that is not more
+    important. The owner decides about decisions, lessons and judgements up to .75, if only an agent
+    contradicts the owner, and if the later memory is about an earlier time. See seed facts 1.3.
     """
     if earlier.kind is Kind.EVENT or judgement.bearing in (Bearing.COEXISTS, Bearing.UNRELATED):
         return Resolution.COEXIST
@@ -349,15 +347,15 @@ def _needs_owner(earlier: Memory, later: Memory) -> bool:
 
 
 AUTO_LINKS = 3
-"""Number of nearest memories that are linked (seed facts 2.1)."""
+"""Number of nearest memories to link. See seed facts 2.1."""
 
 _MAX_NEIGHBOURS = 24
 
 
 def settle(home: Home, rows: Sequence[int]) -> dict[str, StoreOutcome]:
-    """Link the memories of some rows with the nearest ones, and compare new ones with their neighbours.
+    """Link the memories in ``rows`` to their nearest neighbours, and compare new memories with their neighbours.
 
-    Return the outcomes of changed memories. Links of similarity are derived and exist only in the
+    Return the outcomes of changed memories. Similarity links are derived and exist only in the
     index.
     """
     memories_by_row = home.memories.by_rows(rows)
@@ -403,7 +401,7 @@ def _neighbours(home: Home, row: int, memory: Memory) -> list[tuple[Memory, floa
 def _settle(
     change: Change, memory_id: str, near: Sequence[tuple[Memory, float]]
 ) -> StoreOutcome | None:
-    """Compare a memory again with the neighbours of its vector."""
+    """Compare a memory again with its nearest neighbours."""
     home = change.home
     memory = home.memories.find(memory_id)
     cosines = {other.id: cosine for other, cosine in near}

@@ -1,4 +1,4 @@
-"""Requests about single memories, model decisions about new ones, evidence, and rules for agents."""
+"""Requests about single memories, model decisions about new memories, evidence, and rules for agents."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ Why = Annotated[str | None, Meta(description="Why.")]
 class Asking:
     """Options for asking a model about new memories.
 
-    ``online``: explicitly ask (or forbid it). ``None`` makes it background work. ``aggressive``:
-    ask about less similar memories and show ten instead of five. ``None`` follows the settings.
-    ``threshold``: minimum cosine of the nearest memory, instead of the calibrated one. ``seconds``:
-    time limit for all answers together. ``None`` applies only the limit per model call.
+    ``online`` explicitly requests or forbids asking. ``None`` makes asking background work.
+    ``aggressive`` asks about less similar memories and shows ten instead of five. ``None`` follows
+    the settings. ``threshold`` replaces the calibrated minimum cosine of the nearest memory.
+    ``seconds`` limits the time for all answers. ``None`` applies only the limit per model call.
     """
 
     online: bool | None = None
@@ -252,10 +252,10 @@ class EdgesRequest(Request, frozen=True, kw_only=True):
 
 # -- Decisions by a language model ---------------------------------------------
 #
-# The model decides only if the rules are unsure how a new memory relates to the stored ones. No
-# lock or transaction is held meanwhile, so the decision is checked again under the lock when the
-# memory is placed (:mod:`nacre.memories.placement`). If no model is permitted, or it fails or times
-# out, the rules alone place the memory.
+# The model decides only if the rules are unsure how a new memory relates to stored memories. No
+# lock or transaction is held while the model decides, so the decision is checked again under the
+# lock when the memory is placed (:mod:`nacre.memories.placement`). If no model is permitted, or the
+# model fails or times out, the rules alone place the memory.
 
 
 if TYPE_CHECKING:
@@ -314,23 +314,22 @@ def _is_said(home: home.Home, memory: Memory) -> bool:
 
 # -- Rules for agents ----------------------------------------------------------
 #
-# A memory that an agent stores is a proposal: search finds it, but it is not shown unasked and ends
-# nothing until the owner keeps it (``nacre review``) or states it. An agent's request to end, edit
-# or suppress the owner's memories goes into the review queue.
+# A memory that an agent stores is a proposal. Search finds proposals, but they are not shown
+# unasked and supersede nothing until the owner keeps them (``nacre review``) or states them. An
+# agent's request to retire, edit or suppress the owner's memories goes into the review queue.
 
 
 MOST_IMPORTANT = 7
 """Maximum importance of a memory stored by an agent."""
 
 MOST_IMPORTANT_QUOTED = 8
-"""Maximum importance of the owner's words stored by an agent, as for an explicit request to remember.
-"""
+"""Maximum importance of the owner's words stored by an agent, as for an explicit request to remember."""
 
 _MAX_DETAIL_CHARACTERS = 300
 
 
 def as_proposed(memory: Memory) -> Memory:
-    """Return a memory as an agent's proposal: importance 7 at most, not ``core``, not for all projects."""
+    """Return a memory as an agent's proposal, with importance up to 7, not ``core`` and not for all projects."""
     return replace(
         _without_weight(memory, MOST_IMPORTANT),
         speaker=Speaker.AGENT,
@@ -340,10 +339,9 @@ def as_proposed(memory: Memory) -> Memory:
 
 
 def as_quoted(memory: Memory, source: Source, at: datetime) -> Memory:
-    """Return a memory as the owner's words quoted by an agent from a session.
+    """Return a memory as the owner's words, quoted by an agent from a session.
 
-    The agent's importance is limited, and its key and triggers are dropped, because the owner did
-    not state them.
+    Importance is limited, and key and triggers are dropped, because the owner did not state them.
     """
     return replace(
         _without_weight(memory, MOST_IMPORTANT_QUOTED),
@@ -368,7 +366,7 @@ def _without_weight(memory: Memory, max_importance: int) -> Memory:
 def as_agent_may(memory: Memory, changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return an agent's changes to its own memory.
 
-    New words or more weight make it a proposal again.
+    Changes other than tags make the memory a proposal again.
     """
     if changes.keys() <= {"add_tags", "tags"}:
         return dict(changes)
@@ -390,7 +388,7 @@ def as_agent_may(memory: Memory, changes: Mapping[str, Any]) -> dict[str, Any]:
 def distrust(
     home: home.Home, run: home_change.Run | None, stored: Sequence[tuple[str, str]]
 ) -> None:
-    """Demote memories that agents stored from external text, given as (session, end of the memory's id)."""
+    """Demote memories that agents stored from external text, given as pairs (session, end of memory id)."""
     demoted = [
         replace(memory, trust=Trust.UNTRUSTED, proposed=True, speaker=Speaker.AGENT)
         for session, end in stored
@@ -411,7 +409,7 @@ def is_owners(memory: Memory) -> bool:
 
 
 def wish(home: home.Home, memories: Sequence[Memory], action: str) -> None:
-    """Queue an agent's request for review: ``retired``, ``kept out``, or other words."""
+    """Queue an agent's request for review. ``action`` is a participle such as ``retired``."""
     agent = home.actor.agent or ""
     detail = shorten(
         one_line(home.redactor.clean(f"{agent} asked for this memory to be {action}")),
@@ -425,7 +423,7 @@ def wish(home: home.Home, memories: Sequence[Memory], action: str) -> None:
 
 
 def keep(change: home_change.Change, memories: Sequence[Memory]) -> None:
-    """Mark memories that agents proposed, or the owner only nodded to, as the owner's words."""
+    """Mark memories that an agent proposed, or the owner merely approved, as the owner's words."""
     home = change.home
     for memory in (
         memory for memory in memories if memory.proposed or memory.as_worded() != memory

@@ -1,4 +1,4 @@
-"""Reading of hand-edited files as changes of the vault, with their consequences."""
+"""Reading hand-edited files as changes to the vault, and applying the consequences."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ _MANY_FILES = 20
 class _FileWithoutId:
     """A file that will get its memory's id, and a creation date that survives copying.
 
-    ``text`` is its content, ``base`` the hash of its bytes, ``rest`` the work left once it has its
-    id.
+    ``text`` is the file's content, ``base`` the hash of its bytes, and ``rest`` the work left after
+    writing the id.
     """
 
     path: str
@@ -53,13 +53,13 @@ class _FileWithoutId:
 
     @property
     def identity(self) -> dict[str, str]:
-        """The values missing from its front matter."""
+        """The values to add to the front matter."""
         return {"id": self.memory, **({"created": self.created} if self.created else {})}
 
 
 @frozen
 class _ReadFile:
-    """A file as read: text, hash of its bytes, memory, and the values stated in its front matter."""
+    """A read file, with its text, the hash of its bytes, its memory, and its stated kind and project."""
 
     stat: FileStat
     text: str
@@ -71,14 +71,14 @@ class _ReadFile:
 
 @frozen
 class _FollowUp:
-    """People's edits for the journal, and the work left after indexing.
+    """Manual edits for the journal, and the work left after indexing.
 
     The work concerns files without an id, memories whose folder and front matter differ,
-    successions that a person may have changed, and memories moved to or from ``retired/``. If the
-    front matter was edited, the file moves; if the file moved, its front matter changes.
-    ``deferred`` files count as unread: they are handled in the same transaction when everything
-    else is read. New memories are queued for a model if ``awaits``. When the whole vault is new,
-    only files without an id, just written by a person, are.
+    successions that a person might have changed, and memories moved to or from ``retired/``. If the
+    front matter was edited, the file moves. If the file moved, its front matter changes.
+    ``deferred`` files count as unread and are handled in one transaction after all other files. If
+    ``awaits``, new memories are queued for a model. If the whole vault is new, only files without
+    an id are queued, because a person just wrote them.
     """
 
     awaits: bool = True
@@ -98,7 +98,7 @@ class _FollowUp:
         return bool(self.misplaced or self.changed or self.retired or self.returned)
 
     def add(self, other: _FollowUp) -> None:
-        """Add the work for one memory to the total."""
+        """Add the work for one memory."""
         self.misplaced.extend(other.misplaced)
         self.changed.extend(other.changed)
         self.retired.extend(other.retired)
@@ -110,10 +110,10 @@ def _is_changed(stat: FileStat, seen: SeenMemoryFile | None) -> bool:
 
 
 def read_changes(home: Home, *, from_remote: bool) -> int:
-    """Read people's edits, except in files with a pending write, and return the number of files.
+    """Read manual edits, except in files with a pending write, and return the number of edited files.
 
-    Edits and moves are one operation, deletions another. The vault lock is held until the end,
-    because files without an id get one there, and another process would assign a different one.
+    Edits and moves form one operation, deletions a second. The vault lock is held until all files
+    have an id, because another process would assign different ids.
     """
     with home.change(REMOVE, why=DELETED) as removal, home.change(EDIT) as change:
         return _read_edits(change, removal, from_remote=from_remote)
@@ -181,7 +181,7 @@ def _read_all(
 ) -> int:
     """Read changed files and return how many had new content.
 
-    With ``journal_edits``, other processes may write in between, and consequences wait until all
+    With ``journal_edits``, other processes can write between files, and consequences wait until all
     files are read.
     """
     count = 0
@@ -197,9 +197,9 @@ def _read_all(
 
 
 def read_written(change: Change, paths: Iterable[str], *, awaits: bool) -> None:
-    """Index files that a sync or a scrub just wrote, with their consequences, in one transaction.
+    """Index files that a sync or a scrub just wrote and apply the consequences, in one transaction.
 
-    They have no pending writes, and the journal or the history already has their text. With
+    The files have no pending writes, and the journal or the history already has their text. With
     ``awaits``, new memories are queued for models.
     """
     home = change.home
@@ -221,7 +221,7 @@ def read_written(change: Change, paths: Iterable[str], *, awaits: bool) -> None:
 
 
 def _stat(home: Home, path: str) -> FileStat | None:
-    """Return a file's stat as a scan would, or ``None`` if it does not exist."""
+    """Return a file's stat as a scan does, or ``None`` if the file does not exist."""
     if not path.isprintable():
         return None  # a scan reports the remedy
     try:
@@ -231,7 +231,7 @@ def _stat(home: Home, path: str) -> FileStat | None:
 
 
 def _finish(change: Change, follow_up: _FollowUp, *, from_remote: bool) -> None:
-    """Record the consequences in the transaction that reads the edits."""
+    """Apply the consequences in the transaction that reads the edits."""
     for item in (follow_up, *(file.rest for file in follow_up.nameless)) if from_remote else ():
         item.returned.clear()
     _follow(change, follow_up)
@@ -244,7 +244,7 @@ def _missing_paths(
     *,
     from_remote: bool,
 ) -> list[str]:
-    """Return paths whose file is missing, but none if so many are missing that the folder may be unavailable."""
+    """Return the paths of missing files, or none if so many are missing that the folder might be unavailable."""
     pending = home.files.pending_paths()
     missing = [path for path in seen if path not in stats and path not in pending]
     if from_remote or len(missing) - len(stats.keys() - seen.keys()) <= max(
@@ -259,7 +259,6 @@ def _missing_paths(
 
 
 def _removal_of(home: Home, file: SeenMemoryFile) -> Intent:
-    """Return the intent for a deleted file."""
     memory = home.memories.find(file.memory)
     home.files.forget(file.path)
     return Intent(
@@ -268,7 +267,7 @@ def _removal_of(home: Home, file: SeenMemoryFile) -> Intent:
 
 
 def _journal(change: Change, intents: list[Intent]) -> None:
-    """Record people's edits in the journal.
+    """Record manual edits in the journal.
 
     A text with a secret is withheld in a separate operation until fixed.
     """
@@ -282,7 +281,7 @@ def _journal(change: Change, intents: list[Intent]) -> None:
 
 
 def _read(home: Home, stat: FileStat, seen: SeenMemoryFile | None) -> _ReadFile | None:
-    """Read a changed file. Return ``None`` if its bytes are the same or it is not a valid memory.
+    """Read a changed file. Return ``None`` if its bytes are unchanged or it is not a valid memory.
 
     Invalid files are reported and, unless they contain a secret, remembered until they change.
     """
@@ -316,9 +315,9 @@ def _read(home: Home, stat: FileStat, seen: SeenMemoryFile | None) -> _ReadFile 
 
 
 def _memory_in(home: Home, text: str, stat: FileStat, seen: SeenMemoryFile | None) -> Memory:
-    """Return the memory in a file without secrets.
+    """Return the memory in a file, with secrets removed.
 
-    A file without an id keeps the id last seen at its path.
+    A memory without an id gets the id last seen at the file's path.
     """
     new_id = (lambda: seen.memory) if seen else home.ids
     written = parse(text, stat.path, new_id=new_id, modified=_modification_time(home, stat))
@@ -331,7 +330,7 @@ def _memory_in(home: Home, text: str, stat: FileStat, seen: SeenMemoryFile | Non
 
 
 def _modification_time(home: Home, stat: FileStat) -> datetime:
-    """Return a file's modification time, by the clock of its writer."""
+    """Return a file's modification time, according to the writer's clock."""
     try:
         return datetime.fromtimestamp(stat.modified_ns // 1_000_000 / 1000, UTC)
     except (OverflowError, OSError, ValueError):
@@ -353,14 +352,14 @@ def _with_own_id(
         return file
     exists = home.vault.exists(twin.path) or twin.path in home.files.pending_paths()
     if not exists or (twin.path in changed and _id_in(home, twin.path) != memory.id):
-        home.files.forget(twin.path)  # moved, or swapped names with another
+        home.files.forget(twin.path)  # moved, or swapped names with a different file
         return file
     if twin.path.startswith("retired/") and not memory.retired:
         home.files.forget(twin.path)
         change.intend([Intent("remove", twin.path, base=twin.hash, memory=memory.id)])
         return file
     home.problems.append(f"{path} has the same id as {twin.path}; it was read as a separate memory")
-    # The id was assigned before a crash but not written.
+    # A crash prevented the assigned id from being written.
     has_reserved_id = seen is not None and not seen.hash
     copy = replace(memory, id=seen.memory if seen and has_reserved_id else home.ids())
     if not has_reserved_id:
@@ -390,7 +389,7 @@ def _accept(
     *,
     defers: bool = False,
 ) -> None:
-    """Index a file. With ``defers``, leave files with consequences to the last transaction."""
+    """Index a file. With ``defers``, leave a file with consequences for the last transaction."""
     memory, stated_values = file.memory, file.stated
     last_seen = seen_before.get(file.stat.path)
     before = home.memories.find(memory.id)
@@ -433,7 +432,7 @@ def _accept(
 
 
 def _follow_up_of(file: _ReadFile, before: Memory | None, memory: Memory) -> _FollowUp:
-    """Return the work caused by a memory that was new or different before."""
+    """Return the work caused by a new or changed memory."""
     follow_up = _FollowUp()
     if memory is not file.memory or file.stated.differs(memory.kind, memory.project):
         follow_up.misplaced.append(memory)
@@ -453,9 +452,9 @@ def _seen_intent(
 
 
 def _follow(change: Change, follow_up: _FollowUp) -> None:
-    """Write the consequences of people's edits; each step builds on the previous one.
+    """Apply the consequences of manual edits. Each step builds on the previous step.
 
-    This happens in the transaction that reads the edits, because a crash would lose them.
+    This happens in the transaction that reads the edits, so that a crash loses no consequences.
     """
     home = change.home
     change.put(follow_up.misplaced, follow_up.entries)
@@ -469,17 +468,17 @@ def _follow(change: Change, follow_up: _FollowUp) -> None:
 
 
 def _as_retired(home: Home, memory: Memory) -> Memory:
-    """Return a memory whose file was moved to ``retired/``, with time and reason."""
+    """Return a memory whose file was moved to ``retired/``, with the retirement's time and reason."""
     present = home.memories.find(memory.id) or memory
     reason = present.retired.reason if present.retired else None
     return replace(present, retired=Retirement(home.now(), reason or MOVED))
 
 
 def _give_ids(change: Change, nameless: list[_FileWithoutId]) -> None:
-    """Write ids into files without one.
+    """Write ids into files without an id.
 
-    No intent is used, because the text of a hand-written file must not enter the database
-    unredacted. After a crash, the next scan finds the file without its expected hash.
+    No intent is used, because unredacted hand-written text must not enter the database. After a
+    crash, the next scan finds the file without its expected hash.
     """
     home = change.home
     for file in nameless:
@@ -501,7 +500,7 @@ def _give_ids(change: Change, nameless: list[_FileWithoutId]) -> None:
 def _retire_unfiled(change: Change, unfiled: Sequence[str]) -> None:
     """Retire memories whose file a person deleted.
 
-    Their text stays in ``retired/``; if deleted there too, the memory is gone.
+    Their text stays in ``retired/``. If the file is deleted there too, the memory is deleted.
 
     After a crash, the next scan finds the remaining memories without a file.
     """
@@ -525,7 +524,7 @@ def _retire_unfiled(change: Change, unfiled: Sequence[str]) -> None:
 
 # -- Scanning ------------------------------------------------------------------
 #
-# Every command first compares the stat of all files, and the hash where it changed.
+# Every command first compares the stat of all files, and the hash of files with a changed stat.
 
 
 _MAX_SCANS = 2
@@ -537,11 +536,11 @@ _MIN_PATIENCE_SECONDS = 0.3
 def scan(
     home: Home, *, from_remote: bool = False, patience_seconds: float = _PATIENCE_SECONDS
 ) -> int:
-    """Complete interrupted writes, then index changed files. Return their number.
+    """Complete interrupted writes, then index changed files and return their number.
 
-    If most files are missing at once, nothing is retired, unless the change came ``from_remote``,
-    where deletions are intended and restored files are in the ledger. Content that the ledger
-    forgets is deleted, also if another machine forgot it.
+    If most files are missing, nothing is retired, unless the change came ``from_remote``, where
+    deletions are intended and restored files are in the ledger. Content that the ledger forgets is
+    deleted, even if another machine forgot it.
 
     A malformed file is reported in ``home.problems`` and its last valid version stays indexed. If
     nothing changed, which is the usual case, no lock is taken and nothing is written. Pending
@@ -586,7 +585,7 @@ def catch_up(home: Home, seconds: float = _CATCH_UP_SECONDS) -> None:
 def _was_edited(home: Home) -> bool:
     """Return True if another program created, deleted or changed a file.
 
-    A difference counts only if two scans agree, because others may write during a scan.
+    A difference counts only if two scans agree, because other processes can write during a scan.
     """
     common: set[tuple[str, int, int]] | None = None
     for _ in range(_MAX_SCANS):
@@ -598,7 +597,7 @@ def _was_edited(home: Home) -> bool:
 
 
 def _differences(home: Home) -> set[tuple[str, int, int]]:
-    """Return path, time and size of files that differ from those last seen, without pending writes."""
+    """Return path, time and size of files that changed since last seen and have no pending write."""
     stats = home.vault.times()
     seen, pending, _ = home.files.seen_now()
     if stats == seen:

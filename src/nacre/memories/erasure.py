@@ -60,7 +60,7 @@ def withdraw(home: Home, affected: Affected) -> None:
     places = [*affected.sessions, *affected.turns, *affected.untitled]
     if not places or not home.archive.all():
         return
-    # Short ids are unique to a file, which its path finds.
+    # Short ids are unique only within a file, which is found by its path.
     names = {place.native_id.encode() for place in places}
     for session in affected.sessions:
         names |= {place.id.encode() for place in home.erasing.places_in(session.row)}
@@ -82,7 +82,7 @@ def withdraw(home: Home, affected: Affected) -> None:
 
 
 def withdraw_matching(home: Home, match: Pattern) -> None:
-    """Reduce transcripts that match, anywhere, to their indexed turns."""
+    """Reduce transcripts with a match anywhere to their indexed turns."""
     states = [
         state
         for state in home.archive.all()
@@ -115,15 +115,15 @@ def _texts(payload: packs.Payload) -> Iterator[str]:
 
 # -- Chats ---------------------------------------------------------------------
 #
-# nacre's own transcripts, files and database of conversations in channels. Transcripts of other
-# tools belong to them and stay.
+# nacre's own transcripts, files and database of channel conversations. Transcripts of other tools
+# belong to those tools and stay.
 
 
 _TOOL = "nacre-chat:"
 
 
 def count_forgotten(home: Home, barred: Barred, match: Pattern | None = None) -> int:
-    """Return the number of messages, answer parts and names to erase that only the gateway's database has."""
+    """Return the number of messages, answer parts and names to erase that exist only in the gateway's database."""
     if not (home.settings.home / gateway.DATABASE).exists():
         return 0
     with closing(maintenance.GatewayErasure.open(home.settings.home)) as store:
@@ -131,7 +131,7 @@ def count_forgotten(home: Home, barred: Barred, match: Pattern | None = None) ->
 
 
 def erase_matching(home: Home, match: Pattern) -> None:
-    """Erase matching text that only the gateway's database has."""
+    """Erase matching text that exists only in the gateway's database."""
     if (home.settings.home / gateway.DATABASE).exists():
         with closing(maintenance.GatewayErasure.open(home.settings.home)) as store:
             store.erase_held(
@@ -140,7 +140,7 @@ def erase_matching(home: Home, match: Pattern) -> None:
 
 
 def erase_chats(home: Home, affected: Affected, barred: Barred) -> None:
-    """Delete forgotten conversations with their files, and forgotten messages of others, including pending ones."""
+    """Delete forgotten conversations with their files, and forgotten, even pending, messages of other conversations."""
     forgotten = [
         session.id.removeprefix(_TOOL)
         for session in affected.sessions
@@ -176,7 +176,7 @@ def erase_bytes(home: Home) -> bool:
 
 @frozen
 class _Chat:
-    """A conversation in all its places."""
+    """A conversation, with its transcript, files and database rows."""
 
     folder: Path
     session: str
@@ -191,9 +191,9 @@ class _Chat:
         return self.folder / "files" / self.session
 
     def erase(self, barred: Barred | None) -> None:
-        """Erase barred messages, or everything without ``barred``.
+        """Erase barred messages, or everything if ``barred`` is ``None``.
 
-        Summaries are erased with any message, as they may quote it.
+        Erasing a message also erases summaries, because they might quote the message.
         """
         lines = [(line, _record(line)) for line in self._lines()]
         pending = [
@@ -227,7 +227,7 @@ class _Chat:
             return ()
 
     def _is_gone(self, record: dict[str, Any], barred: Barred | None) -> bool:
-        """Return True if a line is forgotten, by its id or as an edit of a forgotten message."""
+        """Return True if a line, or the message that it edits, is forgotten."""
         if barred is None or record.get("type") != "message":
             return barred is None
         session, ids = (f"{_TOOL}{self.session}", (record.get("id"), _message(record).get("edits")))
@@ -243,7 +243,7 @@ class _Chat:
 def _forgotten_items(
     store: maintenance.GatewayErasure, barred: Barred, match: Pattern | None
 ) -> list[maintenance.Held]:
-    """Return the forgotten items, by text, time or conversation."""
+    """Return the items whose text, time or conversation is forgotten."""
     return [
         item
         for item in store.held()
@@ -253,7 +253,7 @@ def _forgotten_items(
 
 def _is_barred(item: maintenance.Held, barred: Barred) -> bool:
     session = f"{_TOOL}{item.session}"
-    if barred.before:  # it also bars whole sessions, whose later messages stay
+    if barred.before:  # forgetting by date also bars whole sessions, but their later messages stay
         return barred.is_before(item.at, None, session)
     return barred.has_session(session)
 
@@ -268,7 +268,7 @@ def _message(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _places(record: dict[str, Any]) -> Sequence[str]:
-    """Return the names of a message's files in its conversation's folder."""
+    """Return the names of a message's files in the conversation's folder."""
     files = [file for file in _message(record).get("attachments") or () if isinstance(file, dict)]
     return [Path(str(file["path"])).name for file in files if file.get("path")]
 
@@ -290,11 +290,11 @@ def _record(line: bytes) -> dict[str, Any]:
 
 # -- Former versions of documents ----------------------------------------------
 #
-# A server stores them as rows. For files, git does.
+# A server stores former versions as rows. For files, git stores them.
 
 
 def erase_quoting(home: Home, match: Pattern) -> None:
-    """Erase former versions of documents that match."""
+    """Erase former document versions that match."""
     home.vault.forget_former(
         lambda path, data: bool(match.search(_text(data))) or is_in_path(match, path)
     )
@@ -307,7 +307,7 @@ def still_saying(home: Home, match: Pattern) -> list[str]:
 
 
 def erase_naming(home: Home, memories: Sequence[Memory]) -> None:
-    """Erase former versions of documents that name or quote memories, in their present or former wording."""
+    """Erase former document versions that name memories or quote their present or former wording."""
     if not home.database.server or not memories:
         return
     ids = {memory.id for memory in memories}
@@ -325,7 +325,6 @@ def erase_naming(home: Home, memories: Sequence[Memory]) -> None:
 
 
 def _former_versions(home: Home, ids: set[str]) -> Iterator[Memory]:
-    """Yield former versions of memories."""
     for _, path, data in home.vault.former():
         with suppress(InvalidMemoryError):
             memory = parse(_text(data), path, new_id=home.ids, modified=home.now())
@@ -339,14 +338,13 @@ def _text(data: bytes) -> str:
 
 # -- Applying tombstones -------------------------------------------------------
 #
-# Tombstones may come from this command, an interrupted one or another machine. Every step can be
-# repeated. Memories are deleted with their files, sessions and turns with everything derived from
-# them, and then the bytes in the database.
+# Tombstones can come from this command, an interrupted command or another machine. Every step can
+# be repeated. Memories are deleted with their files. Sessions and turns are deleted with all
+# derived data. The bytes in the database are erased last.
 
 
 FORGETTING = "forgetting"
-"""Operation that changes remaining memories: lost evidence and links, and retirements caused by them.
-"""
+"""Operation that removes evidence and links from remaining memories, and retires some memories as a result."""
 
 _MEMORIES_PER_STEP = 50
 _WORD = re.compile(r"[^\s\"'#,;()\[\]{}]+")
@@ -356,10 +354,10 @@ _KEPT_ACTIONS = (FORGET, ALLOW_AGAIN, RETIRE_ALWAYS, RETIRE_NO_LONGER)
 def apply_tombstones(home: Home, *, patient: bool = True) -> int:
     """Delete stored items that tombstones bar and return their number.
 
-    It acts only if something is due: an interrupted run, tombstones from another machine's ledger,
-    or a memory whose file returned. Call it whenever the ledger may have changed; otherwise it
-    costs a few lookups. Memories being edited are reported in ``home.problems`` and deleted the
-    next time. Without ``patient``, a ledger that another process is writing is skipped.
+    This acts only after an interrupted run, on tombstones from another machine's ledger, or if a
+    memory's file returned. Otherwise it costs only a few lookups. Call it whenever the ledger might
+    have changed. Memories being edited are reported in ``home.problems`` and deleted next time.
+    Without ``patient``, a ledger that another process is writing is skipped.
     """
     if (home.files.has_intents() or is_ledger_new(home)) and not _update_tombstones(
         home, patient=patient
@@ -394,7 +392,7 @@ def apply_tombstones(home: Home, *, patient: bool = True) -> int:
     archive.settle(home)
     erase_chats(home, affected, barred)
     with home.vault_lock:
-        # Written while sessions were deleted.
+        # These handoffs were written while sessions were deleted.
         for handoff in handed_over(home, (*affected.sessions, *affected.turns), barred):
             home.handoffs.remove(handoff)
         _clear_pages(home, barred)
@@ -431,7 +429,7 @@ def _update_tombstones(home: Home, *, patient: bool) -> bool:
 
 
 def _erase_candidates(home: Home, barred: Barred) -> None:
-    """Delete candidates that quote or rest on forgotten content."""
+    """Delete candidates that quote or are based on forgotten content."""
     memories = [candidate.memory for candidate in home.candidates.with_words()]
     forgotten_ids = [
         memory.id
@@ -484,8 +482,8 @@ def _without_sync(home: Home, work: Callable[[], object]) -> None:
 def clear_words(home: Home, memory_ids: Iterable[str], quotes: Pattern | None = None) -> None:
     """Remove texts about forgotten memories from the ledger, keeping ids and numbers.
 
-    This is the only exception to append-only. With ``quotes``, also clear entries that match.
-    Tombstones and standing retirements stay.
+    This is the only exception to the append-only rule. With ``quotes``, matching entries are also
+    cleared. Tombstones and standing retirements stay.
     """
     ids = set(memory_ids)
     try:
@@ -513,7 +511,7 @@ def _without_words(line: str, ids: set[str], quotes: Pattern | None) -> str:
 
 
 def _erase_memories(change: Change, affected: Affected) -> None:
-    """Write changed memories first, so that none names a deleted one, and then delete files and rows."""
+    """Write changed memories, so that none names a deleted memory, and then delete files and rows."""
     entries = [
         change.entry("retire", memory=memory.id, reason=OUTLIVED) for memory in affected.retired
     ]
@@ -531,7 +529,7 @@ def _erase_memories(change: Change, affected: Affected) -> None:
 
 
 def _erase_memory(home: Home, memory_id: str) -> None:
-    """Delete a memory without an intent, which would write its text once more."""
+    """Delete a memory without an intent, because an intent would store the text again."""
     file = home.files.file_of(memory_id)
     if file:
         home.vault.forget(file.path)
@@ -559,7 +557,7 @@ def _erase_sessions(home: Home, affected: Affected) -> None:
 
 
 def clear_traces(home: Home, quotes: Pattern) -> None:
-    """Delete questions and doubts that match, and all traces and cached answers."""
+    """Delete matching questions and doubts, and all traces and cached answers."""
     _clear_traces(home, lambda text: quotes.search(text) is not None)
 
 
@@ -579,7 +577,7 @@ def _clear_pages(home: Home, barred: Barred) -> None:
 
 
 def remove_empty_projects(home: Home, slugs: Iterable[str]) -> None:
-    """Delete the pages of projects without sessions and memories.
+    """Delete the pages of projects that have neither sessions nor memories.
 
     The caller must hold the vault lock.
     """
@@ -590,7 +588,7 @@ def remove_empty_projects(home: Home, slugs: Iterable[str]) -> None:
 
 
 def _name_sessions(home: Home, affected: Affected, runs: Sequence[Tombstone]) -> None:
-    """Add tombstones for sessions that only a date or project named, so that they stay deleted when they grow."""
+    """Add tombstones for sessions forgotten only by date or project, so that they stay deleted when they grow."""
     named_ids = {tombstone.value for tombstone in runs if tombstone.kind is TombstoneKind.SESSION}
     scopes = sorted({tombstone.run for tombstone in runs if tombstone.kind is TombstoneKind.BEFORE})
     session_ids = sorted({session.id for session in affected.sessions} - named_ids)

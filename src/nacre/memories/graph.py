@@ -72,7 +72,7 @@ class Net:
 
     @cached_property
     def components(self) -> list[list[int]]:
-        """The connected components, largest first. Memories without links are left out."""
+        """The connected components, largest first. Memories without links are omitted."""
         unvisited = set(self.linked)
         components = []
         for start in self.linked:
@@ -92,7 +92,7 @@ class Net:
 
 
 def cached(home: home.Home, request: object, kind: type[T], analyse: Callable[[], T]) -> T:
-    """Return the analysis of ``kind`` for a request from today's cache, or compute and cache it.
+    """Return the analysis for a request from today's cache, or compute and cache it.
 
     A write to memories or links invalidates the cache.
     """
@@ -106,7 +106,7 @@ def cached(home: home.Home, request: object, kind: type[T], analyse: Callable[[]
 
 
 def net_of(home: home.Home, project: str | None) -> Net:
-    """Return the graph of all active memories, or of one project, with the links valid today."""
+    """Return the graph of all active memories, or those of one project, with links valid today."""
     ids = home.links.nodes(project)
     places = {name: at for at, name in enumerate(ids)}
     edges = home.links.between(home.today(), project)
@@ -114,7 +114,7 @@ def net_of(home: home.Home, project: str | None) -> Net:
 
 
 def memories_of(home: home.Home, net: Net, places: Iterable[int]) -> dict[int, Memory]:
-    """Return the memories of some nodes, by number."""
+    """Map the numbers of some nodes to their memories."""
     numbers = {net.ids[at]: at for at in places}
     return {numbers[memory.id]: memory for memory in home.memories.in_any_state(list(numbers))}
 
@@ -123,7 +123,7 @@ def memories_of(home: home.Home, net: Net, places: Iterable[int]) -> dict[int, M
 
 
 MOST_LINKS = 1000
-"""Maximum links in one request."""
+"""Maximum number of links in one request."""
 
 
 class Relation(StrEnum):
@@ -301,7 +301,7 @@ class BriefRequest(Request, frozen=True, kw_only=True):
 
 @frozen
 class Node:
-    """A node at an end of a link.
+    """A node at either end of a link.
 
     ``state`` is ``active``, ``superseded``, ``retired``, ``code`` or ``unknown``. ``subject`` is
     ``None`` if the node is unknown.
@@ -317,7 +317,7 @@ class Node:
 
 @frozen
 class LinkLine:
-    """A link with both of its nodes. ``holds`` is true if it is valid on the requested day."""
+    """A link with both of its nodes. ``holds`` is true if the link is valid on the requested day."""
 
     source: Node
     rel: str
@@ -339,10 +339,10 @@ class LinkPage:
 
 @frozen
 class LinkChange:
-    """The result of changing links: counts of new, changed and removed links, and the ``links`` as they are now.
+    """The result of changing links: counts of new, changed and removed links, and the current ``links``.
 
-    ``waiting`` holds the ids of the owner's memories whose changes, requested by an agent, are
-    pending review.
+    ``waiting`` contains the ids of the owner's memories for which an agent's changes are pending
+    review.
     """
 
     links: tuple[LinkLine, ...] = ()
@@ -372,7 +372,7 @@ class Hop:
 
 @frozen
 class Companion:
-    """A memory that is often used with another, although no link connects them.
+    """A memory that is often used with a given memory, without a link between them.
 
     ``weight`` is 0 to 1. ``sessions`` counts the sessions in which both were used.
     """
@@ -386,7 +386,7 @@ class Companion:
 class Traversal:
     """The nodes and links reached from a memory, which is the first of ``nodes``.
 
-    ``more`` is true if the limit left out nodes. ``together`` lists companions, closest first.
+    ``more`` is true if the limit excluded nodes. ``together`` lists companions, closest first.
     """
 
     nodes: tuple[Node, ...]
@@ -416,7 +416,7 @@ class Central:
 class Gap:
     """A memory with at most one link.
 
-    ``idle_days`` counts from its last recall, or else from when it was stated.
+    ``idle_days`` counts from the last recall, or from the statement if there was no recall.
     """
 
     memory: Memory
@@ -427,7 +427,7 @@ class Gap:
 
 @frozen
 class Gaps:
-    """Memories with at most one link, proven ones first. ``unlinked`` of the ``total`` have none."""
+    """Memories with at most one link, proven memories first. ``unlinked`` counts those without links."""
 
     found: tuple[Gap, ...]
     total: int
@@ -445,7 +445,7 @@ class Component:
 
 @frozen
 class Components:
-    """The largest components. ``total`` counts all of them, ``alone`` the memories without links."""
+    """The largest components. ``total`` counts all components. ``alone`` counts memories without links."""
 
     found: tuple[Component, ...]
     total: int
@@ -496,8 +496,8 @@ class GraphMap:
 class Brief:
     """A summary of all memories, as numbers and as ``text``.
 
-    ``gaps`` counts memories with at most one link, ``unlinked`` those with none, and ``stale``
-    those that may be outdated according to the latest check.
+    ``gaps`` counts memories with at most one link, ``unlinked`` those without links, and ``stale``
+    those that might be outdated according to the latest check.
     """
 
     text: str
@@ -517,13 +517,14 @@ class Brief:
 
 # -- Analyses ------------------------------------------------------------------
 #
-# No model is used. Links are the ones that :meth:`nacre.store.memories.Links.count` counts, which
-# excludes similarity: a memory that only resembles others is a gap (the seed leaves such memories
-# out of its ranking, seed facts 2.2). The results are deterministic.
+# No model is used, and results are deterministic. Only links that
+# :meth:`nacre.store.memories.Links.count` counts are considered. Similarity is not a link, so a
+# memory that only resembles others is a gap. The seed omits such memories from its ranking. See
+# seed facts 2.2.
 
 
 GAP_LINKS = 1
-"""Maximum links of a gap (seed facts 2.2)."""
+"""Maximum number of links of a gap. See seed facts 2.2."""
 
 _SHORTLIST = 3
 _RANKS = (Maturity.PROVEN, Maturity.ESTABLISHED, Maturity.CANDIDATE)
@@ -600,7 +601,7 @@ def components(home: home.Home, request: AnalysisRequest) -> Components:
 RECENT = timedelta(days=30)
 _RECENT_MEMORIES = 200
 _CENTRAL_CANDIDATES = 20
-"""Most linked memories to look at. Only vouched ones are named."""
+"""Number of most linked memories to consider. Only vouched memories are named."""
 
 _SUBJECT_CHARACTERS = 70
 
@@ -683,11 +684,11 @@ def _short(memory: Memory) -> str:
 
 
 CODE = "code:"
-"""Prefix of the ids of code symbols."""
+"""Id prefix of code symbols."""
 
 
 def nodes_of(home: home.Home, ids: Collection[str]) -> Mapping[str, Node]:
-    """Return the nodes by id. Unknown ids get a node with state ``unknown`` or ``code``."""
+    """Map ids to nodes. Unknown ids get a node with state ``unknown`` or ``code``."""
     nodes = {row[0]: _node(row) for row in home.links.ends(ids)}
     return {
         node_id: nodes.get(node_id)
@@ -703,7 +704,7 @@ def _node(row: schema.Row) -> Node:
 
 
 def lines_of(home: home.Home, edges: Sequence[StoredLink], day: date) -> tuple[LinkLine, ...]:
-    """Return links with both nodes, and whether each is valid on ``day``."""
+    """Return links with both nodes, and whether each link is valid on ``day``."""
     nodes = nodes_of(home, {end for edge in edges for end in (edge.source, edge.target)})
     return tuple(
         LinkLine(
@@ -730,10 +731,10 @@ def holds_on(valid: Validity, day: date) -> bool:
 # -- Changing links ------------------------------------------------------------
 #
 # A link is stored in the front matter of its source. ``supersedes`` is written on both sides.
-# ``contradicts`` is a doubt that the owner settles in ``nacre review``. Neither has a strength, an
-# end or an origin.
+# ``contradicts`` is a doubt that the owner settles in ``nacre review``. Neither relation has a
+# strength, an end or an origin.
 #
-# An agent changes links of memories that it stored itself. Its changes to the owner's memories are
+# An agent can change links of memories that it stored. Its changes to the owner's memories are
 # pending until reviewed.
 
 
@@ -741,7 +742,7 @@ MANUAL, AGENT, TOGETHER = "manual", "agent", "co-recall"
 COMPUTED = (ALIKE, IN_BODY, TOGETHER)
 """Origins of links computed from texts and use.
 
-They cannot be created manually, and a removed link returns.
+Such links cannot be created manually, and they return after removal.
 """
 
 _DECISIVE = (SUPERSEDES, CONTRADICTS)
@@ -994,7 +995,7 @@ def _present(new: _NewLink) -> Link | None:
 def _is_allowed(home: home.Home, source: Memory, link: Link) -> bool:
     """Return True if the actor may change a link.
 
-    An agent may change its own links of memories that it stored.
+    An agent can change its own links of memories that it stored.
     """
     if not home.actor.is_agent:
         return True
@@ -1033,7 +1034,7 @@ def _write_links(change: Change, items: Iterable[_NewLink]) -> tuple[int, int]:
 
 
 def _write(change: Change, source: Memory, links: Sequence[Link]) -> None:
-    """Write the links of a memory. If its ``supersedes`` links change, update the other side too."""
+    """Write the links of a memory. If its ``supersedes`` links change, update the superseded memories."""
     after = replace(source, links=tuple(links))
     change.set_links(after)
     if {link.to for link in source.links if link.rel == SUPERSEDES} ^ {
@@ -1137,7 +1138,7 @@ def _edges_at(
 
 
 class _Walk:
-    """A breadth-first traversal: the nodes by distance, and the links between them."""
+    """A breadth-first traversal, with nodes ordered by distance and the links between them."""
 
     def __init__(self, start: str, request: TraverseRequest) -> None:
         self._request = request
@@ -1150,7 +1151,7 @@ class _Walk:
         self.more = False
 
     def step(self, ring: Sequence[str], edges: Sequence[StoredLink]) -> list[str]:
-        """Follow links from the current ring and return the nodes of the next."""
+        """Follow links from the current ring and return the nodes of the next ring."""
         first_new = len(self.names)
         members = set(ring)
         for edge in edges:

@@ -1,10 +1,10 @@
-"""Compare statements and decide what a new memory means for the stored ones.
+"""Compare statements and decide what a new memory means for stored memories.
 
 Without a model, only clear cases are decided. Two statements are the same if their words are equal,
 or if their vectors are close and their numbers, names and negations agree. A statement supersedes
-another if it says that something rare that the other asserts is gone, or if it gives another value
-in the same slot. If an earlier statement may be outdated, the owner decides; in all other cases
-both are kept.
+an earlier statement if it says that something rare in the earlier statement is gone, or if it gives
+a different value in the same slot. If an earlier statement might be outdated, the owner decides. In
+all other cases, both are kept.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ from nacre.vault import files as ledger
 from nacre.vault.files import LEDGER
 
 LONGEST = 4_000
-"""Maximum characters of a text that are compared."""
+"""Maximum number of characters to compare in a text."""
 
 ENOUGH_TURNS = 500
-"""Minimum turns in a home before its own word counts decide which words are rare."""
+"""Minimum number of turns in a home for its word counts to decide which words are rare."""
 
 _PRIOR_TURNS = 500
 _WORDS_PER_TURN = 20
 _FIRST_WORD = 1_996
-"""Rank of the first whole word in the vocabulary. Letters and signs come before it."""
+"""Rank of the first whole word in the vocabulary. Letters and symbols have lower ranks."""
 
 _ZIPF = 10.0
 _MAX_RARE_SHARE = 0.0004
@@ -101,11 +101,11 @@ class Verdict:
 _UNRELATED = Verdict(Relation.UNRELATED)
 
 Counts = Callable[[Sequence[str]], tuple[int, Sequence[int]]]
-"""Returns the number of turns in a home, and for each word the number of turns that contain it."""
+"""Function that returns the number of turns in a home, and the number of turns that contain each word."""
 
 
 class Rarity:
-    """Tells rare words from common ones, by a home's turns smoothed with the vocabulary of the bundled tokenizer."""
+    """Detects rare words from a home's word counts, smoothed with the bundled tokenizer's vocabulary."""
 
     def __init__(self, count: Counts = lambda words: (0, [0] * len(words))) -> None:
         self._count = count
@@ -133,7 +133,7 @@ class Rarity:
 def _expected_share(word: str) -> float:
     """Return the expected share of turns that contain a word, from its rank in the vocabulary.
 
-    Words missing from the vocabulary are rare (0).
+    The share of a word missing from the vocabulary is 0.
     """
     rank = minilm.vocabulary().get(word, 0)
     return _WORDS_PER_TURN / (_ZIPF * max(1, rank - _FIRST_WORD)) if rank >= _FIRST_WORD else 0.0
@@ -146,11 +146,11 @@ def judge(
     limits: Calibration,
     rarity: Rarity | None = None,
 ) -> Verdict:
-    """Return what ``later`` means for ``earlier``.
+    """Return the relation of ``later`` to ``earlier``.
 
-    At least one holds everywhere, or both in the same project.
+    Both belong to the same project, or at least one applies to all projects.
 
-    ``cosine`` compares their vectors, if both have one.
+    ``cosine`` compares their vectors, if both have vectors.
     """
     project = later.project or earlier.project
     old, new = read(earlier.content[:LONGEST], project), read(later.content[:LONGEST], project)
@@ -179,7 +179,7 @@ def judge(
 
 
 def _keeps(kind: Kind, later_kind: Kind) -> bool:
-    """Return True if a memory of the later kind never ends one of ``kind``.
+    """Return True if a memory of ``later_kind`` never ends a memory of ``kind``.
 
     Events stay true, only a todo ends a todo, and a lesson ends only a lesson.
     """
@@ -221,12 +221,12 @@ def _is_same(old: Statement, new: Statement, cosine: float | None, limits: Calib
 
 
 def _has_inverting_word(statement: Statement) -> bool:
-    """Return True if a small word may invert the order of the words: "the gate of the quarry"."""
+    """Return True if a small word can invert the word order, as in "the gate of the quarry"."""
     return any(word.text in _INVERTING_WORDS for word in statement.tokens)
 
 
 def _departure(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None:
-    """Return the verdict if the later statement says that something asserted by the earlier one is gone."""
+    """Return the verdict if the later statement declares something gone that the earlier statement asserts."""
     for departure in new.departures:
         if (
             not departure.subject <= old.words
@@ -255,7 +255,7 @@ def _departure(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None
 
 
 def _denies(old: Statement, departure: Departure) -> bool:
-    """Return True if the earlier statement itself says that this is gone, or negates it in the same clause."""
+    """Return True if the earlier statement already says that the thing is gone, or negates it in the same clause."""
     clauses = [read(clause) for clause in _ASIDE.split(old.text)]
     is_denied = any(clause.negations for clause in clauses if departure.subject & clause.words)
     return is_denied or any(departure.subject & other.subject for other in old.departures)
@@ -264,7 +264,7 @@ def _denies(old: Statement, departure: Departure) -> bool:
 def _asserts(old: Statement, departure: Departure) -> bool:
     """Return True if the earlier statement is about the thing that is gone.
 
-    The thing must not be in an aside, or a modifier of another word ("the Redis outage").
+    The thing must not be in an aside or modify another word ("the Redis outage").
     """
     if not departure.subject <= read(_ASIDE.split(old.text)[0]).words:
         return False
@@ -280,12 +280,12 @@ def _asserts(old: Statement, departure: Departure) -> bool:
 
 
 def _common(old: Statement, new: Statement) -> float:
-    """Return the share of the earlier statement's words that the later one contains."""
+    """Return the share of the earlier statement's words that the later statement contains."""
     return len(old.words & new.words) / len(old.words) if old.words else 0.0
 
 
 def _other_value(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None:
-    """Return the verdict if both say the same except for a day, time, version or measure in one slot."""
+    """Return the verdict if the statements differ only in a day, time, version or measure in one slot."""
     old_slots, new_slots = _slots_not_in(old.slots, new.slots), _slots_not_in(new.slots, old.slots)
     if not (len(old_slots) == len(new_slots) == 1) or old_slots[0].sort != new_slots[0].sort:
         return None
@@ -315,7 +315,7 @@ def _topic(statement: Statement) -> frozenset[str]:
 def _contradiction(
     earlier: Memory, later: Memory, old: Statement, new: Statement
 ) -> Verdict | None:
-    """Return a doubt if both have the same subject (given, or as the text begins) or verb and cannot both hold."""
+    """Return a doubt if both share a subject (explicit or at the start of the text) or verb and cannot both be true."""
     if old.departures or new.departures or earlier.kind not in _CLAIMS:
         return None
     is_opposite = (old.negations > 0) != (new.negations > 0)
@@ -339,7 +339,7 @@ def _contradiction(
 
 
 def _other_object(old: Statement, new: Statement) -> Verdict | None:
-    """Return a doubt for the same verb with another object: "use tabs", "use two spaces"."""
+    """Return a doubt if one verb has different objects, as in "use tabs" and "use two spaces"."""
     old_stems, new_stems = ([word.stem for word in statement.frame] for statement in (old, new))
     changes = [
         change
@@ -365,7 +365,7 @@ def _other_object(old: Statement, new: Statement) -> Verdict | None:
 
 
 def closes(todo: Memory, later: Memory) -> bool:
-    """Return True if a later event, fact or decision says that an open todo is done (seed facts 1.3, step 4)."""
+    """Return True if a later event, fact or decision says that an open todo is done. See seed facts 1.3, step 4."""
     if later.kind not in (Kind.EVENT, Kind.FACT, Kind.DECISION) or not says_done(
         later.content[:LONGEST]
     ):
@@ -385,7 +385,7 @@ def closes(todo: Memory, later: Memory) -> bool:
 def says_done(text: str, start: int = 0, end: int | None = None) -> bool | None:
     """Return True if ``text[start:end]`` says that something is done.
 
-    Return False if a negation precedes it within 40 characters, ``None`` if it says neither.
+    Return False if a negation occurs in the 40 characters before, or ``None`` if neither is said.
     """
     match = cues().pattern["done"].search(text, start, len(text) if end is None else end)
     if match is None:
@@ -397,14 +397,14 @@ def says_done(text: str, start: int = 0, end: int | None = None) -> bool | None:
 
 
 APART = "alternative_to"
-"""Link relation between two memories that both hold, regardless of comparisons."""
+"""Link relation between two memories that both stay valid, regardless of comparisons."""
 
 
 SUPERSEDES = "supersedes"
 """Link relation from a memory to its predecessor."""
 
 SPECIALIZES = "specializes"
-"""Link relation from a special case to the general memory. Both hold."""
+"""Link relation from a special case to the general memory. Both stay valid."""
 
 CONTRADICTS = "contradicts"
 """Link relation to a memory that is probably outdated. The owner has to decide."""
@@ -412,15 +412,14 @@ CONTRADICTS = "contradicts"
 _BOTH_HOLD = frozenset({APART, SPECIALIZES})
 
 _UNTRUSTED = Verdict(Relation.RELATED, "from an untrusted source")
-"""Verdict for text from an untrusted source: it cannot end, close or confirm the owner's statements.
-"""
+"""Verdict for text from an untrusted source, which cannot end, close or confirm the owner's statements."""
 
 
 @frozen
 class Comparison:
-    """A comparison of a memory with another.
+    """A comparison of a memory with ``other``.
 
-    ``is_later`` is true if the memory is the later of the two.
+    ``is_later`` is true if the memory is later than ``other``.
     """
 
     other: Memory
@@ -429,7 +428,7 @@ class Comparison:
 
     @property
     def replaces(self) -> bool:
-        """True if the memory replaces the other."""
+        """True if the memory replaces the other memory."""
         return self.is_later and self.verdict.relation is Relation.SUPERSEDES
 
     @property
@@ -444,12 +443,12 @@ class Comparison:
 
     @property
     def is_doubted(self) -> bool:
-        """True if this memory is probably outdated because of the other, later one."""
+        """True if this memory is probably outdated because of the other, later memory."""
         return not self.is_later and self.verdict.relation is Relation.DOUBTS
 
     @property
     def repeats(self) -> bool:
-        """True if the memory adds nothing to the other."""
+        """True if the memory adds nothing to the other memory."""
         return self.verdict.relation is Relation.SAME
 
 
@@ -462,10 +461,10 @@ def compare(
     seen: Seen | None = None,
     rarity: Rarity | None = None,
 ) -> list[Comparison]:
-    """Compare a memory with others that hold in the same place.
+    """Compare a memory with those of ``others`` that apply to the same project.
 
-    ``cosines`` are by id, for vectors of ``model``. ``seen`` holds measurements for a model without
-    a built-in calibration. ``rarity`` finds rare words.
+    ``cosines`` maps memory ids to cosines of ``model``. ``seen`` contains measurements for a model
+    without a built-in calibration. ``rarity`` detects rare words.
     """
     limits = calibration_of(model, seen)
     cosines = cosines or {}
@@ -501,7 +500,7 @@ def compare(
 def _compare_pair(
     memory: Memory, other: Memory, cosine: float | None, limits: Calibration, rarity: Rarity | None
 ) -> Comparison:
-    # At the same time, the new memory counts as later.
+    # If the times are equal, the new memory counts as later.
     is_later = vouches(memory, other) or memory.last_said >= other.last_said
     earlier, later = (other, memory) if is_later else (memory, other)
     if vouches(other, memory):
@@ -527,12 +526,12 @@ def vouches(memory: Memory, other: Memory) -> bool:
 
 
 def outranks(memory: Memory, other: Memory) -> bool:
-    """Return True if the owner stated ``memory`` and none of the words of ``other``, which then cannot end it."""
+    """Return True if the owner stated ``memory`` but no words of ``other``, which then cannot end ``memory``."""
     return memory.speaker is Speaker.OWNER and not other.is_worded
 
 
 def _weaken(verdict: Verdict) -> Verdict:
-    """Weaken a supersession to a doubt: words that the owner did not say cannot end the owner's statement."""
+    """Weaken a supersession to a doubt, because only words from the owner can end the owner's statement."""
     if verdict.relation is Relation.SUPERSEDES:
         return replace(verdict, relation=Relation.DOUBTS)
     return verdict
@@ -542,9 +541,9 @@ _SAYING_THE_SAME = frozenset({Relation.SAME, Relation.SUPERSEDES})
 
 
 def _share_a_key(memory: Memory, other: Memory) -> bool:
-    """Return True if both have the same explicit key, which only one of them can hold.
+    """Return True if both have the same explicit key, which only one memory can have.
 
-    A learned key is only a reason to compare: a rule and its special case may share one.
+    A learned key is only a reason to compare, because a rule and its special case can share a key.
     """
     is_given = not memory.is_learned and not other.is_learned and memory.kind is other.kind
     return is_given and bool(memory.canonical_key) and memory.canonical_key == other.canonical_key
@@ -552,15 +551,15 @@ def _share_a_key(memory: Memory, other: Memory) -> bool:
 
 # -- Succession ----------------------------------------------------------------
 #
-# The old memory stores ``superseded_by`` and the day until which it was true, the new one a link
-# ``supersedes`` with the reason. Either can be undone.
+# The old memory stores ``superseded_by`` and the day until which it was true. The new memory stores
+# a ``supersedes`` link with the reason. Either side can be undone.
 
 
 OUTLIVED = "what superseded it was forgotten"
 
 
 def mark_ended(old: Memory, new: Memory) -> Memory:
-    """Return the old memory with its end date and ``superseded_by`` set to the new one."""
+    """Return the old memory with an end date and with ``superseded_by`` set to the new memory."""
     has_later_start = new.valid.since and (
         old.valid.since is None or new.valid.since > old.valid.since
     )
@@ -580,7 +579,7 @@ def without_link(new: Memory, old_id: str) -> Memory:
 
 
 def without_doubt(new: Memory, old_id: str) -> Memory:
-    """Return the new memory without its ``contradicts`` link to another."""
+    """Return the new memory without its ``contradicts`` link to the old memory."""
     return _without(new, CONTRADICTS, old_id)
 
 
@@ -591,7 +590,7 @@ def _without(memory: Memory, rel: str, to: str) -> Memory:
 
 
 def add_doubt(new: Memory, old_id: str, reason: str) -> Memory:
-    """Return the new memory with a ``contradicts`` link to a possibly outdated one."""
+    """Return the new memory with a ``contradicts`` link to a possibly outdated memory."""
     link = Link(CONTRADICTS, old_id, reason)
     is_present = any((existing.rel, existing.to) == (link.rel, link.to) for existing in new.links)
     return new if is_present else replace(new, links=(*new.links, link))
@@ -603,10 +602,10 @@ def superseded_ids(memory: Memory) -> dict[str, str | None]:
 
 
 def release(home: Home, removed: Sequence[Memory]) -> list[Memory]:
-    """Return the memories to write when others are retired.
+    """Return the memories to write when ``removed`` memories are retired.
 
-    Memories that those superseded are active again, or superseded by the next successor that
-    remains. Nothing is written.
+    Their predecessors are active again, or superseded by the next remaining successor. Nothing is
+    written.
     """
     gone_ids = {memory.id for memory in removed}
     changed: dict[str, Memory] = {}
@@ -638,12 +637,12 @@ def release(home: Home, removed: Sequence[Memory]) -> list[Memory]:
 def detach(
     home: Home, removed: Sequence[Memory], left: Mapping[str, Memory], now: datetime
 ) -> list[Memory]:
-    """Return the memories to write when others are forgotten.
+    """Return the memories to write when ``removed`` memories are forgotten.
 
-    Links to them are removed and nothing becomes active again.
+    Links to removed memories are deleted, and nothing becomes active again.
 
-    Their predecessors are superseded by their successors, or retired if there are none. ``left``
-    are memories that change anyway. Nothing is written.
+    Predecessors are superseded by the next remaining successor, or else retired. ``left`` contains
+    memories that change for other reasons. Nothing is written.
     """
     gone_ids = {memory.id for memory in removed}
     changed = dict(left)
@@ -684,9 +683,9 @@ def _still_holding(home: Home, memory: Memory, gone_ids: Collection[str]) -> Mem
 
 
 def reconcile(home: Home, changed: Iterable[tuple[Memory | None, Memory]]) -> list[Memory]:
-    """Return the memories that must follow a manual edit so that both sides of a succession agree.
+    """Return the memories to update after manual edits so that both sides of each succession agree.
 
-    ``changed`` has each edited memory before and after. A person may add or remove either side.
+    ``changed`` has each memory before and after its edit. A person can add or remove either side.
     """
     updates: dict[str, Memory] = {}
     for before, after in changed:
@@ -720,25 +719,25 @@ def _find_unretired(home: Home, memory_ids: Iterable[str]) -> list[Memory]:
 # -- Decisions by a language model ---------------------------------------------
 #
 # ADD, UPDATE, SKIP and SUPERSEDE come from agenr (online dedup from a cosine of .72). AMEND is for
-# memories of which a part ends. A model refers to the memories shown to it by number. A decision
-# that would lose a number, name or negation, or by which a weaker source would change a stronger
-# one, is discarded.
+# memories that are partly outdated. A model refers to memories by their numbers in the prompt. A
+# decision is discarded if it would lose a number, name or negation, or if a weaker source would
+# change a memory from a stronger source.
 
 
 VERSION = "decide-2"
 NAME = "decide"
 
 SHORTEST = 20
-"""Minimum characters of a merged memory (seed facts 1.5), unless one of the two is shorter."""
+"""Minimum number of characters of a merged memory, unless an original is shorter. See seed facts 1.5."""
 
 _SETTLED = frozenset({Kind.DECISION, Kind.PREFERENCE})
-"""Kinds that may describe the same choice: as a rule for the future, or as settled on a day."""
+"""Kinds that can describe the same choice, either as a future rule or as a decision on a given day."""
 
 MOST_ADDED = 100
-"""Maximum characters that a merged memory may exceed both together."""
+"""Maximum number of characters by which a merged memory can exceed the combined originals."""
 
 MOST_ENDED = 0.5
-"""Maximum share of a memory's words that an amendment may remove."""
+"""Maximum share of a memory's words that an amendment can remove."""
 
 _MAX_REASON_CHARACTERS = 160
 _MAX_OUTPUT_TOKENS = 4_096
@@ -756,10 +755,10 @@ class Action(StrEnum):
 
 
 _IN_WORDS = frozenset({Action.UPDATE, Action.AMEND})
-"""Actions that come with a new text."""
+"""Actions with a new text."""
 
 
-# Its docstring is part of the schema that models see.
+# The docstring is part of the schema that models see.
 class Choice(msgspec.Struct, forbid_unknown_fields=True):
     """What a model answers: why, what, about which memory (its number), and the words of both where they become one, or
     those that are left of it.
@@ -773,7 +772,7 @@ class Choice(msgspec.Struct, forbid_unknown_fields=True):
 
 @frozen
 class Decision:
-    """A model's decision: action, model (``by``), reason, id and :func:`mark` of the target, and text."""
+    """A model's decision, with action, model (``by``), reason, the target's id and :func:`mark`, and text."""
 
     action: Action
     by: str
@@ -788,9 +787,9 @@ class Decision:
 
 
 def mark(memory: Memory) -> str:
-    """Return a hash of everything a decision about a memory depends on.
+    """Return a hash of everything on which a decision about a memory depends.
 
-    If it changes, the decision is void.
+    If the hash changes, the decision is void.
     """
     parts = (
         memory.subject,
@@ -806,7 +805,7 @@ def mark(memory: Memory) -> str:
 
 
 def prompt_for(memory: Memory, near: Sequence[Memory], *, seconds: float) -> Prompt:
-    """Return the prompt with a new memory and those nearest to it, as data that cannot close its tags."""
+    """Return the prompt with a new memory and its nearest memories, as data that cannot close the tags."""
     stored = "\n".join(_as_json_line(other, number) for number, other in enumerate(near, start=1))
     return Prompt(
         Task.DEDUP,
@@ -821,7 +820,7 @@ def prompt_for(memory: Memory, near: Sequence[Memory], *, seconds: float) -> Pro
 
 
 def decide(choice: Choice, memory: Memory, near: Sequence[Memory], by: str) -> Decision:
-    """Return the decision for a model's answer, or ADD with the reason why it may not be followed."""
+    """Return the decision in a model's answer, or ADD with the reason why the decision is refused."""
     reason = shorten(visible(choice.reason), _MAX_REASON_CHARACTERS)
     if choice.action == Action.ADD:
         return Decision(Action.ADD, by, reason)
@@ -841,7 +840,7 @@ def decide(choice: Choice, memory: Memory, near: Sequence[Memory], by: str) -> D
 
 
 def refusal(decision: Decision, memory: Memory, target: Memory) -> str | None:
-    """Return the reason why a decision about two memories may not be followed, or ``None`` if it may."""
+    """Return the reason to refuse a decision about two memories, or ``None`` to accept it."""
     if decision.mark != mark(target) or not target.is_active:
         return "the other memory has changed"
     if not memory.shares_place(target):
@@ -852,7 +851,7 @@ def refusal(decision: Decision, memory: Memory, target: Memory) -> str | None:
 
 
 def _refuse_skip(_: Decision, memory: Memory, target: Memory) -> str | None:
-    """Refuse to skip a memory unless another of its kind and trust says everything it does."""
+    """Refuse to skip a memory unless a target of the same kind and trust says everything."""
     if why := _refuse_mixed_sources(memory, target):
         return why
     if missing := lost(memory.content, [target.content]):
@@ -893,7 +892,7 @@ def _refuse_mixed_sources(memory: Memory, target: Memory) -> str | None:
 
 
 def _refuse_supersede(_: Decision, memory: Memory, target: Memory) -> str | None:
-    """Refuse to end a memory unless the new one is later, of a similar kind, and not from a weaker source."""
+    """Refuse to end a memory unless the new memory is later, of a similar kind, and not from a weaker source."""
     if _is_weaker(memory, target):
         return "an agent's statement cannot end the owner's"
     are_like = memory.kind is target.kind or {memory.kind, target.kind} <= _SUCCESSIVE_KINDS
@@ -970,13 +969,14 @@ def _system() -> str:
 
 # -- Standing retirements ------------------------------------------------------
 #
-# A memory that matches one is retired as soon as it is stored. The ledger stores them. A standing
-# retirement from another machine also applies to memories stored here without knowledge of it.
-# Memories stored or unretired despite it stay, on any machine.
+# A memory that matches a standing retirement is retired as soon as it is stored. The ledger
+# contains all standing retirements. A retirement from another machine also applies to memories
+# stored here before it arrived. Memories stored or unretired despite a standing retirement stay
+# active on all machines.
 
 
 SUPPRESSED = ("session-start",)
-"""Contexts from which memories under a standing retirement are left out (seed facts 1.9)."""
+"""Contexts that omit memories under a standing retirement. See seed facts 1.9."""
 
 
 def fits(subject: str, pattern: str, match: Match) -> bool:
@@ -1010,10 +1010,10 @@ def is_under(memory: Memory, rule: StandingRetirement) -> bool:
 def retire_due(home: Home) -> int:
     """Retire memories stored before a standing retirement arrived, and return their number.
 
-    Call after reading all files.
+    Call this after reading all files.
 
-    Memories that were unretired stay, as do those being edited, which are reported in
-    ``home.problems``. While another process writes, the work is left to the next command.
+    Unretired memories stay active. Memories being edited also stay and are reported in
+    ``home.problems``. While another process is writing, the work is left to the next command.
     """
     if not home.tombstones.arrived():
         return 0
@@ -1066,7 +1066,7 @@ def _unretired_ids(home: Home) -> set[str]:
 
 
 def retired_by(home: Home, memory: Memory, rule: StandingRetirement) -> Memory:
-    """Return a memory in its stored form under a standing retirement."""
+    """Return a memory as retired by a standing retirement."""
     contexts = tuple(dict.fromkeys((*memory.suppressed_contexts, *rule.contexts)))
     reason = rule.reason or f"memories about {rule.pattern!r} are always retired"
     return replace(memory, retired=Retirement(home.now(), reason), suppressed_contexts=contexts)

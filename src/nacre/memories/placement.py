@@ -1,6 +1,6 @@
-"""Placement of a new memory among the stored ones: known, replacing another, or new.
+"""Placement of a new memory among stored memories: as known, as a replacement, or as new.
 
-A new memory and those it supersedes change atomically.
+A new memory and the memories it supersedes change atomically.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from nacre.values.review import Reason
 from nacre.values.session import Speaker
 
 MOST_CONFIRMATIONS = 20
-"""Maximum confirmations stored per memory. The latest are kept."""
+"""Maximum number of confirmations stored per memory. The latest are kept."""
 
 MERGED = "merged"
-"""Front matter key for the model that merged a memory's text, and its reason."""
+"""Front matter key for the model that merged a memory's text, and the model's reason."""
 
 AMENDED = "amended"
-"""Front matter key for the model that updated a memory's text, and its reason."""
+"""Front matter key for the model that amended a memory's text, and the model's reason."""
 
 _SIMILAR_RELATIONS = frozenset({Relation.RELATED, Relation.DOUBTS})
 
@@ -69,14 +69,14 @@ def place(
     is_echo: bool = False,
     decision: Decision | None = None,
 ) -> StoreOutcome:
-    """Store a memory where it belongs.
+    """Place a memory among the stored memories.
 
-    ``more`` are additional candidates besides memories with similar words.
+    ``more`` contains candidates in addition to memories with similar words.
 
-    A retired memory is restored only when stored ``by_hand``, not when a session repeats it. With
-    ``touched``, files of confirmed memories are left to :func:`write_touched`. An echo confirms
-    nothing, because the agent may have it from nacre. A model's ``decision`` applies if the rules
-    are unsure and its target is unchanged.
+    A retired memory is restored only if stored manually (``by_hand``), not if a session repeats it.
+    With ``touched``, :func:`write_touched` writes the files of confirmed memories. An echo confirms
+    nothing, because the agent might have read it in nacre. A model's ``decision`` applies if the
+    rules are unsure and the target is unchanged.
     """
     home = change.home
     repeat = None if is_echo else partial(confirm, change, memory=memory, touched=touched)
@@ -143,7 +143,7 @@ def _compare_and_put(
 def await_models(home: Home, memory: Memory, before: Memory | None = None) -> None:
     """Queue a new or reworded memory for background models.
 
-    A memory with the same text, place and certainty as ``before`` is skipped.
+    A memory with the same text, project, speaker and trust as ``before`` is skipped.
     """
     if (
         memory.is_active
@@ -169,7 +169,7 @@ def _judged_fields(memory: Memory) -> tuple[object, ...]:
 
 
 def write_touched(change: Change, touched: set[str]) -> None:
-    """Write the files of confirmed memories once each."""
+    """Write the file of each confirmed memory once."""
     for memory_id in sorted(touched):
         touched.discard(memory_id)
         memory = change.home.memories.find(memory_id)
@@ -184,7 +184,7 @@ def _follow(
     comparisons: Sequence[Comparison],
     repeat: Callable[[Memory], None] | None,
 ) -> StoreOutcome | None:
-    """Apply a model's decision, or return ``None`` if its target changed or is being edited."""
+    """Apply a model's decision, or return ``None`` if the target changed or is being edited."""
     home = change.home
     target = home.memories.find(decision.target or "")
     if target is None or refusal(decision, memory, target):
@@ -220,12 +220,12 @@ def _follow(
 
 
 def unite(home: Home, target: Memory, memory: Memory, decision: Decision) -> Memory:
-    """Return a memory with a text merged from it and a new one.
+    """Return ``target`` with a text merged from it and a new memory.
 
-    Its speaker, trust and subject stay.
+    Speaker, trust and subject do not change.
 
-    It gets the later date of the two, so that statements read later supersede it only if made
-    later.
+    The date is the later of both, so that a statement read afterwards supersedes the memory only if
+    it was made later.
     """
     is_inferred = Confidence.INFERRED in (target.confidence, memory.confidence)
     merged = replace(
@@ -244,7 +244,7 @@ def unite(home: Home, target: Memory, memory: Memory, decision: Decision) -> Mem
 def amend(change: Change, memory: Memory, now: Memory) -> bool:
     """Write a memory that :func:`reword` returned.
 
-    Return False if a person is editing its file, whose version wins.
+    Return False if a person is editing the file, because the person's version wins.
     """
     is_written = update(change, now)
     if is_written:
@@ -257,7 +257,7 @@ def reword(
 ) -> Memory:
     """Return a memory with a text chosen by the model ``by``, supported by the confirmation ``shown``.
 
-    Its speaker and trust stay, and its subject too unless it was derived from the text.
+    Speaker and trust do not change. The subject changes only if it was derived from the text.
     """
     subject = title_of(words) if memory.subject == title_of(memory.content) else memory.subject
     shortened_reason = shorten(home.redactor.clean(visible(reason)), _MAX_REASON_CHARACTERS)
@@ -276,9 +276,9 @@ def reword(
 
 
 def keep_rest(home: Home, target: Memory, memory: Memory, decision: Decision) -> Memory:
-    """Return the rest of a memory, in a model's words, after a new one ended a part of it.
+    """Return a memory, in a model's words, without the part that a new memory ended.
 
-    The turn is evidence for the new memory, so only its time is recorded.
+    The turn is evidence for the new memory, so only the turn's time is recorded.
     """
     return reword(
         home,
@@ -358,7 +358,7 @@ def _with_doubts(
     *,
     is_ended: bool,
 ) -> Memory:
-    """Return a memory with its doubts, except about memories it replaced or that doubt it."""
+    """Return a memory with its doubts, except about memories that it replaced or that doubt it."""
     for comparison in comparisons:
         if comparison.is_doubted or comparison.other.id in replaced_ids:
             memory = without_doubt(memory, comparison.other.id)
@@ -370,9 +370,9 @@ def _with_doubts(
 def confirm(
     change: Change, existing: Memory, memory: Memory, touched: set[str] | None = None
 ) -> None:
-    """Count a repeated memory and record where, in its file at once or later with all ``touched`` ones."""
+    """Count a repetition and record its source, in the file immediately or later with all ``touched`` files."""
     home = change.home
-    # It is no longer expired, because it was stated now.
+    # Stating an expired memory again renews it.
     if existing.expires_on and existing.expires_on <= day_of(memory.created):
         existing = replace(existing, expires_on=memory.expires_on)
         update(change, existing)
@@ -406,10 +406,10 @@ def confirm(
 def _in_same_words(home: Home, memory: Memory) -> Memory | None:
     """Return the memory of the same project, in any state, with the same text.
 
-    Signs count: C++ is not C.
+    Symbols count: C++ is not C.
 
-    Otherwise return a global memory with this text that the owner retired, which must not return in
-    a project.
+    Otherwise return a global memory with this text that the owner retired, because the memory must
+    not return in a project.
     """
     for project in dict.fromkeys((memory.project, None)):
         existing = home.memories.find(home.memories.same_content(memory.content, project) or "")
@@ -440,10 +440,10 @@ def _known_outcome(
     *,
     by_hand: bool,
 ) -> StoreOutcome | None:
-    """Return the outcome for a memory with a known text, unless it was stated after the known one was superseded.
+    """Return the outcome for a memory with a known text, unless it was stated after the known memory was superseded.
 
-    A trusted memory does not count as known from an untrusted source, which cannot confirm it
-    either.
+    A memory from an untrusted source does not make a trusted memory known, and cannot confirm a
+    trusted memory.
     """
     if existing.superseded_by:
         newer = change.home.memories.find(existing.superseded_by)
@@ -461,9 +461,9 @@ def _known_outcome(
 
 
 def _reverse_doubts(change: Change, known_id: str, memory: Memory) -> None:
-    """Reverse doubts about a memory that was repeated later than them, so that it doubts the others.
+    """Reverse doubts about a memory that was repeated later, so that it doubts the doubting memories.
 
-    Doubts from a trusted source or the owner stay if the repetition is neither.
+    Doubts from a trusted source or the owner stay if the repetition is from neither.
     """
     home = change.home
     existing = home.memories.find(known_id)
@@ -487,7 +487,7 @@ def _reverse_doubts(change: Change, known_id: str, memory: Memory) -> None:
 
 
 def rarity_of(home: Home) -> Rarity:
-    """Return which words are rare in a home's turns."""
+    """Return the rarity of words in a home's turns."""
 
     def count(words: Sequence[str]) -> tuple[int, Sequence[int]]:
         terms = home.turn_search.terms(words)
@@ -506,7 +506,7 @@ def _replace(change: Change, comparison: Comparison, memory: Memory) -> Replaced
 
 
 def _insert_into_history(change: Change, memory: Memory, successor: Replaced) -> None:
-    """Link a memory to its later successor, and let it supersede what that one superseded."""
+    """Link a memory to its later successor, and make the memory supersede the successor's predecessors."""
     newer = successor.memory
     before = [
         other for other in change.home.memories.replaced_by(newer.id) if other.id != memory.id
@@ -529,7 +529,7 @@ def _insert_into_history(change: Change, memory: Memory, successor: Replaced) ->
 
 
 def update(change: Change, memory: Memory) -> bool:
-    """Write a changed memory. Return False if a person is editing its file, whose version wins."""
+    """Write a changed memory. Return False if a person is editing the file, because the person's version wins."""
     try:
         change.put([memory])
     except EditConflictError as error:

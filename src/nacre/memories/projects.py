@@ -57,7 +57,7 @@ class NewPage:
 
 
 def facts(page: Page | None) -> dict[str, tuple[str, ...]]:
-    """Return the lists of a page by name, with normalised remotes. Empty without a page."""
+    """Map names to a page's lists, with normalised remotes. Without a page, the result is empty."""
     lists = (
         {name: tuple(list_of(page.values, name)) for name in (*LISTS, "dependencies")}
         if page
@@ -73,8 +73,8 @@ def facts(page: Page | None) -> dict[str, tuple[str, ...]]:
 def page_of(home: Home, slug: str) -> Page | None:
     """Return the page of a project, or ``None``.
 
-    Raises InvalidMemoryError, and ConflictError if it contains a secret, because an undo could not restore
-    its text.
+    Raises InvalidMemoryError, and ConflictError if the page contains a secret, because an undo
+    could not restore the text.
     """
     page = read_page(home, slug)
     if page and without_secrets(home.redactor, page.text) is None:
@@ -85,7 +85,7 @@ def page_of(home: Home, slug: str) -> Page | None:
 
 
 def own_words(home: Home, page: Page | None, into: Page | None) -> str:
-    """Return a page's hand-written text for another project's page, or nothing if that would make it more trusted."""
+    """Return a page's hand-written text for another project's page, or "" if the text would become more trusted."""
     if page is None or (
         _trust(page) == _UNTRUSTED and (into is None or _trust(into) != _UNTRUSTED)
     ):
@@ -100,9 +100,9 @@ def own_words(home: Home, page: Page | None, into: Page | None) -> str:
 
 
 def rename_page(home: Home, page: Page | None, old: str, slug: str, name: str) -> NewPage:
-    """Return the page under another name, with former names as aliases.
+    """Return the page under a new name, with former names as aliases.
 
-    The title is replaced if it was the old name.
+    The title is replaced if it equals the old name.
     """
     if page is None:
         return _new(home, slug, name, {"aliases": [old]})
@@ -124,7 +124,7 @@ def rename_page(home: Home, page: Page | None, old: str, slug: str, name: str) -
 
 
 def merge_pages(home: Home, old: str, page: Page | None, into: str, other: Page | None) -> NewPage:
-    """Return the remaining project's page with the other's lists and hand-written text."""
+    """Return the remaining project's page with the merged project's lists and hand-written text."""
     names = [old, *([str(page.values["name"])] if page and page.values.get("name") else [])]
     values, other_values = (other.values if other else {}), (page.values if page else {})
     changed: dict[str, Any] = {}
@@ -151,7 +151,7 @@ def merge_pages(home: Home, old: str, page: Page | None, into: str, other: Page 
 def edit_page(home: Home, slug: str, page: Page | None, text: str) -> NewPage:
     """Return a hand-edited page.
 
-    It keeps its id, and its front matter if the text has none. Raises InvalidMemoryError.
+    The page keeps its id, and its front matter if ``text`` has none. Raises InvalidMemoryError.
     """
     front, body = split(text)
     if front is None:
@@ -216,7 +216,7 @@ def _as_written_page(page: Page, slug: str, changed: dict[str, Any], body: str) 
 
 
 def _redundant_values(key: str, old: str, values: dict[str, Any]) -> tuple[str, ...]:
-    """Return values that a merged list omits: the project's own name, or a dependency on ``old``."""
+    """Return values that a merged list omits: the project's name, or a dependency on ``old``."""
     if key == "dependencies":
         return (old,)
     return (str(values.get("name") or ""),) if key == "aliases" else ()
@@ -238,10 +238,10 @@ def _trust(page: Page) -> str:
 def evidence(
     home: Home, first: tuple[str, Page | None], second: tuple[str, Page | None]
 ) -> tuple[str, ...]:
-    """Return the evidence that two projects are one, or nothing if both have remotes but none in common.
+    """Return evidence that two projects are the same, or nothing if both have remotes but share none.
 
-    Evidence is a common remote or folder, a worktree of the other's repository, or an alias that
-    names the other's folder.
+    Evidence is a common remote or folder, a worktree of the other project's repository, or an alias
+    that names the other project's folder.
     """
     (slug, page), (its_slug, its_page) = first, second
     lists, its_lists = facts(page), facts(its_page)
@@ -269,7 +269,7 @@ def evidence(
 
 
 def _worktrees(roots: tuple[str, ...], repositories: tuple[str, ...]) -> list[str]:
-    """Return the folders that are worktrees of a repository in ``of``."""
+    """Return the folders that are worktrees of ``repositories``."""
     reasons = []
     for root in roots:
         if root not in repositories and os.path.isfile(os.path.join(root, ".git")):
@@ -328,8 +328,8 @@ class ProjectDependRequest(ProjectRequest, frozen=True, kw_only=True):
 class ProjectLine:
     """A project in a list.
 
-    ``memories`` counts the active ones, ``sessions`` excludes those of sub-agents, and ``last`` is
-    the latest memory or turn.
+    ``memories`` counts active memories, ``sessions`` excludes sub-agent sessions, and ``last`` is
+    the time of the latest memory or turn.
     """
 
     slug: str
@@ -359,8 +359,8 @@ class ProjectMergePlan:
     """The effects of a merge: the numbers of memories (in any state) and sessions moved to ``into``.
 
     ``takes`` lists the keys that will resolve to ``into`` as (``remote``, ``root``, ``label`` or
-    ``alias``, value). ``words`` is the text that will be appended to its page. ``evidence`` lists
-    the reasons to merge found by code.
+    ``alias``, value). ``words`` is the text that will be appended to the page of ``into``.
+    ``evidence`` lists the reasons for merging that code found.
     """
 
     project: str
@@ -376,8 +376,8 @@ class ProjectMergePlan:
 class ProjectMoved:
     """The result of a rename or merge: the numbers of memories (in any state) and sessions moved to ``into``.
 
-    ``retired`` is the new path of the former page, if it was retired. ``left`` lists files in its
-    folder that are not readable as memories and stay there.
+    ``retired`` is the new path of the former page, if it was retired. ``left`` lists files that are
+    not readable as memories and stay in the former folder.
     """
 
     project: str
@@ -523,7 +523,7 @@ def merge_within(change: Change, source: str, into: str, reason: str | None) -> 
 
 
 def objection(home: Home, source: str, into: str) -> str | None:
-    """Return why two projects must not be merged, or ``None``."""
+    """Return the reason why two projects must not be merged, or ``None``."""
     try:
         _refuse_privacy(home, source, into)
     except ConflictError as error:
@@ -545,7 +545,7 @@ def _source_and_target(home: Home, request: ProjectMergeRequest) -> tuple[str, s
 def _refuse_privacy(home: Home, source: str, into: str) -> None:
     """Raise ConflictError if content forgotten by project name could return, or other content would be forgotten.
 
-    Also raise it if an excluded project would become readable, or usable by the writer.
+    The error is also raised if an excluded project would become readable, or usable by the writer.
     """
     barred = Barred(home.tombstones.all())
     for until, scope in barred.before:
@@ -569,13 +569,13 @@ def _matches_any(slug: str, patterns: Sequence[str]) -> bool:
 
 
 def _move_memories(change: Change, source: str, into: str) -> int:
-    """Move a project's memories in any state, 20 at a time, between which others may write."""
+    """Move a project's memories in any state, in steps of 20 between which other processes can write."""
     home, count = change.home, 0
     while ids := home.project_contents.memory_ids(source, FEW):
         if count and change.yield_locks():
             if home.files.name_now(source) != into:
-                break  # another command moved the project meanwhile
-            continue  # another process wrote, so read the rest again
+                break  # another command moved the project
+            continue  # another process wrote, so read the remaining memories again
         change.put([replace(memory, project=into) for memory in home.memories.in_any_state(ids)])
         count += len(ids)
     return count

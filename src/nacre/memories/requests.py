@@ -1,4 +1,4 @@
-"""Requests of the operations in ``nacre.memories``."""
+"""Requests for a language model's decisions about new memories."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from nacre.memories.decision import Asking
 _Answer = Answer[Choice] | NacreError | None
 
 AT_ONCE = 4
-"""Maximum concurrent questions."""
+"""Maximum number of concurrent questions."""
 
 _MAX_NEAR = 5
 _MAX_NEAR_AGGRESSIVE = 10
@@ -50,7 +50,7 @@ _MAX_TITLE_CHARACTERS = 80
 
 @dataclass
 class Decisions:
-    """A model's decisions by the new memory's id, the number of memories asked about, and why some have no answer."""
+    """A model's decisions (new memory id → decision), the number of questions, and a note on missing answers."""
 
     by_memory: dict[str, Decision] = field(default_factory=dict)
     count: int = 0
@@ -63,7 +63,7 @@ class Decisions:
 
 @frozen
 class Doubtful:
-    """A new memory that the rules cannot place, and the stored ones close to it, nearest first."""
+    """A new memory that the rules cannot place, and similar stored memories, nearest first."""
 
     memory: Memory
     near: tuple[Memory, ...]
@@ -72,7 +72,7 @@ class Doubtful:
 def decisions(home: home.Home, memories: Iterable[Memory], asking: Asking) -> Decisions:
     """Return a model's decisions about new memories that are about to be placed, in the given order.
 
-    Call it without a lock or a transaction. Failures of the model are reported in ``note``.
+    Call this without holding a lock or a transaction. ``note`` reports failures of the model.
     """
     if not may_ask(home, asking):
         return Decisions(
@@ -100,7 +100,7 @@ def decisions(home: home.Home, memories: Iterable[Memory], asking: Asking) -> De
 def weigh(
     home: home.Home, memories: Sequence[Memory]
 ) -> Iterable[tuple[Memory, list[Comparison], dict[str, float]]]:
-    """Yield each new memory, its comparisons with similar ones according to the rules, and their cosines by id.
+    """Yield each new memory, its rule-based comparisons with similar memories, and a map from their ids to cosines.
 
     Earlier items of ``memories`` count as stored. Raises EmbedderUnavailableError.
     """
@@ -160,7 +160,7 @@ def _doubtful(home: home.Home, memories: Sequence[Memory], asking: Asking) -> It
 
 
 def may_ask(home: home.Home, asking: Asking) -> bool:
-    """Return True if a model for new memories is configured and may be called."""
+    """Return True if a model for new memories is configured and calls are permitted."""
     is_enabled = home.settings.flag("models.background") if asking.online is None else asking.online
     return bool(is_enabled) and name_for(home, Task.DEDUP) != NONE
 
@@ -200,7 +200,7 @@ class _Vectors:
             start += len(pieces)
 
     def of_index(self, memory: Memory) -> dict[int, float]:
-        """Return the cosines of the stored memories in the index, by row."""
+        """Map the rows of indexed memories to their cosines with ``memory``."""
         best: dict[int, float] = {}
         for piece in self._own[memory.id] if self._has_index else ():
             for row, cosine in self._index.memory_cosines(piece).items():
@@ -229,8 +229,8 @@ def _decide(
 class _Deciding:
     """Answers about new memories, in the order in which the memories will be placed.
 
-    All questions describe the present state. If an earlier decision changes the target of a later
-    one, that question is repeated with the new state.
+    All questions describe the current state. If an earlier decision changes the target of a later
+    decision, the later question is repeated with the new state.
     """
 
     def __init__(
@@ -248,7 +248,7 @@ class _Deciding:
     def ask(self, doubtful: Sequence[Doubtful]) -> list[_Answer]:
         """Return the answers.
 
-        ``None`` means out of time, or that the model is not available any more.
+        ``None`` means that time ran out or the model is no longer available.
         """
         if self._is_over:
             return [None] * len(doubtful)
@@ -292,7 +292,7 @@ class _Deciding:
 
 
 class _Outcomes:
-    """The future state of memories once earlier ones are placed: unchanged, rewritten or replaced."""
+    """The state of memories after earlier new memories are placed: unchanged, rewritten or replaced."""
 
     def __init__(self) -> None:
         self._as: dict[str, Memory] = {}
@@ -321,7 +321,7 @@ class _Outcomes:
             self._lead(memory, target)
 
     def judged(self, memory: Memory, comparisons: Sequence[Comparison]) -> None:
-        """Apply the rules' comparisons of a memory."""
+        """Apply the rule-based comparisons of a memory."""
         covering = [comparison for comparison in comparisons if comparison.repeats] or [
             comparison for comparison in comparisons if comparison.is_replaced
         ]
@@ -333,7 +333,7 @@ class _Outcomes:
                 self._lead(comparison.other, memory)
 
     def _lead(self, memory: Memory, to: Memory) -> None:
-        """Replace a memory by another. A circle is impossible, because ``to`` has no successor yet."""
+        """Replace a memory with ``to``. A cycle is impossible, because ``to`` has no successor yet."""
         to = self.of(to)
         if to.id != memory.id:
             self._as[memory.id] = to

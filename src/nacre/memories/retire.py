@@ -1,4 +1,4 @@
-"""Retire memories by id, subject or pattern, including ones stored later, and restore them."""
+"""Retire memories by id, subject or pattern, including memories stored later, and restore them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NEARLY = 0.8
 
 @frozen
 class RetirePlan:
-    """Memories to retire, and how they were named: (pattern, match, canonical key).
+    """Memories to retire, and the names used for them: (pattern, match, canonical key).
 
     ``is_wider`` is true if a subject or pattern matches more memories than were named.
     """
@@ -95,7 +95,10 @@ class _Choice:
         self.is_wider = False
 
     def add_named(self, text: str, match: Match) -> None:
-        """Add the memories of a subject, pattern or id. Raises InvalidQueryError, NotFoundError, ConflictError."""
+        """Add the memories that match a subject, pattern or id.
+
+        Raises InvalidQueryError, NotFoundError, ConflictError.
+        """
         if not text.strip(" *"):
             raise InvalidQueryError(
                 f"{text!r} matches all memories",
@@ -120,7 +123,7 @@ class _Choice:
         may_be_none: bool = False,
         is_wider: bool = False,
     ) -> None:
-        """Add memories about a subject, each named by its own subject. Raises NotFoundError."""
+        """Add memories about a subject, each under its exact subject. Raises NotFoundError."""
         if not matches and not may_be_none:
             raise NotFoundError(f"no memory is about {text!r}", hint="nacre list shows subjects")
         self.named += [
@@ -135,7 +138,7 @@ class _Choice:
 
 
 def _similar_to(active: Sequence[Memory], text: str) -> list[Memory]:
-    """Return memories whose subject has nearly the same letters as a text, in any order of words."""
+    """Return memories whose subject has nearly the same letters as a text, in any word order."""
     if not text.strip():
         raise InvalidQueryError("an empty subject would retire everything", hint="give the subject")
     matcher = SequenceMatcher(None, "", _sorted_words(text), autojunk=False)
@@ -154,11 +157,11 @@ def _sorted_words(text: str) -> str:
 def retire_chosen(
     home: Home, chosen: RetirePlan, reason: str | None = None, *, persist: bool = False
 ) -> tuple[list[Memory], list[StandingRetirement]]:
-    """Retire the chosen memories, with ``persist`` also ones stored later under the same name.
+    """Retire the chosen memories and, with ``persist``, memories stored later under the same name.
 
-    Return the memories and the standing retirements as they are now. An agent can only retire its
-    own memories. For the owner's, a request is queued for review. Raises ConflictError, EditConflictError,
-    OwnerOnlyError.
+    Return the memories and standing retirements in their new state. An agent can retire only its
+    own memories. Requests to retire the owner's memories are queued for review. Raises
+    ConflictError, EditConflictError, OwnerOnlyError.
     """
     if home.actor.is_agent:
         return _retire_for_agent(home, chosen.memories, reason, persist=persist), []

@@ -1,4 +1,4 @@
-"""Parts of a statement that code can recognize: words, names, numbers with their slots, denials, departures."""
+"""Parts of a statement that code can recognize: words, names, numbers with slots, negations and departures."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Slot:
 
 @frozen
 class Departure:
-    """Something that a statement declares gone: its stems, its text, the other stems of the clause, and its case."""
+    """Something that a statement declares gone, with its stems, text and case, and other stems of the clause."""
 
     subject: frozenset[str]
     text: str
@@ -123,7 +123,7 @@ def cues() -> Cues:
 
 
 class Statement:
-    """A text and its parts, computed on first use. The words of its project are ignored."""
+    """A text and its parts, computed on first use. Words of the project name are ignored."""
 
     def __init__(self, text: str, project: str | None = None) -> None:
         self.text = text.replace("’", "'")
@@ -141,7 +141,7 @@ class Statement:
 
     @cached_property
     def order(self) -> list[str]:
-        """The same in order, with repetitions."""
+        """The stems of topical words in order, with repetitions."""
         return [token.stem for token in self.tokens if token.stem in self.words]
 
     @property
@@ -151,7 +151,7 @@ class Statement:
 
     @property
     def signs(self) -> list[str]:
-        """Options and comparison signs in order, case sensitive."""
+        """Options and comparison operators in order, case-sensitive."""
         return _SIGNS.findall(self.text)
 
     @cached_property
@@ -161,7 +161,7 @@ class Statement:
 
     @cached_property
     def frame(self) -> list[Token]:
-        """All words except optional ones. A slot is one token whose stem is its sort."""
+        """All words except optional words. Each slot is one token whose stem is the slot's sort."""
         text = cues().pattern["lead"].sub(" ", self.text)
         tokens: list[Token] = []
         at = 0
@@ -177,21 +177,21 @@ class Statement:
 
     @property
     def negations(self) -> int:
-        """The number of denials and prohibitions."""
+        """The number of negations and prohibitions."""
         return len(cues().pattern["denial"].findall(self.text))
 
     def has(self, sort: str) -> bool:
-        """Return True if the text contains a cue of a sort."""
+        """Return True if the text contains a cue of the given sort."""
         return cues().pattern[sort].search(self.text) is not None
 
     def cues(self, sort: str) -> frozenset[str]:
-        """Return the cues of a sort in the text, in lower case."""
+        """Return the text's cues of the given sort, in lower case."""
         matches = cues().pattern[sort].finditer(self.text)
         return frozenset(match.group().lower() for match in matches)
 
     @cached_property
     def departures(self) -> list[Departure]:
-        """The things that it declares gone."""
+        """The things that the text declares gone."""
         if self.has("condition"):
             return []
         departures = [self._departure(pattern, leads=leads) for pattern, leads in cues().departures]
@@ -267,7 +267,7 @@ def _tokens(text: str) -> Iterator[Token]:
 
 
 def _pairs(run: str, start: int) -> Iterator[Token]:
-    """Yield overlapping pairs of Chinese characters, without words that have no topic."""
+    """Yield overlapping pairs of Chinese characters, except words without a topic."""
     at = 0
     for border in [*cues().unspaced.finditer(run), None]:
         piece = run[at : border.start() if border else len(run)]
@@ -299,19 +299,19 @@ def _slot(match: re.Match[str]) -> Slot:
 
 
 def negations(text: str) -> int:
-    """Return the number of denials and prohibitions in a text."""
+    """Return the number of negations and prohibitions in a text."""
     return read(text).negations
 
 
 def firm_words(text: str) -> frozenset[str]:
-    """Return the words by which a text denies, forbids, or excludes other cases."""
+    """Return the words that negate, forbid, or exclude other cases in a text."""
     return read(text).cues("denial") | read(text).cues("firm")
 
 
 def binds(text: str, firm: Set[str], about: str) -> bool:
-    """Return True if a firm word in a sentence directly precedes a word of another text.
+    """Return True if a firm word in ``text`` directly precedes a word of ``about``.
 
-    "no worries, commit it" does not deny a commit.
+    "no worries, commit it" does not negate a commit.
     """
     stems = {token.stem for token in read(about).tokens}
     for sort in ("denial", "firm"):
@@ -327,21 +327,21 @@ def whole_numbers(text: str) -> str:
     return _BETWEEN_DIGITS.sub("", text)
 
 
-# -- Comparing texts by spelling: numbers, names, denials and words ---------------
+# -- Comparing texts by spelling: numbers, names, negations and words -------------
 
 
 MOST_LEFT_OUT = 0.5
-"""Largest share of another text's topical words that a text may omit and still replace it."""
+"""Maximum share of a text's topical words that a replacement can omit."""
 
 _VALUE = re.compile(r"[a-z]*[A-Z0-9](?:[\w.,:%/-]*\w)?")
 _KIN = 5
-"""Minimum number of initial letters that two forms of a word share; their lengths differ by fewer."""
+"""Minimum number of initial letters that two forms of a word share. Their lengths differ by less."""
 
 
 def lost(text: str, kept: Sequence[str]) -> str | None:
-    """Return the first name, identifier, number or denial of a text that none of ``kept`` contains.
+    """Return the first name, identifier, number or negation in a text that no text in ``kept`` contains.
 
-    Only spellings are compared, so a paraphrase may count as lost.
+    Only spellings are compared, so a paraphrase can count as lost.
     """
     statement = read(whole_numbers(text))
     kept_statements = [read(whole_numbers(kept_text)) for kept_text in kept]
@@ -385,12 +385,12 @@ def leaves_out(text: str, kept: str) -> float:
 
 
 def lost_denial(text: str, left: str) -> str | None:
-    """Return a reason if a text contains a denial and ``left`` contains none, else ``None``."""
+    """Return a reason if a text contains a negation and ``left`` contains none, else ``None``."""
     return "a denial is lost" if read(text).negations and not read(left).negations else None
 
 
 def adds(text: str, both: Sequence[str]) -> str | None:
-    """Return the first addition of a text to the others, or ``None``."""
+    """Return the first thing that a text adds to the texts in ``both``, or ``None``."""
     if new := new_word(text, both) or swaps(text, both) or lost(text, both):
         return new
     statement, others = read(text), [read(other) for other in both]
@@ -407,7 +407,7 @@ def adds(text: str, both: Sequence[str]) -> str | None:
 
 
 def new_word(text: str, both: Sequence[str]) -> str | None:
-    """Return the first topical word of a text that none of the others contains."""
+    """Return the first topical word in a text that no text in ``both`` contains."""
     statement = read(text)
     stems = {token.stem for other in both for token in read(other).tokens}
     for token in statement.tokens:
@@ -417,7 +417,7 @@ def new_word(text: str, both: Sequence[str]) -> str | None:
 
 
 def has_word(words: Set[str], word: str) -> bool:
-    """Return True if a word is among words, perhaps with another ending: "expire" and "expiry"."""
+    """Return True if ``words`` contains a word, even with a different ending ("expire" and "expiry")."""
     return word in words or (
         len(word) >= _KIN and word.isalpha() and any(_is_kin(word, other) for other in words)
     )
@@ -430,9 +430,9 @@ def _is_kin(word: str, other: str) -> bool:
 
 
 def swaps(text: str, others: Sequence[str]) -> str | None:
-    """Return two things that a text exchanges, or ``None``.
+    """Return two things that a text swaps compared with ``others``, or ``None``.
 
-    For example "the hub asks the door", if another text says "the door asks the hub" and none says both.
+    For example "the hub asks the door", if ``others`` contain only "the door asks the hub".
     """
     other_triples = {triple for other in others for triple in _triples(read(other))}
     for first, verb, last in _triples(read(text)):
@@ -442,7 +442,7 @@ def swaps(text: str, others: Sequence[str]) -> str | None:
 
 
 def _triples(statement: Statement) -> list[tuple[str, str, str]]:
-    """Return topical words in groups of three (subject, verb, object) that follow each other in a phrase."""
+    """Return triples (subject, verb, object) of consecutive topical words in a phrase."""
     triples: list[tuple[str, str, str]] = []
     run: list[str] = []
     for token in statement.tokens:
@@ -456,7 +456,7 @@ def _triples(statement: Statement) -> list[tuple[str, str, str]]:
 
 
 def exchanges(text: str, other: str) -> str | None:
-    """Return a number or name of a text that replaces another of both texts, or ``None`` if their order is the same.
+    """Return the first number or name whose order differs between two texts, or ``None`` if the order is the same.
 
     For example "7 days in staging, 30 in production" against the reverse.
     """
@@ -472,7 +472,7 @@ def exchanges(text: str, other: str) -> str | None:
 
 
 def _values(text: str) -> dict[str, str]:
-    """Return numbers and capitalized words by lower case, in order of first occurrence."""
+    """Map lower-case forms to numbers and capitalized words, in order of first occurrence."""
     values: dict[str, str] = {}
     for match in _VALUE.finditer(text):
         values.setdefault(match.group().lower(), match.group())

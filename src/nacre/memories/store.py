@@ -1,7 +1,7 @@
-"""Recorded use of memories, and operations on single memories: store, edit, retire, read and list.
+"""Usage records of memories, and operations on single memories: store, edit, retire, read and list.
 
-A recall appends one line to a spool. Folding counts its lines in transactions that also record its
-name and the position, so that a crash counts none twice.
+A recall appends one line to a spool. Folding counts lines in transactions that also record the
+spool's name and position, so that a crash counts no line twice.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ from nacre.vault.files import LEDGER, slugify
 
 SPOOL = "usage"
 RAISED = "importance"
-"""Ledger action for a step of importance."""
+"""Ledger action for an increase in importance."""
 
 PAIRED_A_USE = 5
-"""Number of memories per answer that are paired with each other. Lower ones are seldom read."""
+"""Number of memories per answer that are paired with each other. Lower-ranked memories are rarely read."""
 
 PAIRED_A_SESSION = 20
 MOST_BY_USE = 9
@@ -72,9 +72,9 @@ _LATEST_MS = 2**62
 
 @frozen
 class Use:
-    """A use of memories at a time (epoch milliseconds), in the host's session if known.
+    """A use of memories at a given time (in epoch milliseconds), in the host's session if known.
 
-    ``is_look`` marks the opening of one memory, which is an access but not a recall.
+    ``is_look`` marks the opening of one memory, which counts as an access but not a recall.
     """
 
     at: int
@@ -88,7 +88,7 @@ def spool_use(
 ) -> None:
     """Append a use of memories to the spool, without a database write.
 
-    An answer never fails because of this.
+    This never makes an answer fail.
     """
     record: dict[str, object] = {"at": to_ms(home.clock()), "ids": list(memory_ids)}
     if session:
@@ -100,15 +100,15 @@ def spool_use(
 
 
 def session_name(session: str) -> str:
-    """Return a hash of a host's session id. Only equality matters, and the id may contain anything."""
+    """Return a hash of a host's session id, which can contain anything. Only equality matters."""
     return hashlib.blake2b(session.strip().encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 def fold_usage(home: Home, seconds: float = math.inf) -> int:
     """Count spooled uses and return the number of recalls. Raises StoreBusyError.
 
-    It stops after ``seconds`` and the next call continues. Frequently recalled memories gain
-    importance in their files; see docs/context.md.
+    Counting stops after ``seconds``, and the next call continues. Frequently recalled memories gain
+    importance in their files. See docs/context.md.
     """
     if seconds == math.inf:
         fold_notes(home)
@@ -121,7 +121,7 @@ def fold_usage(home: Home, seconds: float = math.inf) -> int:
         for spool in uses.take(home.ids):
             count += _fold(change, spool, deadline)
             if home.usage.value("folded") != spool.name:
-                break  # out of time, or another process continues
+                break  # time ran out, or another process continues
             spool.unlink(missing_ok=True)
         _raise_importance(change)
         queue_reviews(home)
@@ -129,7 +129,7 @@ def fold_usage(home: Home, seconds: float = math.inf) -> int:
 
 
 def use_together(home: Home, session: str, memory_ids: Sequence[str], day: int) -> None:
-    """Pair memories with each other and with those used earlier in a session: once each, at most 20 per session."""
+    """Pair memories with each other and with memories used earlier in a session, up to 20 memories per session."""
     with home.database.transaction():
         before = home.session_uses.paired(session)
         new = [memory for memory in dict.fromkeys(memory_ids) if memory not in before]
@@ -139,7 +139,7 @@ def use_together(home: Home, session: str, memory_ids: Sequence[str], day: int) 
 
 
 def learned_together(home: Home, memories: Sequence[Memory]) -> None:
-    """Pair memories learned from the same session, including those learned from it before."""
+    """Pair memories learned from the same session, including memories learned earlier."""
     ids_by_session: dict[str, list[str]] = defaultdict(list)
     for memory in memories:
         if memory.source.session:
@@ -157,9 +157,9 @@ def today(home: Home) -> int:
 
 
 def queue_reviews(home: Home) -> None:
-    """Queue memories for review that have low quality despite frequent use, or were contradicted more than once.
+    """Queue for review frequently used memories of low quality, and memories contradicted more than once.
 
-    Also queue proposals of agents and memories whose document no longer contains them.
+    Also queue agents' proposals, and memories that their document no longer contains.
     """
     at = to_ms(home.now()) or 0
     for memory, quality, recalls in home.reviews.low_quality():
@@ -179,9 +179,9 @@ def queue_reviews(home: Home) -> None:
 
 
 def _raise_importance(change: Change) -> None:
-    """Raise importance by 1 each at 3, 10 and 25 sittings with a recall, up to 9.
+    """Raise importance by 1 after 3, 10 and 25 sittings with a recall, up to 9.
 
-    The step is written to the memory's file and the ledger. Files being edited are handled the next
+    Each step is written to the memory's file and the ledger. Files being edited are handled next
     time.
     """
     home = change.home
@@ -218,7 +218,7 @@ def _raise(change: Change, due: StepsDue) -> None:
 
 
 def _steps_taken(home: Home) -> dict[str, int]:
-    """Return the steps in the ledger, so that a new database does not repeat them."""
+    """Return the importance steps in the ledger, so that a new database does not repeat them."""
     try:
         entries = [item for item in ledger.read(home.vault.read(LEDGER)) if item.action == RAISED]
     except FileNotFoundError:
@@ -262,7 +262,7 @@ def _fold(change: Change, spool: Path, deadline: float) -> int:
 
 
 def _counted_lines(home: Home, spool: Path) -> int:
-    """Return the number of counted lines of a spool, or -1 for all."""
+    """Return the number of counted lines of a spool, or -1 if all are counted."""
     if home.usage.value("folded") == spool.name:
         return -1
     done = home.usage.value(_progress_key(spool)) or ""
@@ -272,15 +272,16 @@ def _counted_lines(home: Home, spool: Path) -> int:
 def _progress_key(spool: Path) -> str:
     """Return the key for the position in a spool.
 
-    Processes that share a memory on a server have separate spools.
+    Processes that share memories on a server have separate spools.
     """
     return f"folding {spool.name}"
 
 
 def _count(home: Home, session: str, use: Use) -> None:
-    """Count one use: a look is an access.
+    """Count one use.
 
-    A recall counts once per session, and again if the session continues a day later.
+    A look is an access. A recall counts once per session, and again if the session continues a day
+    later.
     """
     if use.is_look:
         home.usage.look(use.ids)
@@ -292,7 +293,7 @@ def _count(home: Home, session: str, use: Use) -> None:
 
 
 def _sitting_at(home: Home, at: int) -> str:
-    """Return a name for uses without a session. Uses less than half an hour apart share it."""
+    """Return a name for uses without a session. Uses less than half an hour apart share a name."""
     start, last = noted_pair(home.usage.value("sitting"), (0, 0))
     if abs(at - last) > _SITTING_GAP_MS:
         start = at
@@ -344,7 +345,7 @@ class _RollbackError(Exception):
 class OwnerWords:
     """The source and time of the owner's words that an agent stores.
 
-    ``mixed``: the message seems to contain pasted text.
+    ``mixed`` is true if the message seems to contain pasted text.
     """
 
     source: Source
@@ -353,16 +354,16 @@ class OwnerWords:
 
 
 def store(home: Home, new: StoreRequest, statement: OwnerWords | None = None) -> StoreOutcome:
-    """Store a memory; durable when it returns.
+    """Store a memory durably.
 
-    If another process is writing, wait for it and leave the vector to the next ingest.
+    If another process is writing, wait and leave the vector to the next ingest.
 
-    A memory that repeats another one of the same project is not stored twice, and one that
-    contradicts it replaces it, except with ``force``. Once durable, it gets a vector if the model
-    is available, and is compared by meaning too. A memory from an agent is a proposal, unless the
-    owner made the ``statement`` in a session. If the rules are unsure, a language model may be asked first
-    (``asking``), for at most ``dedup.model_seconds``. Raises InvalidMemoryError, and StoreBusyError after 30
-    seconds.
+    Without ``force``, a memory that repeats a memory of the same project is not stored twice, and a
+    memory that contradicts an earlier one replaces it. The durable memory gets a vector if the
+    model is available, and is then compared by meaning. A memory from an agent is a proposal,
+    unless the owner made the ``statement`` in a session. If the rules are unsure, a language model
+    can be asked first (``asking``), for at most ``dedup.model_seconds``. Raises InvalidMemoryError,
+    and StoreBusyError after 30 seconds.
     """
     memory = new_memory(home, new, project_of_work, statement)
     model_decisions = _model_decisions(home, memory, new)
@@ -373,7 +374,7 @@ def store(home: Home, new: StoreRequest, statement: OwnerWords | None = None) ->
             outcome = _place(change, memory, alone=new.force, decision=model_decisions.of(memory))
             change.explain(outcome.in_words())
     outcome = replace(outcome, note=model_decisions.note)
-    if not was_free:  # under load no model is started, which takes a second of CPU and 100 MB
+    if not was_free:  # under load, do not start a model, which takes a second of CPU and 100 MB
         home.memories.has_new_rows = False
         return outcome
     outcome_by_meaning = embed_memories(home, begins=True).get(memory.id)
@@ -400,7 +401,7 @@ def store(home: Home, new: StoreRequest, statement: OwnerWords | None = None) ->
 def rehearse(home: Home, new: StoreRequest, statement: OwnerWords | None = None) -> Rehearsal:
     """Return what :func:`store` would do and why, without writing.
 
-    A model may be asked. Raises InvalidMemoryError.
+    A model can be asked. Raises InvalidMemoryError.
     """
     memory = new_memory(home, new, known_or_named, statement)
     model_decisions = _model_decisions(home, memory, new)
@@ -417,7 +418,7 @@ def rehearse(home: Home, new: StoreRequest, statement: OwnerWords | None = None)
 
 
 def _by_meaning(home: Home, memory: Memory, rehearsal: Rehearsal) -> Rehearsal:
-    """Extend a rehearsal with the comparison by vectors, if words decided nothing."""
+    """Extend a rehearsal with a comparison by vectors if the comparison by words decided nothing."""
     outcome = rehearsal.outcome
     is_open = outcome.action == "stored" and not (outcome.supersedes or outcome.superseded_by)
     try:
@@ -441,7 +442,7 @@ def _by_meaning(home: Home, memory: Memory, rehearsal: Rehearsal) -> Rehearsal:
 
 
 def _model_decisions(home: Home, memory: Memory, new: StoreRequest) -> requests.Decisions:
-    """Return a model's decisions. ``force`` needs none."""
+    """Return a model's decisions, or none with ``force``."""
     if new.force:
         return requests.Decisions()
     return requests.decisions(
@@ -494,10 +495,10 @@ def new_memory(
 def _place(
     change: Change, memory: Memory, *, alone: bool, decision: Decision | None
 ) -> StoreOutcome:
-    """Place a memory, or store it next to all others with ``alone``.
+    """Place a memory, or with ``alone`` store it next to all other memories.
 
-    A quote from a session does not count as stored by hand, so it does not restore a memory retired
-    since.
+    A quote from a session does not count as stored manually, so it does not restore a memory that
+    was retired later.
     """
     if alone:
         return put(change, memory, ())
@@ -505,7 +506,7 @@ def _place(
 
 
 def get(home: Home, reference: str) -> Memory:
-    """Return a memory by id, beginning of its id, or subject. Raises NotFoundError, ConflictError."""
+    """Return a memory by its id, the start of its id, or its subject. Raises NotFoundError, ConflictError."""
     matches = home.memories.find_like(reference.strip())
     if not matches:
         raise NotFoundError(f"there is no memory {reference!r}", hint="nacre list shows ids")
@@ -519,7 +520,7 @@ def get(home: Home, reference: str) -> Memory:
 
 
 def edit(home: Home, reference: str, *, expected: str | None = None, **changes: Any) -> Memory:
-    """Change fields of a memory, or ``add_tags``, and return it.
+    """Change fields of a memory or add tags (``add_tags``), and return the memory.
 
     Trust does not change. A subject derived from the content is derived again. With ``expected``,
     the file must still have that etag. Raises NotFoundError, EditConflictError, InvalidMemoryError.
@@ -569,15 +570,15 @@ def refuse_changed(home: Home, reference: str, expected: str) -> None:
 
 
 def etag_of(home: Home, memory: Memory) -> str | None:
-    """Return a value that changes with a memory's file, or ``None`` without a file."""
+    """Return a value that changes with a memory's file, or ``None`` if there is no file."""
     file = home.files.file_of(memory.id)
     return file.hash.hex() if file else None
 
 
 def retire(home: Home, references: Sequence[str], reason: str | None = None) -> list[Memory]:
-    """Soft-delete memories: they move to ``retired/`` and are never recalled.
+    """Soft-delete memories. They move to ``retired/`` and are never recalled.
 
-    Memories superseded by a retired one are active again. Raises NotFoundError, ConflictError.
+    Memories superseded by a retired memory are active again. Raises NotFoundError, ConflictError.
     """
     with home.change("retire") as change:
         scan(home)
@@ -603,7 +604,7 @@ def retire(home: Home, references: Sequence[str], reason: str | None = None) -> 
 
 
 def _retire(change: Change, memory: Memory, reason: str | None, ids: Collection[str]) -> Memory:
-    """Retire one memory of ``ids`` in its current state, because others may write between many."""
+    """Retire one memory of ``ids`` in its current state, because other processes can write in between."""
     home = change.home
     if len(ids) > FEW:
         change.yield_locks()
@@ -644,7 +645,7 @@ def open_todo(home: Home, reference: str) -> Memory:
 def list_active(
     home: Home, criteria: Filter, *, limit: int, offset: int = 0, words: str = ""
 ) -> tuple[list[Memory], int]:
-    """Return a page of active memories, newest first, and the total number, optionally containing each of ``words``."""
+    """Return a page of active memories that contain all ``words``, newest first, and the total number."""
     catch_up(home)
     criteria, today = with_dependencies(home, criteria), home.today()
     rows, total = home.selection.list_memories(
@@ -674,7 +675,7 @@ def refuse_broken(home: Home, memory: Memory) -> None:
 def project_asked_for(
     home: Home, new: StoreRequest, project_of: Callable[[Home, Path], str | None] = known_or_named
 ) -> str | None:
-    """Return the project that a request names, else its folder's project, or ``None``."""
+    """Return the project that a request names, else the project of the request's folder, if any."""
     return _project_slug(home, new.project) or (
         project_of(home, Path(new.folder)) if new.folder else None
     )

@@ -1,8 +1,8 @@
 """Tombstones and standing retirements: read them from the ledger, check items against them, and find what they affect.
 
-A ``forget`` entry of the ledger adds tombstones and ``allow_again`` removes some, in any order,
-because ledgers are merged by union. ``retire_always`` and ``retire_no_longer`` do the same for
-standing retirements.
+In the ledger, ``forget`` entries add tombstones and ``allow_again`` entries remove tombstones, in
+any order, because ledgers are merged by union. ``retire_always`` and ``retire_no_longer`` do the
+same for standing retirements.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _ABOUT_FORGETTING = re.compile(
 
 
 def heed_ledger(home: Home) -> None:
-    """Update tombstones and standing retirements from the ledger. New ones become due.
+    """Update tombstones and standing retirements from the ledger. New entries become due.
 
     Do nothing while a write is pending.
     """
@@ -67,7 +67,7 @@ def heed_ledger(home: Home) -> None:
             repr(entries).encode("utf-8", "replace"), digest_size=16
         ).hexdigest()
         if digest != home.tombstones.value("told"):
-            # Replace the tombstones in steps that let others write.
+            # Replace the tombstones in steps between which other processes can write.
             current, target = set(home.tombstones.all()), set(standing_tombstones(entries))
             added, removed = list(target - current), list(current - target)
             effectless = (TombstoneKind.KEY, TombstoneKind.ALLOWED)
@@ -94,7 +94,7 @@ def is_ledger_new(home: Home) -> bool:
 
 
 def read_forgetting(home: Home) -> Iterator[files.LedgerEntry]:
-    """Yield the ledger's entries about forgetting, without parsing others."""
+    """Yield the ledger's entries about forgetting, without parsing other entries."""
     try:
         yield from forgetting_in(home.vault.read(LEDGER))
     except FileNotFoundError:
@@ -102,12 +102,12 @@ def read_forgetting(home: Home) -> Iterator[files.LedgerEntry]:
 
 
 def forgetting_in(data: bytes) -> Iterator[files.LedgerEntry]:
-    """Return the entries of a ledger about forgetting."""
+    """Return a ledger's entries about forgetting."""
     return files.read_about(data, _ABOUT_FORGETTING)
 
 
 def standing_tombstones(entries: Sequence[files.LedgerEntry]) -> list[Tombstone]:
-    """Return the tombstones in some entries that no entry removes."""
+    """Return the tombstones in ``entries`` that no entry removes."""
     lifted: set[tuple[str, str]] = set()
     allowed = []
     for item in entries:
@@ -151,7 +151,7 @@ def tombstones_of(item: files.LedgerEntry) -> Iterator[Tombstone]:
 
 
 def standing_retirements(entries: Sequence[files.LedgerEntry]) -> list[StandingRetirement]:
-    """Return the standing retirements in some entries that were not revoked."""
+    """Return the standing retirements in ``entries`` that no entry revokes."""
     ended = {str(item.details.get("rule")) for item in entries if item.action == RETIRE_NO_LONGER}
     rules = [rule_of(item) for item in entries if item.action == RETIRE_ALWAYS]
     return [rule for rule in rules if rule and rule.id not in ended]
@@ -182,7 +182,7 @@ class Barred:
     def has_turn(self, session_id: str, turn_id: str, *, is_shared: bool) -> bool:
         """Return True if a turn is forgotten.
 
-        ``is_shared``: its id denotes the same turn in any session of its tool.
+        ``is_shared`` means that the id denotes the same turn in all sessions of the tool.
         """
         if not self.turns:
             return False
@@ -194,7 +194,7 @@ class Barred:
         )
 
     def has_words(self, text: str) -> bool:
-        """Return True if a text was a forgotten memory's or title's."""
+        """Return True if a text equals that of a forgotten memory or title."""
         return bool(self.words) and any(words_value(key, text) in self.words for key in self.keys)
 
     def is_before(self, moment: datetime | None, project: str | None, session_id: str = "") -> bool:
@@ -204,14 +204,14 @@ class Barred:
         return any(moment < until and self._is_of(scope, project) for until, scope in self.before)
 
     def projects(self, scope: str | None, slugs: Iterable[str]) -> list[str] | None:
-        """Return the projects of a scope, or ``None`` for all."""
+        """Return the ``slugs`` in a scope, or ``None`` for all projects."""
         return [slug for slug in slugs if self._is_of(scope, slug)] if scope else None
 
     def strip(self, memory: Memory) -> Memory | None:
-        """Return a memory without forgotten evidence, or ``None`` if it is itself forgotten.
+        """Return a memory without forgotten evidence, or ``None`` if the memory is forgotten.
 
-        It is forgotten if no evidence remains. Losing turns of a session that is not forgotten
-        removes only those turns.
+        A memory is forgotten if no evidence remains. If its session is not forgotten, only
+        forgotten turns are removed.
         """
         if memory.id in self.memories:
             return None
@@ -232,7 +232,7 @@ class Barred:
         return replace(memory, source=source, confirmed=confirmed)
 
     def bars_document(self, path: str, data: bytes) -> bool:
-        """Return True if a file holds a forgotten memory."""
+        """Return True if a file contains a forgotten memory."""
         if not self or not is_memory_file(path):
             return False
         if self.memories and id_in(data) in self.memories:
@@ -248,7 +248,7 @@ class Barred:
         return self.strip(memory) is None
 
     def names_in(self, data: bytes) -> set[str]:
-        """Return the ids of forgotten memories in a file."""
+        """Return the ids of forgotten memories that a file mentions."""
         return (
             self.memories & files.ids_in(data.decode("utf-8", "replace"))
             if self.memories
@@ -319,19 +319,19 @@ class Gate:
         ]
 
     def clean_title(self, session: Session) -> Session:
-        """Return a session without a title that quotes forgotten text."""
+        """Return a session, without its title if the title is forgotten."""
         is_barred = session.title and self._barred.has_words(session.title)
         return replace(session, title=None) if is_barred else session
 
     def bars(self, memory: Memory) -> bool:
-        """Return True if a memory about to be learned rests on forgotten evidence."""
+        """Return True if a memory about to be learned uses forgotten evidence."""
         return self._barred.strip(memory) != memory
 
 
 def turn_value(key: bytes, tool: str, native_id: str, turn_id: str) -> str:
     """Return the keyed hash of a turn.
 
-    ``native_id`` is empty if the tool's turn ids are shared by sessions.
+    ``native_id`` is empty if sessions share the tool's turn ids.
     """
     return keyed_hash(key, "turn", tool, native_id, turn_id)
 
@@ -349,7 +349,7 @@ def project_value(key: bytes, slug: str) -> str:
 def _affected_by_new_rules(home: Home, rules: Sequence[StandingRetirement]) -> list[str]:
     """Return the ids of stored memories affected by new rules from another machine.
 
-    A new database has none.
+    For a new database, the result is empty.
     """
     known_ids = {rule.id for rule in home.tombstones.standing()}
     new_rules = [rule for rule in rules if rule.id not in known_ids]
@@ -371,7 +371,7 @@ def _stamp(home: Home) -> str:
 
 
 def rule_of(item: files.LedgerEntry) -> StandingRetirement | None:
-    """Return the standing retirement of an entry, or ``None`` if it is invalid."""
+    """Return the standing retirement in an entry, or ``None`` if the entry is invalid."""
     details = item.details
     pattern, match = details.get("subject_pattern"), details.get("match_type")
     if not isinstance(pattern, str) or not pattern.strip() or match not in tuple(Match):
@@ -420,9 +420,9 @@ def _text(value: Any) -> str | None:
 class Affected:
     """The stored items that tombstones affect.
 
-    ``sessions`` are deleted whole. ``turns`` maps remaining sessions to their deleted turns.
-    ``memories`` are deleted. ``changed`` are rewritten, and some of them retired because their
-    successor is deleted. ``untitled`` sessions lose their title. ``handoffs`` are deleted.
+    ``sessions``, ``memories`` and ``handoffs`` are deleted. ``turns`` maps remaining sessions to
+    their deleted turns. ``changed`` memories are rewritten, and some are retired because their
+    successor is deleted. ``untitled`` sessions lose their title.
     """
 
     sessions: tuple[SessionPlace, ...]
@@ -481,9 +481,9 @@ def survey(home: Home, barred: Barred) -> Affected:
 def handed_over(
     home: Home, sessions: Sequence[SessionPlace], barred: Barred
 ) -> tuple[Handoff, ...]:
-    """Return the handoffs of some sessions and those that are barred.
+    """Return the handoffs of ``sessions`` and all barred handoffs.
 
-    A damaged file without a session may belong to any session of its project.
+    A damaged file without a session could belong to any session of its project.
     """
     ids, projects = {session.id for session in sessions}, {session.project for session in sessions}
     return (
@@ -549,7 +549,7 @@ def _find_barred_memories(home: Home, barred: Barred) -> tuple[list[Memory], lis
 
 
 def is_shared(place: TurnPlace) -> bool:
-    """Return True if a turn's id denotes the same turn in any session of its tool."""
+    """Return True if a turn's id denotes the same turn in all sessions of the tool."""
     return place.identity == shared_identity(place.tool, place.id)
 
 
@@ -631,11 +631,10 @@ def memory_texts(memory: Memory) -> Iterator[str]:
 
 
 QUOTED = 40
-"""Characters without punctuation that count as a quote, half as many in languages without spaces.
-"""
+"""Number of characters without punctuation that count as a quote, halved in languages without spaces."""
 
 _MIN_SENTENCE_CHARACTERS = 20
-"""Minimum characters of a sentence that counts as a quote anywhere, half as many as above."""
+"""Minimum number of characters of a quoted sentence anywhere, halved in languages without spaces."""
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 
@@ -643,9 +642,9 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 class Quotes:
     """Finds quotes of forgotten texts in other texts.
 
-    A run of ``QUOTED`` characters always contains a whole block of half that size from any division
-    into blocks. The blocks are looked up at each position of the other text, and the surroundings
-    of each hit are compared.
+    Forgotten texts are divided into blocks of half of ``QUOTED``, so that a quote always contains a
+    whole block. Blocks are looked up at each position of the other text, and the surroundings of
+    each hit are compared.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -667,7 +666,7 @@ class Quotes:
         self._wholes.discard("")
 
     def are_in(self, text: str) -> bool:
-        """Return True if a text quotes any of the forgotten ones."""
+        """Return True if a text quotes any forgotten text."""
         plain_text, lowered = normalise(text), one_line(text).lower()
         if any(part in lowered for part in self._wholes) or any(
             part in plain_text for part in self._sentences

@@ -52,9 +52,9 @@ def edges(home: Home, request: decision.EdgesRequest) -> list[home_views.UsedTog
 
 # -- Quality -------------------------------------------------------------------
 #
-# Each reply moves a memory's quality a little (seed facts 1.2.4). Thresholds depend on the
-# similarity measure (docs/context.md). Those for cosines are in the model's calibration, those for
-# words here.
+# Each reply changes a memory's quality slightly. Thresholds depend on the similarity measure.
+# Thresholds for cosines are in the model's calibration, and thresholds for words are here. See
+# docs/context.md and seed facts 1.2.4.
 
 
 LEAST_REPLY = 50
@@ -63,7 +63,7 @@ REPLY_CHARACTERS = 8000
 SIGNALS = {Verdict.USED: 1.0, Verdict.UNUSED: 0.4, Verdict.CORRECTED: 0.0}
 REPLY_SHARE = 0.2
 PERSON_SHARE = 0.5
-"""Share of a person's verdict, which counts more than a text comparison."""
+"""Weight of a person's verdict, which counts more than a text comparison."""
 
 KEPT_QUALITY = 0.3
 """Minimum quality after a dismissed review."""
@@ -74,7 +74,7 @@ _MIN_QUALITY = 0.1
 
 @frozen
 class Borders:
-    """Minimum similarities of a reply that used a memory, and of a new memory that corrects it."""
+    """Minimum similarities between a memory and a reply that uses it, or a new memory that corrects it."""
 
     name: str
     used: float
@@ -85,10 +85,10 @@ BY_WORDS = Borders("words", 0.4, 0.6)
 
 
 def verdict(reply: float, stored: float, borders: Borders) -> Verdict:
-    """Return the verdict of a reply on a memory.
+    """Return a reply's verdict on a memory.
 
-    ``reply`` is its similarity to the memory, ``stored`` the highest similarity of a memory that
-    the agent stored.
+    ``reply`` is the reply's similarity to the memory. ``stored`` is the highest similarity of a
+    memory that the agent stored.
     """
     if stored >= borders.corrected:
         return Verdict.CORRECTED
@@ -96,7 +96,7 @@ def verdict(reply: float, stored: float, borders: Borders) -> Verdict:
 
 
 def quality_after(before: float, verdict: Verdict, kind: Kind, share: float = REPLY_SHARE) -> float:
-    """Return (1 - share) · before + share · signal, but at least the minimum of the kind."""
+    """Return (1 - share) · before + share · signal, but at least the kind's minimum."""
     floor = min(before, _MIN_QUALITY_BY_KIND.get(kind, _MIN_QUALITY))
     return min(1.0, max(floor, (1 - share) * before + share * SIGNALS[verdict]))
 
@@ -104,7 +104,7 @@ def quality_after(before: float, verdict: Verdict, kind: Kind, share: float = RE
 def is_protected(memory: Memory, patterns: Sequence[str]) -> bool:
     """Return True if a memory is never forgotten: importance 10, evergreen, or a subject that matches a pattern.
 
-    Patterns ignore case and may contain ``*`` (seed facts 1.4).
+    Patterns ignore case and can contain ``*``. See seed facts 1.4.
     """
     subject = memory.subject.lower()
     return (
@@ -118,7 +118,7 @@ _MATURITY = ((20, Maturity.PROVEN), (5, Maturity.ESTABLISHED), (0, Maturity.CAND
 
 
 def maturity(usage: Usage) -> Maturity:
-    """Return the maturity: candidate below 5 accesses, established from 5, proven from 20 (seed facts 2.3)."""
+    """Return the maturity: candidate below 5 accesses, established from 5, proven from 20. See seed facts 2.3."""
     return next(name for minimum, name in _MATURITY if usage.access_count >= minimum)
 
 
@@ -149,8 +149,9 @@ def history_of(home: Home, request: decision.ReferenceRequest) -> list[home_view
 def bring_back(home: Home, reference: str, why: str | None = None) -> Memory:
     """Restore a superseded or retired memory and return it.
 
-    Its successor stays active too, and no comparison will end either again. Memories reactivated by
-    its retirement are superseded again, and its pending reviews reopen. Raises NotFoundError, ConflictError.
+    The successor stays active too, and no comparison will end either memory again. Memories that
+    the retirement reactivated are superseded again, and the memory's pending reviews reopen. Raises
+    NotFoundError, ConflictError.
     """
     with home.change("unretire", why=why) as change:
         return hold_again(change, reference)
@@ -228,9 +229,9 @@ def _step(memory: Memory, chain: dict[str, Memory], *, is_asked: bool) -> home_v
 
 # -- Listings ------------------------------------------------------------------
 #
-# ``MEMORY.md`` at the top of the vault, and one in each project's folder. They are derived: recall
-# and scans ignore them, and so does git unless the owner added them (decision 1). They are written
-# with each commit, not with each memory.
+# ``MEMORY.md`` in the vault's top folder and in each project's folder. Listings are derived, so
+# recall and scans ignore them, and git ignores them unless the owner added them (decision 1). They
+# are written with each commit, not with each memory.
 
 
 _NO_LIMIT = 2**31
@@ -239,7 +240,7 @@ _NO_LIMIT = 2**31
 def write_listings(home: Home) -> list[str]:
     """Update the listings and return the paths that changed.
 
-    Hand-written pages with that name are kept.
+    Hand-written pages with a listing's name are kept.
     """
     if home.database.unwritable:
         return []
@@ -269,7 +270,7 @@ def _current(home: Home, path: str) -> bytes | None:
 
 
 def _write(home: Home, path: str, present: bytes | None, text: str | None) -> bool:
-    """Write a page, or remove it without ``text``. Return True if it changed."""
+    """Write a page, or remove it if ``text`` is ``None``. Return True if the page changed."""
     if text is None:
         if present is not None:
             home.vault.remove(path)
@@ -281,7 +282,7 @@ def _write(home: Home, path: str, present: bytes | None, text: str | None) -> bo
 
 
 def _pages(home: Home) -> Mapping[str, str]:
-    """Return the text of each listing by path."""
+    """Map the path of each listing to its text."""
     entries: dict[str | None, dict[str, Memory]] = defaultdict(dict)
     paths = {file.memory: path for path, file in home.files.seen().items()}
     rows = home.selection.latest_memories(Filter(), limit=_NO_LIMIT, today=home.today())
@@ -299,11 +300,11 @@ def _pages(home: Home) -> Mapping[str, str]:
     return {LISTING: global_page(entries.get(None, {}), projects), **pages}
 
 
-# -- Memories that may be out of date ------------------------------------------
+# -- Memories that might be outdated -------------------------------------------
 
 
 def note_stale(home: Home) -> None:
-    """Let plugins mark memories that may be out of date, for contexts and the review queue."""
+    """Make plugins mark memories that might be outdated, for contexts and the review queue."""
     for note in load_usable_plugins(STALE).values():
         note(home)
 

@@ -1,8 +1,8 @@
 """Embedding of memories and turns, and switching the embedding model.
 
-Missing vectors are computed in small steps, between which it may be interrupted. If another model
-is configured, its vectors are computed next to the current ones and replace them when complete.
-Until then searches use the current ones, and new texts get both.
+Missing vectors are computed in small steps and can be interrupted between steps. If a different
+model is configured, its vectors are computed next to the current vectors and replace them when
+complete. Until then, searches use the current vectors, and new texts get both.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PASSAGE_CHARACTERS = 900
-"""Maximum characters of a passage: about 220 tokens of English. The bundled model reads 256."""
+"""Maximum number of characters of a passage, about 220 English tokens. The bundled model reads 256 tokens."""
 
 MAX_PASSAGES_A_TURN = 24
-"""Maximum passages per turn. A longer turn is a paste, whose beginning identifies it."""
+"""Maximum number of passages per turn. A longer turn is a paste, which its start identifies."""
 
 STEP_TURNS = 128
 STEP_MEMORIES = 64
@@ -71,7 +71,7 @@ _PROBE_SECONDS = 30.0
 
 @frozen
 class Embedded:
-    """The numbers of texts embedded and still waiting, and a note with the remedy if something prevented more."""
+    """The numbers of embedded and waiting texts, and a note with the remedy if embedding stopped early."""
 
     made: int
     left: int
@@ -90,9 +90,9 @@ def embed_pending(
 ) -> Embedded:
     """Compute missing vectors of memories, then of turns. An interruption loses at most one step.
 
-    It stops after ``limit`` texts or
-    ``seconds``, or if the model does not answer or may not receive texts. ``is_asked`` means that
-    the user requested it and agreed to where the texts go.
+    Work stops after ``limit`` texts or ``seconds``, or if the model does not answer or must not
+    receive texts. ``is_asked`` means that the user requested the work and agreed to where the texts
+    go.
     """
     setting = home.settings.text("embedding.model")
     if setting == "none":
@@ -130,8 +130,8 @@ def _tokens(home: Home) -> int:
 def _choose_first_model(home: Home, setting: str, *, is_asked: bool) -> None:
     """Choose the model of the first vectors.
 
-    In a rebuilt database this is the model of the old vectors, which are reused. Otherwise it is
-    the configured model, or the bundled one until the user agrees to where the texts go.
+    In a rebuilt database, this is the model of the old vectors, which are reused. Otherwise it is
+    the configured model, or the bundled model until the user agrees to where the texts go.
     """
     refusal = None if is_asked else wants_yes(home.settings, setting)
     first = _former_model(home) or (BUNDLED if refusal else setting)
@@ -144,7 +144,7 @@ def _choose_first_model(home: Home, setting: str, *, is_asked: bool) -> None:
 
 
 def _former_model(home: Home) -> str | None:
-    """Return the model whose vectors the database being replaced used."""
+    """Return the model of the vectors in the database being replaced."""
     with contextlib.suppress(UnusableStoreError, *UNREADABLE):
         return home.earlier.setting() if home.earlier else None
     return None
@@ -160,14 +160,14 @@ def is_switching(home: Home) -> bool:
 
 
 def _switch(home: Home, work: _Work) -> None:
-    """Complete the current vectors, compute the new model's vectors, and exchange both."""
+    """Complete the current vectors, compute the new model's vectors, and swap them."""
     setting = home.settings.text("embedding.model")
     try:
-        # Not as requested by the user, since they will be replaced.
+        # Not marked as requested by the user, because these vectors will be replaced.
         work.fill(home.vectors, embedder_in_use(home))
     except EmbedderHeldError as error:
         work.stop(error)
-    except EmbedderUnavailableError as error:  # the new vectors replace them anyway
+    except EmbedderUnavailableError as error:  # the new vectors will replace these vectors
         work.note = f"{home.vectors.setting()} no longer answers: {error.message}"
     work.looks_at(home.other_vectors)
     if not work.is_asked and (refusal := wants_yes(home.settings, setting)):
@@ -257,7 +257,7 @@ class _Work:
 
 
 def _with_smaller_steps(step: Callable[[int], T], size: int) -> T:
-    """Run a step, halving its size while the budget has no room for it. Raises EmbedderHeldError."""
+    """Run a step, halving its size while it exceeds the budget. Raises EmbedderHeldError."""
     while True:
         try:
             return step(size)
@@ -278,10 +278,10 @@ def _look_at_probes(vectors: Vectors, embedder: Embedder) -> None:
 
 
 def embed_memories(home: Home, *, begins: bool = False) -> dict[str, StoreOutcome]:
-    """Embed new memories, newest first, for at most two seconds. The next ingest does the rest.
+    """Embed new memories, newest first, for at most two seconds. The next ingest embeds what remains.
 
     Without any vectors, start only if ``begins``. Return the outcomes for memories that repeat or
-    replace others by meaning.
+    replace other memories by meaning.
     """
     outcomes: dict[str, StoreOutcome] = {}
     home.memories.has_new_rows = False
@@ -345,7 +345,7 @@ def _embed_turns(vectors: Vectors, embedder: Embedder, earlier: Vectors | None, 
 
 
 def passages_by_hash(text: str) -> dict[bytes, str]:
-    """Return the passages of a text by content hash, so that repeated passages are embedded once."""
+    """Map content hashes to a text's passages, so that repeated passages are embedded once."""
     return {content_hash(part): part for part in passages(text)}
 
 
@@ -382,8 +382,8 @@ class Lot:
 class Standing:
     """The state of the vectors.
 
-    ``problem`` is why the configured model cannot be used. ``held`` is why texts are not sent to
-    it, or to the current model, automatically.
+    ``problem`` is the reason why the configured model cannot be used. ``held`` is the reason why
+    texts are not automatically sent to the configured or current model.
     """
 
     wanted: str
@@ -401,8 +401,8 @@ class Plan:
 
     ``cost`` is in US dollars, or ``None`` if the price is unknown.
 
-    ``wants_yes`` is true if the user has not agreed to where the texts go. ``left`` is the rest of
-    today's background budget in millionths of a US dollar.
+    ``wants_yes`` is true if the user has not agreed to where the texts go. ``left`` is today's
+    remaining background budget in millionths of a US dollar.
     """
 
     setting: str
@@ -523,7 +523,7 @@ def _full_name(name: str) -> str:
 
 
 def _with_model(home: Home, setting: str) -> Home:
-    """Return the home with another configured model.
+    """Return the home with a different configured model.
 
     Raises InvalidSettingsError if a variable overrides it.
     """
@@ -533,7 +533,7 @@ def _with_model(home: Home, setting: str) -> Home:
             f"{origin} already sets the model to {home.settings[_KEY]!r}",
             hint=f"unset {origin.removeprefix('$')} first",
         )
-    home = say_yes(home, setting)  # first, because it has no effect alone
+    home = say_yes(home, setting)  # consent first, because consent alone has no effect
     if home.settings[_KEY] != setting:
         write_setting(home.settings.config, _KEY, setting)
     return replace(home, settings=home.settings.having(_KEY, setting))
@@ -556,7 +556,7 @@ def _lot_of(vectors: Vectors, state: str) -> Lot | None:
 
 
 def _model_of(home: Home, setting: str, place: Place) -> str:
-    """Return the model name of the vectors, known without a key for a provider.
+    """Return the model name of the vectors, which needs no provider key.
 
     Raises EmbedderUnavailableError.
     """

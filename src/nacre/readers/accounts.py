@@ -1,7 +1,6 @@
-"""Exports of whole ChatGPT and Claude.ai accounts: a JSON array of conversations, also inside the
-service's zip.
+"""ChatGPT and Claude.ai account exports: a JSON array of conversations, sometimes in a zip.
 
-Exports grow to gigabytes, so only one conversation is in memory at a time.
+Exports can be gigabytes in size, so only one conversation is in memory at a time.
 """
 
 from __future__ import annotations
@@ -40,7 +39,9 @@ _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+("?)|[{}]', re.DOTALL)
 
 
 def conversations(source: Source) -> Iterator[dict[str, Any]]:
-    """Yield every conversation of an export. Torn ones and those that are not objects are counted.
+    """Yield each conversation in an export. Count truncated conversations and non-objects as
+    corrupt.
+
     Raises UnreadableTranscriptError.
     """
     try:
@@ -58,8 +59,8 @@ def conversations(source: Source) -> Iterator[dict[str, Any]]:
 
 
 def first_text(head: Head) -> str:
-    """Return the beginning of an export's conversations, also inside a zip. Empty if there are
-    none, or it is not JSON.
+    """Return the start of an export's conversations, zipped or not. Empty if there are none or the
+    file is not JSON.
     """
     text = head.text
     if head.data.startswith(b"PK\x03\x04"):
@@ -72,7 +73,7 @@ def first_text(head: Head) -> str:
 
 
 def split_array(blocks: Iterator[bytes]) -> Iterator[bytes | None]:
-    """Yield the outermost objects of JSON in blocks. The last item is None if an object is torn."""
+    """Yield each outermost JSON object as bytes. Yield None last if an object is truncated."""
     buffer, at, depth, start = b"", 0, 0, -1
     for block in blocks:
         buffer += block
@@ -132,7 +133,7 @@ class _AccountReader:
         self.exchange = Exchange()
 
     def complete(self, turn: Turn, stamp: object, *claims: Values, cites_web: bool) -> Turn:
-        """Return a turn with its time, speaker, trust and flags, and an id if it has none."""
+        """Return the turn with its time, speaker, trust and flags. Add an id if it has none."""
         is_agent = turn.speaker is Speaker.AGENT
         judged = self.exchange.judge(turn.text) if is_agent else Judgement()
         turn = replace(
@@ -150,8 +151,9 @@ class _AccountReader:
 
 
 # -- ChatGPT: conversations as trees of messages -------------------------------
-# Only the branch to ``current_node`` is read, because the owner discarded regenerated answers and
-# edited questions. Hidden and system messages, thoughts and tool output are not turns.
+# Only the branch to ``current_node`` is read. The owner discarded the other branches by
+# regenerating an answer or editing a question. Hidden and system messages, thoughts and tool output
+# are not turns.
 
 
 TOOL = "chatgpt"
@@ -278,7 +280,7 @@ class _Reader(_AccountReader):
         yield self.complete(turn, stamp, *claims, cites_web=cites_web)
 
     def flush(self) -> Iterator[Turn]:
-        """Yield a turn for calls without later words of the agent."""
+        """Yield a turn for calls that no agent text follows."""
         if self.calls and self.pending_call:
             (identity, stamp), calls = self.pending_call, tuple(self.calls)
             self.calls, self.pending_call = [], None
@@ -286,7 +288,9 @@ class _Reader(_AccountReader):
 
 
 def _branch(conversation: Values) -> Iterator[Values]:
-    """Yield the messages from the root to the current node, or to the newest leaf if there is none."""
+    """Yield the messages from the root to the current node, or to the newest leaf if no node is
+    current.
+    """
     tree: dict[str, Any] = conversation["mapping"]
     nodes = {key: node for key, node in tree.items() if isinstance(node, dict)}
     at = conversation.get("current_node")
@@ -312,7 +316,7 @@ def _path(nodes: Mapping[str, Values], leaf: object, parent: str) -> list[Values
 
 
 def _plain(message: Values) -> str:
-    """Return a message's words and the names of its attachments."""
+    """Return a message's text and the names of its attachments."""
     content = mapping(message, "content")
     parts = content.get("parts")
     texts = [_part(part) for part in parts] if isinstance(parts, list) else []
@@ -345,9 +349,9 @@ ADAPTER = Adapter(
 )
 
 
-# -- Claude.ai: messages with a parent, if the owner edited or retried ---------
-# If there are several branches, the branch to the leaf named by the export is read, or else to the newest
-# leaf.
+# -- Claude.ai: messages have parents if the owner edited or retried -----------
+# If there are several branches, the reader follows the branch to the leaf that the export names, or
+# else to the newest leaf.
 
 
 TOOL_CLAUDE_AI = "claude-ai"
@@ -405,8 +409,8 @@ class _ClaudeAiReader(_AccountReader):
         yield self.complete(turn, stamp, message, *blocks, cites_web=cites_web)
 
     def calls(self, blocks: Sequence[Values]) -> tuple[ToolCall, ...]:
-        """Return tool calls with their outcomes. Outside text in results is recorded before the
-        words are judged.
+        """Return the tool calls with their outcomes. Record outside text in results before the
+        message's text is judged.
         """
         calls: dict[str, ToolCall] = {}
         for number, block in enumerate(blocks):
@@ -435,7 +439,7 @@ class _ClaudeAiReader(_AccountReader):
         self.exchange.heard_from(name, call.input if call else "", output)
 
     def attached(self, message: Values) -> list[str]:
-        """Return the names of attached files. Their content is not the owner's words."""
+        """Return the names of attached files. The owner did not write their content."""
         names = []
         for item in (*objects(message, "attachments"), *objects(message, "files")):
             if isinstance(item.get("extracted_content"), str):

@@ -1,4 +1,4 @@
-"""The adapter protocol, and shared code to read transcripts from JSON lines, JSON documents and
+"""The adapter protocol, and shared code for reading transcripts from JSON lines, JSON documents and
 databases.
 """
 
@@ -32,18 +32,18 @@ Items = Iterator[Session | Turn]
 """Sessions, each followed by its turns."""
 
 ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
-"""Decodes JSON as plain values."""
+"""Decoder for plain JSON values."""
 
 _RAW_DECODER = json.JSONDecoder()
 _MILLISECONDS_FROM = 100_000_000_000
-"""Larger numbers are epoch milliseconds, others epoch seconds (the limit is the year 5138, or March
-1973).
+"""Larger numbers are epoch milliseconds (since March 1973). Smaller numbers are epoch seconds
+(until the year 5138).
 """
 
 
 def split_objects(line: bytes) -> tuple[list[bytes], bool]:
-    """Split a line that may contain several JSON objects without a separator. The flag is set if
-    part of the line was not JSON.
+    """Split a line that can contain several JSON objects without a separator. The flag is True if
+    part of the line is not JSON.
     """
     if b"}{" not in line:
         return [line], False
@@ -86,12 +86,12 @@ def decode(decoder: msgspec.json.Decoder[T], raw: bytes | msgspec.Raw) -> T | No
 
 
 def plain(raw: bytes | str | msgspec.Raw) -> Any:
-    """Return JSON as plain values, or None if it is invalid."""
+    """Decode JSON as plain values. Return None if it is invalid."""
     return decode(ANY, _encode(raw) if isinstance(raw, str) else raw)
 
 
 def parse_time(value: object) -> datetime | None:
-    """Return a time as aware UTC, or None if it is invalid. Accepts ISO 8601, and epoch seconds or
+    """Return a time in UTC, or None if it is invalid. Accept ISO 8601, and epoch seconds or
     milliseconds as a number or as digits.
     """
     if isinstance(value, bool) or value is None:
@@ -148,21 +148,21 @@ class Tables(Protocol):
     """A read-only view of a tool's database. It changes no file, even while the tool writes."""
 
     def columns(self, table: str) -> tuple[str, ...]:
-        """Return the columns of a table, or none if it does not exist."""
+        """Return the columns of a table. A missing table has none."""
 
     def all(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
         """Return all rows of a statement.
 
-        The read lock ends when this returns, so select the rows of one session by an index rather
-        than whole tables.
+        The read lock ends when this method returns. Select the rows of one session by an index
+        instead of whole tables.
         """
 
 
 @dataclass(frozen=True)
 class Head:
-    """The first bytes of a file, for sniffing: 64 KiB, or the first line if it is longer.
+    """The start of a file, for sniffing: 64 KiB, or the first line if that is longer.
 
-    For a SQLite database, ``database`` is open during sniffing and ``data`` still has the first
+    For a SQLite database, ``database`` is open during sniffing, and ``data`` contains the first
     bytes.
     """
 
@@ -177,7 +177,7 @@ class Head:
 
     @cached_property
     def objects(self) -> tuple[JsonObject, ...]:
-        """The JSON objects on the first 20 complete lines. Other lines are skipped.
+        """JSON objects on the first 20 complete lines. Other lines are skipped.
 
         Empty if most lines are not objects, because a text that quotes a record is not a
         transcript.
@@ -198,8 +198,8 @@ class Head:
 class Source:
     """The transcript that an adapter parses, such as :class:`FileSource`.
 
-    ``carry`` survives between two incremental readings of a file. An adapter stores the state there
-    that it needs to continue in the middle (session id, working directory, model), as JSON values.
+    ``carry`` survives between incremental readings of a file. In it, adapters store the JSON values
+    that they need to continue in the middle, such as the session id, working directory and model.
     ``identities`` are the owner's names in chats (``owner.identities``).
     """
 
@@ -209,21 +209,21 @@ class Source:
     database: Tables | None = None
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Yield complete lines with their byte offsets, from the end of the last reading. A torn
-        last line waits.
+        """Yield complete lines with their byte offsets, from the end of the last reading.
 
-        Blank lines are skipped. A line longer than the limit is skipped and counted.
+        An incomplete last line is left for the next reading. Blank lines are skipped. Overlong
+        lines are skipped and counted.
         """
         return iter(())
 
     def text(self) -> str:
-        """Return the whole file as text, for formats that are not lines of records. Invalid UTF-8
-        is replaced.
+        """Return the whole file as text, for formats without one record per line. Invalid UTF-8 is
+        replaced.
         """
         raise UnreadableTranscriptError(f"{self.path} is a database")
 
     def hold(self, offset: int) -> None:
-        """Start the next reading at ``offset`` again, because a message there may still grow. A
+        """Start the next reading at ``offset`` again, because a message there can still grow. A
         database has no offsets.
         """
 
@@ -234,11 +234,11 @@ class Source:
         """Count a line that cannot be parsed."""
 
     def look(self, path: Path) -> Tables | None:
-        """Open another database of the same tool, or return None if it cannot be read."""
+        """Open a different database of the same tool. Return None if it cannot be read."""
 
 
 def records(source: Source, line: bytes, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
-    """Yield the records on a line, usually one. Invalid parts are counted."""
+    """Yield the records on a line, usually one. Count invalid parts as corrupt."""
     try:
         yield decoder.decode(line)
         return
@@ -258,22 +258,22 @@ def records(source: Source, line: bytes, decoder: msgspec.json.Decoder[T]) -> It
 class Adapter:
     """Functions and facts to find, recognise and read one tool's transcripts.
 
-    ``parse`` yields a :class:`Session` before its turns, again whenever it learns more about it (a
-    title, a model), and when the file switches to another session. Every :class:`Turn` belongs to
-    the last session yielded. A ``whole`` format is read from the start whenever the file changed,
-    and content that disappeared from it is forgotten. Other formats continue. If such a file is
-    torn, ``parse`` raises UnreadableTranscriptError, so that the earlier content stays. Several adapters
-    may read one tool, one per format. A format that ``guesses`` accepts nearly any file, so a
-    changed file is sniffed again. ``beside`` yields the files that belong to a transcript, for any
-    path. A transcript counts as changed when one of them changes. ``environment`` has the names of
-    the variables that ``roots`` reads. A daemon started by the system receives only these.
+    ``parse`` yields a :class:`Session` before its turns, whenever it learns a fact such as the
+    title, and when the file switches to a different session. Every :class:`Turn` belongs to the
+    last session yielded. A ``whole`` format is read from the start whenever the file changes, and
+    content that disappeared is forgotten. If such a file is incomplete, ``parse`` raises
+    UnreadableTranscriptError, so that the earlier content stays. Other formats continue where the
+    last reading ended. Several adapters can read one tool, one per format. A format that
+    ``guesses`` accepts nearly any file, so a changed file is sniffed again. ``beside`` yields the
+    files that belong to a transcript, for any path. A transcript counts as changed when one of
+    these files changes. ``environment`` lists the variables that ``roots`` reads. A daemon started
+    by the system receives only these variables.
 
-    ``resume`` is the command with which the tool reopens a session, with ``{id}`` for its id. Empty
-    if it has none.
+    ``resume`` is the command that reopens a session, with ``{id}`` for its id. Empty if the tool
+    has no such command.
 
-    ``versions``, ``reads`` and ``leaves_out`` are documentation (docs/agents.md): the tool's
-    versions whose files were examined, and the content that is read and skipped, separated by
-    semicolons.
+    ``versions``, ``reads`` and ``leaves_out`` are documentation for docs/agents.md: the tool
+    versions examined, and the content that is read and skipped, separated by semicolons.
     """
 
     tool: str
@@ -304,9 +304,9 @@ _MAX_RECORD_TYPE_CHARACTERS = 2000
 
 
 def read_head(path: Path) -> Head:
-    """Read the first 64 KiB of a file for sniffing, or up to 4 MiB when the first line is longer.
+    """Read the first 64 KiB of a file for sniffing, or up to 4 MiB if the first line is longer.
 
-    Raises UnreadableTranscriptError when the file cannot be opened.
+    Raises UnreadableTranscriptError if the file cannot be opened.
     """
     try:
         with path.open("rb") as file:
@@ -319,9 +319,9 @@ def read_head(path: Path) -> Head:
 
 
 def read_later(path: Path) -> Head | None:
-    """Return the first readable line of a file and the next short ones, or None if there are none.
+    """Return the first readable line of a file and the next short lines, or None if there are none.
 
-    For files whose first 64 KiB do not identify the format. Raises UnreadableTranscriptError when the
+    Use it if the first 64 KiB do not identify the format. Raises UnreadableTranscriptError if the
     file cannot be read.
     """
     try:
@@ -337,7 +337,7 @@ def read_later(path: Path) -> Head | None:
 
 
 def is_too_long(path: Path) -> bool:
-    """Return True if a file may hold records but every line exceeds the limit. Raises
+    """Return True if a file might contain records but every line exceeds the limit. Raises
     UnreadableTranscriptError.
     """
     return (
@@ -346,7 +346,7 @@ def is_too_long(path: Path) -> bool:
 
 
 def _lines(file: BinaryIO, max_bytes: int) -> Iterator[bytes]:
-    """Yield the lines of at most ``max_bytes`` bytes, without loading longer ones into memory."""
+    """Yield lines of at most ``max_bytes`` bytes, without loading longer lines into memory."""
     while line := file.readline(max_bytes):
         if line.endswith(b"\n"):
             yield line
@@ -358,9 +358,9 @@ def _lines(file: BinaryIO, max_bytes: int) -> Iterator[bytes]:
 
 
 class FileSource(Source):
-    """A :class:`Source` for one file that continues at a cursor.
+    """A :class:`Source` that reads one file from a cursor.
 
-    Use it as a context manager. ``cursor()`` returns the start of the next reading after parsing.
+    Use it as a context manager. After parsing, ``cursor()`` returns the start of the next reading.
     """
 
     def __init__(self, path: Path, previous: Cursor | None = None) -> None:
@@ -400,7 +400,7 @@ class FileSource(Source):
                 if not (is_long or line.isspace()):
                     yield start, line.removesuffix(b"\n")
             if not is_ended:
-                return  # the line may still grow
+                return  # the line can still grow
 
     def text(self) -> str:
         if self._stat.st_size > MAX_WHOLE_BYTES:
@@ -425,7 +425,7 @@ class FileSource(Source):
             self.tally.corrupt += 1
 
     def _was_counted(self) -> bool:
-        """Return True if an earlier reading counted the current line, as happens after ``hold``."""
+        """Return True if an earlier reading counted the current line. This happens after ``hold``."""
         return bool(self._counted) and self._offset <= self._counted
 
     def cursor(self) -> Cursor:
@@ -455,7 +455,7 @@ class FileSource(Source):
 
 
 def fingerprint_of(file: BinaryIO, length: int) -> str:
-    """Return the length and a hash of the first bytes of a file, to detect that another file
+    """Return the length and a hash of a file's first bytes, to detect that a different file
     replaced it.
     """
     file.seek(0)
@@ -463,7 +463,7 @@ def fingerprint_of(file: BinaryIO, length: int) -> str:
 
 
 def is_complete(line: bytes) -> bool:
-    """Return True if a last line without a newline is a whole object. Some tools end files like
+    """Return True if a last line without a newline is a complete object. Some tools end files like
     this.
     """
     stripped = line.strip()
@@ -490,8 +490,8 @@ _MAX_SIDE_FILE_BYTES = 16 * 1024 * 1024
 
 @lru_cache(maxsize=1)
 def shape_of(head: Head) -> tuple[bool, frozenset[str]]:
-    """Return the outer form of the JSON document at the start of a file, as far as the head goes:
-    whether it is an array, and the keys of its (first) object.
+    """Return whether a JSON document is an array, and the keys of its first object, as far as the
+    head goes.
     """
     text = head.text.lstrip("\ufeff \t\r\n")
     if text[:1] not in ("{", "["):
@@ -516,7 +516,7 @@ def shape_of(head: Head) -> tuple[bool, frozenset[str]]:
 
 
 def keys_of(head: Head) -> frozenset[str]:
-    """Return the keys of a document that is an object, none for others."""
+    """Return the keys of a document that is an object. Other documents have none."""
     is_array, keys = shape_of(head)
     return frozenset() if is_array else keys
 
@@ -524,8 +524,8 @@ def keys_of(head: Head) -> frozenset[str]:
 def document(source: Source) -> Any:
     """Return the JSON document in a file.
 
-    Raises UnreadableTranscriptError if it is incomplete, for example while the tool writes it. The
-    earlier content then stays.
+    Raises UnreadableTranscriptError if the document is incomplete, for example while the tool
+    writes it. The earlier content then stays.
     """
     value = plain(source.text())
     if value is None:
@@ -534,7 +534,8 @@ def document(source: Source) -> Any:
 
 
 def documents(source: Source) -> Iterator[JsonObject]:
-    """Yield the objects in a file: one document, or one per line. A torn last line waits.
+    """Yield the objects in a file, either one document or one per line. An incomplete last line is
+    ignored.
 
     Raises UnreadableTranscriptError if not even the first object is complete.
     """
@@ -567,8 +568,8 @@ def torn(path: Path) -> UnreadableTranscriptError:
 
 
 def beside(path: Path, most: int = _MAX_SIDE_FILE_BYTES) -> Any:
-    """Return the JSON document in a side file of a transcript. None if it is unreadable or larger
-    than ``most`` bytes.
+    """Return the JSON document in a transcript's side file. Return None if it is unreadable or
+    larger than ``most`` bytes.
     """
     try:
         if path.stat().st_size > most:
@@ -579,7 +580,7 @@ def beside(path: Path, most: int = _MAX_SIDE_FILE_BYTES) -> Any:
 
 
 def modified(source: Source) -> datetime | None:
-    """Return the time of the last write, for formats without times."""
+    """Return the file's modification time, for formats without times."""
     try:
         return datetime.fromtimestamp(source.path.stat().st_mtime, UTC)
     except (OSError, OverflowError, ValueError):
@@ -587,15 +588,15 @@ def modified(source: Source) -> datetime | None:
 
 
 def content_blocks(message: Values) -> list[Values]:
-    """Return the blocks of a message whose content may also be a string."""
+    """Return the blocks of a message. A string becomes one text block."""
     content = message.get("content")
     return [{"type": "text", "text": content}] if isinstance(content, str) else objects_in(content)
 
 
 # -- Databases as transcripts --------------------------------------------------
-# A database holds many sessions and grows anywhere. A reading first selects the changed sessions by
-# marks, which need one index lookup, and then reads each from its beginning. Turns have the tool's
-# ids, so known ones stay.
+# A database contains many sessions and can grow anywhere. A reading first finds the changed
+# sessions by their marks, which need one index lookup, and then reads each session from the start.
+# Turns have the tool's ids, so known turns stay.
 
 
 MAGIC = b"SQLite format 3\x00"
@@ -607,26 +608,26 @@ Look = Callable[[Path], Tables]
 
 
 def statement(name: str) -> str:
-    """Return a statement of ``readers/sql/*.sql``. Raises KeyError."""
+    """Return a statement from ``readers/sql/*.sql``. Raises KeyError."""
     return statements("nacre.readers", "sql")[name]
 
 
 def has_columns(tables: Tables | None, required: Mapping[str, Set[str]]) -> bool:
-    """Return True if a database has the given columns in each table."""
+    """Return True if a database has the required columns in each table."""
     return tables is not None and all(
         columns <= set(tables.columns(name)) for name, columns in required.items()
     )
 
 
 def as_bytes(value: object) -> bytes:
-    """Return a stored text or blob as bytes; empty for other types."""
+    """Return a stored text or blob as bytes, or empty bytes for other types."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace")
     return value if isinstance(value, bytes) else b""
 
 
 def log_of(path: Path) -> Iterator[Path]:
-    """Yield the write-ahead log of a database, which may hold the latest writes."""
+    """Yield the path of a database's write-ahead log, which can contain the latest writes."""
     if path.name.endswith(SUFFIXES):
         yield path.with_name(f"{path.name}-wal")
 
@@ -641,8 +642,8 @@ def tables_of(source: Source) -> Tables:
 class DatabaseSource(Source):
     """A :class:`Source` for a database. ``look`` opens related databases.
 
-    The carry of the last reading is passed on unchanged, since marks, not offsets, identify new
-    content.
+    The carry of the last reading is passed on unchanged, since marks instead of offsets identify
+    new content.
     """
 
     def __init__(
@@ -658,7 +659,7 @@ class DatabaseSource(Source):
 
     @property
     def start(self) -> int:
-        """A start offset such that the end of the file minus this is the number of bytes read."""
+        """A start offset such that the file size minus this offset is the number of bytes read."""
         return self._seen.st_size - self.bytes_read
 
     def unknown(self, record: str) -> None:
@@ -684,7 +685,7 @@ class DatabaseSource(Source):
 
 
 class _Counted:
-    """Tables that count the bytes read from them."""
+    """Wrapper that counts the bytes read from tables."""
 
     def __init__(self, tables: Tables, source: DatabaseSource) -> None:
         self._tables = tables
@@ -702,9 +703,9 @@ class _Counted:
 
 
 class Part(Source):
-    """One of several sessions of a source, as a :class:`Source`.
+    """A :class:`Source` for one of several sessions in a source.
 
-    It is always read from its beginning, so its carry starts empty.
+    A part is always read from the start, so its carry starts empty.
     """
 
     def __init__(self, source: Source, records: Iterable[bytes] = ()) -> None:
@@ -726,7 +727,8 @@ class Part(Source):
 
 
 class Marks:
-    """The sessions of a database that were read, with their state at that time; kept in the carry.
+    """Marks of the sessions read from a database, kept in the carry. A mark identifies a session's
+    state.
 
     Call ``save`` at the end of a reading, so that a failed reading is repeated.
     """
@@ -737,7 +739,7 @@ class Marks:
         self._now: dict[int, None] = {}
 
     def is_new(self, session: str, *mark: object) -> bool:
-        """Return True if a session was never read or changed since."""
+        """Return True if a session is unread or has changed."""
         digest = hashlib.blake2b(
             "\0".join(map(str, (session, *mark))).encode("utf-8", "replace"), digest_size=7
         )

@@ -1,9 +1,9 @@
 """Claude Code: ``~/.claude/projects/<slug>/<session>.jsonl``, with sub-agents in a folder of the
 session.
 
-An API message spans several lines with one content block each, and the results of its tool calls in
-between. A message stays open until another begins. If it is open at the end of the file, it is read
-again next time.
+An API message spans several lines with one content block each. The results of its tool calls are in
+between. A message stays open until the next message starts. If it is open at the end of the file,
+it is read again next time.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ from nacre.readers.trust import (
 from nacre.values.session import Flag, Session, SessionKind, Speaker, ToolCall, Trust, Turn
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""Other ids may be reused in another session."""
+"""Pattern of ids that no other session reuses."""
 _EXIT_CODE = re.compile(r"\AExit code (\d+)")
 _MAX_SPOKEN_PROMPTS = 20
 _SYNTHETIC_MODEL = "<synthetic>"
@@ -77,13 +77,13 @@ _MAX_ERROR_CHARACTERS = 300
 
 
 class Reader:
-    """A reader of one transcript, record by record."""
+    """Reader that processes one transcript record by record."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.yielded: Session | None = None
         self.first: list[tuple[Record, Speaker, str, Flag, Trust]] = []
-        """The first prompt or summary, held until the id of the session that answers is known."""
+        """The first prompt or summary, kept until the id of the answering session is known."""
         self.links: list[Record] = []
         self.open: dict[str, OpenMessage] = {}
         self.calls: dict[str, Call] = {}
@@ -165,8 +165,8 @@ class Reader:
             yield from self.owner(_with_suffix(record, "feedback"), feedback)
 
     def another(self, record: Record, text: str) -> Items:
-        """Yield another agent's or a stranger's words in the owner's place. Text that the host
-        wrote is only recorded as outside.
+        """Yield words in the owner's place from a different agent or a stranger. Text from the host
+        is only recorded as outside.
         """
         words, flags = self.typed(text)
         self.exchange.saw(text)
@@ -175,7 +175,7 @@ class Reader:
             yield from self.say(record, Speaker.SYSTEM, words, flags, trust=Trust.UNTRUSTED)
 
     def interrupted(self, record: Record, text: str) -> Items:
-        """Yield the host's note that the owner stopped the agent, after the open messages."""
+        """Yield the host's note that the owner interrupted the agent, after the open messages."""
         yield from self.close_sides()
         if not record.isSidechain:
             yield from self.close(_MAIN_THREAD)
@@ -187,7 +187,7 @@ class Reader:
         yield from self.derived(record, text)
 
     def derived(self, record: Record, text: str) -> Items:
-        """Yield a text that the host composed from earlier messages, here or in another session."""
+        """Yield a text that the host composed from earlier messages in this or a different session."""
         judged = self.exchange.judge(self.exchange.clean(text).text)
         yield from self.say(
             record, Speaker.SYSTEM, text, Flag.SUMMARY | judged.flags, trust=judged.trust
@@ -235,10 +235,10 @@ class Reader:
             )
 
     def declined(self, record: Record, call: Call | None, words: str) -> Items:
-        """Yield the owner's words on declining a call, which are in place of its result.
+        """Yield what the owner wrote when declining a call.
 
-        The record does not distinguish the two, so the words are not the owner's if the failed tool
-        may have written them.
+        The words replace the call's result, and the record does not distinguish the two. If the
+        failed tool could have written the words, they are not the owner's.
         """
         words = self.exchange.clean(words).text
         if is_tools(TOOL, words):
@@ -259,7 +259,7 @@ class Reader:
             )
 
     def hear(self, call: Call | None, block: Block, output: str) -> None:
-        """Record a tool's output. The output of an unknown call may have come from anywhere."""
+        """Record a tool's output. The output of an unknown call counts as outside text."""
         self.exchange.heard(output, outside=not call or call.outside, own=bool(call and call.own))
         if shows_image(block.content):
             self.exchange.unseen()
@@ -280,7 +280,7 @@ class Reader:
         yield from self.delivered(record, *self.typed(text, ahead=True))
 
     def delivered(self, record: Record, words: str, flags: Flag) -> Items:
-        """Yield a prompt, unless it was yielded while in the queue."""
+        """Yield a prompt, unless it was already yielded from the queue."""
         self.carry["queue"] = [
             pending for pending in self.carry["queue"] if pending[1].strip() != words
         ]
@@ -291,10 +291,10 @@ class Reader:
             yield from self.owner(record, words, flags)
 
     def queued(self, record: Record) -> Items:
-        """Handle prompts typed while the agent works. They are delivered when removed from the
-        queue, unless taken back.
+        """Handle prompts typed while the agent works. A prompt is delivered when it leaves the
+        queue, unless it was taken back.
 
-        A removal with a text or a reason is only a note. The delivered prompt then has its own
+        A removal with a text or a reason is only a note, and the delivered prompt has a separate
         record.
         """
         queue = self.carry["queue"]
@@ -303,7 +303,7 @@ class Reader:
                 text = string_of(record.content)
                 if (is_others := names_another(record)) or is_tools(TOOL, text):
                     self.exchange.saw(text)
-                # No record shows when a notice of the host leaves the queue.
+                # No record shows when a host notice leaves the queue.
                 if not is_tools(TOOL, text):
                     queue.append((record.timestamp or "", "" if is_others else text))
             case "dequeue" if queue:
@@ -316,7 +316,7 @@ class Reader:
                     yield from self.say_queued(record, when, text)
 
     def say_queued(self, record: Record, when: str, text: str) -> Items:
-        """Yield a prompt from the queue, once."""
+        """Yield a prompt from the queue only once."""
         words, flags = self.typed(text, ahead=True)
         if not words:
             return
@@ -386,7 +386,7 @@ class Reader:
             yield from self.say(link, Speaker.SYSTEM, f"Pull request: {link.prUrl}", Flag.META)
 
     def progress(self, offset: int, record: Record) -> Items:
-        """Yield a sub-agent's messages from progress records, where old versions stored them
+        """Yield a sub-agent's messages from progress records. Old versions stored them there
         without a file.
         """
         progress = mapping(plain(record.data)) if self.inline_agents else {}
@@ -440,7 +440,7 @@ class Reader:
             yield from self.say_links()
 
     def typed(self, text: str, *, ahead: bool = False) -> tuple[str, Flag]:
-        """Return the owner's words in a prompt. Other people's text in it is recorded as outside."""
+        """Return the owner's words in a prompt. Record other people's text as outside."""
         cleaned = self.exchange.clean(text)
         words, flags, others = (typed_ahead if ahead else typed)(cleaned.text)
         if others:
@@ -487,7 +487,7 @@ class Reader:
         )
 
     def say_first(self, session_id: str | None) -> Items:
-        """Yield the held first prompt. If the host cleared a session to begin another, the prompt
+        """Yield the held first prompt. If the host cleared a session to start a new one, the prompt
         still names the old session.
         """
         prompts, self.first = self.first, []
@@ -497,8 +497,8 @@ class Reader:
             yield from self.say(record, speaker, text, flags, trust=trust)
 
     def finish(self) -> Items:
-        """Yield the open messages, which are read again next time, and queued prompts, as this may
-        be the end of the session.
+        """Yield the open messages, which are read again next time. Also yield queued prompts,
+        because the session might end here.
         """
         earliest = min(self.open.values(), key=lambda group: group.offset, default=None)
         for side in list(self.open):

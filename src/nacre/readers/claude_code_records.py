@@ -1,6 +1,4 @@
-"""Records of a Claude Code transcript, forms and their answers, sessions, and the owner's words in
-a prompt.
-"""
+"""Claude Code transcripts: records, forms with answers, sessions, and the owner's words in prompts."""
 
 from __future__ import annotations
 
@@ -47,7 +45,7 @@ _HIDDEN_QUESTION = "…?"
 
 @frozen
 class Answer:
-    """The owner's answer to a question. ``is_typed`` is set if it is none of the options."""
+    """The owner's answer to a question. ``is_typed`` is True if the answer is not an option."""
 
     question: str
     answer: str
@@ -55,7 +53,7 @@ class Answer:
 
 
 def questions_of(arguments: Values) -> dict[str, list[str]]:
-    """Return the questions of a form, each with its options."""
+    """Return the questions of a form with their options."""
     options_by_question: dict[str, list[str]] = {}
     for item in objects(arguments, "questions"):
         if isinstance(item.get("question"), str):
@@ -67,7 +65,7 @@ def questions_of(arguments: Values) -> dict[str, list[str]]:
 
 
 def answered(question: str, answer: str, options: Sequence[str]) -> Answer:
-    """Return an answer of the owner. Without known options, it may be one of them."""
+    """Return the owner's answer. If the options are unknown, the answer does not count as typed."""
     asking = one_line(question)
     asking = asking if asking.endswith(_QUESTION_ENDS) else f"{asking}:"
     is_typed = bool(options) and not _uses_options(answer, options)
@@ -77,12 +75,11 @@ def answered(question: str, answer: str, options: Sequence[str]) -> Answer:
 def messages_of(
     answers: Iterable[Answer], trust_of: Callable[[str], Trust]
 ) -> tuple[list[str], str]:
-    """Return the owner's messages in the answers to a form, and the text in them that is from
-    outside.
+    """Split form answers into the owner's messages and outside text.
 
-    Questions and options are the agent's words. If a question draws on outside text, only the
-    answer remains, and an option that does so is not the owner's statement. Each typed answer is a
-    separate message.
+    Questions and options are the agent's words. If a question draws on outside text, only its
+    answer is kept. An answer that draws on outside text is not the owner's statement. Each typed
+    answer is a separate message.
     """
     chosen, typed, foreign = list[str](), list[str](), list[str]()
     for item in answers:
@@ -100,7 +97,7 @@ def messages_of(
 
 
 def _uses_options(answer: str, options: Sequence[str]) -> bool:
-    """Return True if an answer consists of options, or shares consecutive words with one."""
+    """Return True if an answer consists of options, or shares consecutive words with an option."""
     labels = {_plain(option) for option in options}
     return (
         _plain(answer) in labels
@@ -115,7 +112,7 @@ def _plain(text: str) -> str:
 
 # -- Records -------------------------------------------------------------------
 # Bodies stay undecoded (``msgspec.Raw``) until needed, because most bytes of a transcript are tool
-# results. Every field that a tool may write differently is optional.
+# results. Every field that a tool might write differently is optional.
 
 
 IGNORED = frozenset(
@@ -127,8 +124,7 @@ IGNORED = frozenset(
     "relocated repl-mode result resume-head-vouch session-owner started system tag teleported-from tool_result "
     "tool_use tools-used worktree-state".split()
 )
-"""Types of records without content: all that Claude Code 2.1.330 writes, except those that are
-read.
+"""Record types without content. Claude Code 2.1.330 writes these types, and the reader skips them.
 """
 
 
@@ -182,20 +178,20 @@ def is_string(raw: msgspec.Raw) -> bool:
 
 
 def string_of(raw: msgspec.Raw) -> str:
-    """Return a body that is a JSON string, empty for others."""
+    """Return a body that is a JSON string, or else an empty string."""
     return str(plain(raw)) if is_string(raw) else ""
 
 
 def shows_image(content: msgspec.Raw) -> bool:
-    """Return True if a tool result has a picture, whose words are not recorded."""
+    """Return True if a tool result has an image. Words in images are not recorded."""
     return b'"image"' in bytes(content) and any(
         block.type == "image" for block in blocks_of(content)
     )
 
 
 def record_lines(source: Source) -> Iterator[tuple[int, bytes]]:
-    """Yield the file's lines, or the records in ``loglines`` of a session teleported from the web,
-    which is one object.
+    """Yield each record with its position. A session teleported from the web is one object with its
+    records in ``loglines``.
     """
     if source.path.suffix != ".json":
         yield from source.lines()
@@ -208,7 +204,7 @@ def record_lines(source: Source) -> Iterator[tuple[int, bytes]]:
         yield number, msgspec.json.encode(record)
 
 
-# -- Calls without a result, and messages that may grow ------------------------
+# -- Calls without a result, and messages that can still grow ------------------
 
 
 _HOST_TOOLS = frozenset(
@@ -222,7 +218,7 @@ _SHELL, _EXIT_CODE_SINCE_MAJOR = "Bash", 2
 
 
 def fails_in_words_of_host(call: Call, version: str | None) -> bool:
-    """Return True if an error result of a call begins with the host's own words in this version."""
+    """Return True if the call's error result starts with text from the host in this version."""
     if call.outside:
         return False
     major = (version or "").partition(".")[0]
@@ -234,7 +230,7 @@ def fails_in_words_of_host(call: Call, version: str | None) -> bool:
 
 @dataclass(slots=True)
 class OpenMessage:
-    """An agent message that may still grow."""
+    """An agent message that can still grow."""
 
     offset: int
     before: bytes
@@ -256,9 +252,9 @@ _MAX_COUNTED_MESSAGES = 8
 
 
 class Sessions:
-    """The facts of each session. ``carry`` holds all state for the next reading.
+    """Facts about each session. ``carry`` contains all state for the next reading.
 
-    ``stem`` is the file's name without suffix: the id of records without a session.
+    ``stem`` is the file name without its suffix, and the id for records without a session.
     """
 
     def __init__(self, carry: JsonObject, stem: str) -> None:
@@ -268,15 +264,15 @@ class Sessions:
         self.by_id: dict[str, Session] = {}
 
     def ids_of(self, record: Record) -> tuple[str, str]:
-        """Return the ids of the owner's session of a record, and of the session it is in, which may
-        be a sub-agent's.
+        """Return the id of the owner's session and the id of the record's session. The two differ
+        in a sub-agent's record.
         """
         own = record.sessionId or self.carry.get("session") or self.stem
         agent = record.agentId if record.isSidechain else None
         return own, f"agent-{agent}" if agent else own
 
     def entitle(self, record: Record) -> None:
-        """Store a title. The owner's takes priority over the host's."""
+        """Store a title. The owner's title takes priority over the host's title."""
         custom = record.type == "custom-title"
         title = record.customTitle or record.aiTitle
         if title and (custom or not self.carry.get("custom_title")):
@@ -303,7 +299,7 @@ class Sessions:
         return self.session
 
     def facts_of(self, record: Record, native_id: str) -> JsonObject:
-        """Return the facts in the first record of a session."""
+        """Return facts about a session from its first record."""
         facts: JsonObject = self.carry.setdefault("sessions", {}).setdefault(native_id, {})
         facts.setdefault("cwd", record.cwd)
         facts.setdefault(
@@ -314,7 +310,7 @@ class Sessions:
         return facts
 
     def finished(self, session: Session) -> Session:
-        """Return a session with its final facts. The models of several sub-agents in one file
+        """Return a session with its final facts. If one file has several sub-agents, their models
         cannot be distinguished.
         """
         spent = self.carry.get("spent", {}).get(session.native_id)
@@ -327,9 +323,7 @@ class Sessions:
         return replace(session, model=self.carry.get("model") if is_alone else None, tokens=tokens)
 
     def count(self, group: OpenMessage) -> None:
-        """Add the tokens of a message once. A message that continues after a prompt is the same
-        message.
-        """
+        """Add a message's tokens once, even if the message continues after a prompt."""
         usage = group.usage
         if not usage:
             return
@@ -357,19 +351,18 @@ def _numbers(tokens: Tokens) -> list[int]:
 
 
 Form = Mapping[str, Sequence[str]]
-"""The questions of a form, each with its options."""
+"""The questions of a form with their options."""
 
 _INTERRUPTION_NOTE = re.compile(r"\[Request interrupted by user[^\]\n]{0,40}\]")
 _PLAN_HEAD = "Implement the following plan:"
 _FEEDBACK_HEAD = "\n\nUser feedback on this plan: "
 _PROMPT_COMMAND = "<command-message>"
-"""Beginning of commands that are prompts. Commands for the host, such as ``/model``, begin with
-their name.
+"""Start of commands that are prompts. Commands for the host, such as ``/model``, start with their
+name.
 """
 _COMMAND_TAGS = ("command-message", "command-name", "command-args")
 _SOURCE_FIELDS = ("source", "sender", "author", "from", "channel")
-"""Fields that the host does not write today. A queued command with one of them has another source.
-"""
+"""Fields that the host does not write today. They would name the source of a queued command."""
 _QUEUED_COMMAND = re.compile(r"/[\w:-]+(?: |$)")
 _MAX_TITLE_CHARACTERS = 200
 _ANSWER_PAIR = re.compile(r'"((?:[^"\\]|\\.)+)"\s*=\s*"((?:[^"\\]|\\.)*)"')
@@ -379,7 +372,7 @@ _REJECTION_WORDS = re.compile(r"[^\n]*the user said:[^\S\n]*\n(.*)", re.DOTALL)
 
 
 def content_of(content: msgspec.Raw) -> tuple[str, list[Block], list[Block]]:
-    """Return the text of a message, its tool results, and the blocks of the text."""
+    """Return a message's text, its tool results, and its text blocks."""
     if is_string(content):
         return string_of(content), [], []
     blocks = blocks_of(content)
@@ -397,19 +390,19 @@ def content_of(content: msgspec.Raw) -> tuple[str, list[Block], list[Block]]:
 
 
 def interruption(text: str) -> tuple[str, str]:
-    """Return the host's note that the owner stopped the agent, if a prompt begins with one, and the
-    rest.
+    """Split a prompt into the host's note that the owner interrupted the agent, if any, and the
+    remaining text.
     """
     note = _INTERRUPTION_NOTE.match(text)
     return (note[0], text[note.end() :].strip()) if note else ("", text)
 
 
 def plan_of(text: str, accepted: str | None = None) -> tuple[str, str, str]:
-    """Split a prompt with which the host hands over a plan into the owner's choice, the plan, and
-    the owner's comment.
+    """Split a prompt that contains a plan into the owner's choice, the plan, and the owner's
+    comment.
 
-    The agent wrote the plan. If the record has the ``accepted`` plan, the text after it is the
-    host's, with the owner's comment at its end.
+    The agent wrote the plan. If ``accepted`` has the plan, the host wrote the text after the plan,
+    with the owner's comment at the end.
     """
     head, _, rest = text.partition("\n\n")
     plan, words = rest.strip(), ""
@@ -423,10 +416,10 @@ def plan_of(text: str, accepted: str | None = None) -> tuple[str, str, str]:
 
 
 def is_feedback_on_call(record: Record, message: Message, calls: Mapping[str, Call]) -> bool:
-    """Return True if the text of a message is the owner's remark on a tool call that they allowed.
+    """Return True if a message's text is the owner's remark on an allowed tool call.
 
-    The host writes it as the only text after the only result, and names the record of the call.
-    Other text next to a result is not the owner's.
+    The host writes the remark as the only text after the only result, and names the record of the
+    call. Any other text next to a result is not the owner's.
     """
     first, *rest = blocks_of(message.content) or [Block()]
     call = calls.get(first.tool_use_id or "")
@@ -441,11 +434,10 @@ def is_feedback_on_call(record: Record, message: Message, calls: Mapping[str, Ca
 
 
 def rejection(content: msgspec.Raw, beside: msgspec.Raw) -> str | None:
-    """Return the owner's words on declining a call, which are in place of its result, or None if it
-    was not declined.
+    """Return what the owner wrote when declining a call, or None if the call was not declined.
 
-    The host writes strings, in the content and in ``beside``; a list or an object is a tool's
-    output.
+    These words replace the call's result. The host writes strings in the content and in ``beside``.
+    A list or an object is a tool's output.
     """
     output = string_of(content)
     if not output.startswith(_REJECTION_HEAD) or not (
@@ -457,9 +449,9 @@ def rejection(content: msgspec.Raw, beside: msgspec.Raw) -> str | None:
 
 
 def answers_in(output: str, form: Form, beside: msgspec.Raw) -> list[Answer]:
-    """Return the owner's answers to the questions of ``form``: those in ``beside`` if
-    present, else parsed from the output. A question may contain text that looks like another
-    question with its answer.
+    """Return the owner's answers to the questions in ``form``. Read them from ``beside`` if
+    present, or else parse the output. A question can contain text that looks like a question with
+    an answer.
     """
     answers = mapping(plain(beside)).get("answers")
     pairs = list(answers.items()) if isinstance(answers, dict) else _ANSWER_PAIR.findall(output)
@@ -467,15 +459,15 @@ def answers_in(output: str, form: Form, beside: msgspec.Raw) -> list[Answer]:
 
 
 def listed_answers(text: str, form: Form) -> list[Answer]:
-    """Return the answers that the host lists when the owner prefers to talk, or is done. The rest
-    is the host's text.
+    """Return the answers that the host lists when the owner prefers to talk or is done. The
+    remaining text is the host's.
     """
     return _to_questions(_LISTED_ANSWER.findall(text), form)
 
 
 def _to_questions(pairs: Iterable[tuple[str, object]], form: Form) -> list[Answer]:
-    """Return the answers to known questions. A question that occurs twice is skipped, since its
-    answer is ambiguous.
+    """Return the answers to known questions. Skip a repeated question, because its answer is
+    ambiguous.
     """
     known_pairs = [(question, answer) for question, answer in pairs if question in form]
     times = Counter(question for question, _ in known_pairs)
@@ -487,15 +479,15 @@ def _to_questions(pairs: Iterable[tuple[str, object]], form: Form) -> list[Answe
 
 
 def is_typed_ahead(attachment: Values) -> bool:
-    """Return True if a queued command names an input mode of a person, or a person, as its source, and no other."""
+    """Return True if a queued command names a person or a person's input mode as its only source."""
     sources = [{"origin": attachment[name]} for name in _SOURCE_FIELDS if attachment.get(name)]
     names_owner = bool(attachment.get("commandMode") or attachment.get("origin"))
     return names_owner and not attachment.get("isMeta") and not names_another(attachment, *sources)
 
 
 def typed_ahead(text: str) -> tuple[str, Flag, str]:
-    """Split a prompt typed while the agent worked, like :func:`typed`. A command without arguments
-    has its own record.
+    """Split a prompt typed while the agent worked. See :func:`typed`. A command without arguments
+    has a separate record.
     """
     words, flags, others = typed(text)
     command = _QUEUED_COMMAND.match(words)
@@ -505,7 +497,7 @@ def typed_ahead(text: str) -> tuple[str, Flag, str]:
 
 
 def typed(text: str) -> tuple[str, Flag, str]:
-    """Split a prompt into the owner's words, their flags, and the text of the host or others."""
+    """Split a prompt into the owner's words, their flags, and text from the host or someone else."""
     if text.startswith("<command-"):
         parts, others = _command_parts(text)
         command, words = parts.get("command-name"), parts.get("command-args")
@@ -519,8 +511,8 @@ def typed(text: str) -> tuple[str, Flag, str]:
 
 
 def _command_parts(text: str) -> tuple[dict[str, str], str]:
-    """Return the tags with which the host writes a command, and the rest of the text, which was not
-    typed.
+    """Return the contents of the command tags, and the remaining text, which the owner did not
+    type.
     """
     parts: dict[str, str] = {}
     while tag := next(
@@ -534,8 +526,8 @@ def _command_parts(text: str) -> tuple[dict[str, str], str]:
 
 
 def _inside(text: str, tag: str) -> str | None:
-    """Return the text in the first pair of tags. A regular expression would search for the end from
-    every beginning.
+    """Return the text in the first pair of tags. A regular expression would search for the end tag
+    from every start tag.
     """
     _, _, rest = text.partition(f"<{tag}>")
     inside, closed, _ = rest.partition(f"</{tag}>")

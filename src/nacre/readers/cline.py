@@ -1,4 +1,4 @@
-"""Cline and Roo Code: tasks in the editors' storage and in the folder of Cline's own programs."""
+"""Cline and Roo Code tasks in editor storage and in the folder of Cline's standalone programs."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ _DIRECTORY = re.compile(r"# Current (?:Working|Workspace) Directory \(([^)\n]+)\
 
 
 CLINE_ENVIRONMENT = (*ENVIRONMENT, "CLINE_DATA_DIR", "CLINE_DIR")
-"""Environment variables that :func:`roots` reads for Cline. For Roo Code, it only reads the
-editors' variables.
+"""Environment variables that :func:`roots` reads for Cline. Only the editors' variables apply to
+Roo Code.
 """
 
 
 def roots(places: Places, tool: str, names: Sequence[str]) -> list[Root]:
-    """Return the folders of tasks: the extension's in each editor, and Cline's own programs'."""
+    """Return the task folders of the extension in each editor and of Cline's standalone programs."""
     patterns = tuple(f"*/{name}" for name in names)
     users = user_folders(places)
     folders = [
@@ -69,7 +69,7 @@ def roots(places: Places, tool: str, names: Sequence[str]) -> list[Root]:
 
 
 def is_roo(path: Path) -> bool:
-    """Return True if a task is Roo Code's. The messages have the same format, but the folders
+    """Return True if a task belongs to Roo Code. The message format is the same, but the folders
     differ.
     """
     folders = {part.lower() for part in path.parts}
@@ -77,8 +77,8 @@ def is_roo(path: Path) -> bool:
 
 
 def session_of(source: Source, tool: str) -> Session:
-    """Return the session of a task. Its id is the name of its folder, and the tool's list of tasks
-    has the working folder.
+    """Return a task's session. Its id is the name of the task's folder. The tool's task list has
+    the working folder.
     """
     path = source.path
     native_id = (
@@ -100,13 +100,13 @@ def session_of(source: Source, tool: str) -> Session:
 
 
 def folder_in(text: str) -> str | None:
-    """Return the working directory in the tool's text for its model."""
+    """Return the working directory from the tool's text for the model."""
     match = _DIRECTORY.search(text)
     return match[1] if match else None
 
 
 def model_of(message: Values) -> str | None:
-    """Return a message's model, with its provider if that may be the owner's own.
+    """Return a message's model, with its provider if the owner might run that provider.
 
     Both tools use ``openai`` for any server with OpenAI's API, and ``openai-native`` for OpenAI
     itself.
@@ -144,7 +144,7 @@ _CALL_KINDS = frozenset(
     }
 )
 _CALLS_WITH_RESULT = frozenset({"command", "use_mcp_server"})
-"""Calls whose results are also messages."""
+"""Calls whose results are separate messages."""
 
 _OUTSIDE_RESULTS = frozenset({"mcp_server_response", "browser_action_result"})
 _SUMMARIES = frozenset({"condense_context", "summarize_task", "condense"})
@@ -203,7 +203,9 @@ class _Reader:
         self.last_call = ""
         self.is_unseen = False
         self.chosen: dict[str, str] = {}
-        """The options of the last question as answers to it, since their words are the agent's."""
+        """Options of the last question, mapped to answers that include the question. The agent
+        wrote both.
+        """
 
     def read(self) -> Items:
         newest = {
@@ -238,7 +240,7 @@ class _Reader:
 
     def learn(self, kind: str, message: Message, text: str) -> None:
         self.talk.learn(model=model_of(message))
-        if kind == "api_req_started":  # it has the folder, and the tokens once it is answered
+        if kind == "api_req_started":  # the text has the folder, and after an answer the tokens
             request = _object(text)
             fresh = total(request, "tokensIn", "cacheWrites")
             self.talk.spend(
@@ -260,7 +262,7 @@ class _Reader:
             self.talk.exchange.unseen()
 
     def identity(self, message: Message) -> tuple[str, datetime | None]:
-        """Return a message's id and start time, which stay the same while it grows."""
+        """Return a message's id and start time. Both stay the same while the message grows."""
         name = f"{message.get('ts')}-{_kind(message)}"
         self.seen[name] = self.seen.get(name, 0) + 1
         occurrence = self.seen[name]
@@ -281,7 +283,7 @@ class _Reader:
         yield from self.talk.open(OpenTurn(identity, time, unique=False))
 
     def call(self, kind: str, message: Message, text: str) -> Items:
-        """Add a call. The tool's question before it and its report are the same call."""
+        """Add a call. The tool's request for approval and its later report are the same call."""
         if not text.strip():
             return
         command, _, output = (
@@ -309,7 +311,9 @@ class _Reader:
     def add_call_once(
         self, call_id: str, name: str, arguments: dict[str, Any] | str
     ) -> Call | None:
-        """Add a call and return it, or return the last one if the tool had asked for the same call."""
+        """Add and return a call. If the tool already asked for the same call, return the earlier
+        call.
+        """
         calls = self.talk.calls
         previous = calls.get(self.last_call)
         call = calls[self.talk.add_call(call_id, name, arguments)] if self.talk.opened else None
@@ -324,7 +328,7 @@ class _Reader:
         if kind in _OUTSIDE_RESULTS:
             self.talk.exchange.heard(text, outside=True)
         if kind == "browser_action_result":
-            self.miss()  # the words of a page are only in its picture
+            self.miss()  # the words on a page are only in its picture
 
     def miss(self) -> None:
         """Record that unrecorded outside text reached the agent."""
@@ -333,7 +337,7 @@ class _Reader:
 
 
 def as_answers(question: str, facts: Values) -> dict[str, str]:
-    """Return the options of a question, in Cline's or Roo Code's form, as answers to it."""
+    """Map each option of a question to an answer that includes the question."""
     asking = one_line(question.strip().rpartition("\n")[2])
     asking = asking if asking.endswith(("?", "？", ":", "：")) else f"{asking}:"
     listed = facts.get("options") or facts.get("suggest") or facts.get("follow_up")
@@ -404,8 +408,8 @@ ROO_MESSAGES = replace(
 
 
 # -- Model history: ``tasks/<id>/api_conversation_history.json`` ---------------
-# Read only without the messages that the person saw, since one task is one session. The owner's
-# words are between tags that the tool adds. The rest of a user message is the tool's.
+# Read only if the messages that the person saw are missing, since one task is one session. The tool
+# puts the owner's words in tags and writes everything else in a user message.
 
 
 NAME = "api_conversation_history.json"
@@ -439,7 +443,9 @@ class _ModelHistoryReader:
         self.talk = Conversation(source, session_of(source, tool))
         self.answering = ""
         self.chosen: dict[str, str] = {}
-        """The options of the last question as answers to it, since their words are the agent's."""
+        """Options of the last question, mapped to answers that include the question. The agent
+        wrote both.
+        """
 
     def read(self) -> Items:
         for number, message in enumerate(self.messages):
@@ -471,11 +477,10 @@ class _ModelHistoryReader:
     def text(
         self, place: str, message: Values, text: str, *, is_output: bool
     ) -> Generator[Session | Turn, None, bool]:
-        """Read one text of a user message. Return True if the texts after it may be a tool's
-        output.
+        """Read one text of a user message. Return True if later texts might be tool output.
 
-        From then on, tags prove nothing, since a page or a file may contain them. Such words are
-        kept as untrusted.
+        Tags in tool output prove nothing, since a page or a file can contain them. Words in such
+        tags are kept as untrusted.
         """
         header = _HEADER.match(text)
         owner_words = _OWNER_WORDS.match(text)
@@ -498,15 +503,15 @@ class _ModelHistoryReader:
         return is_output or bool(header)
 
     def denied(self, place: str, message: Values, text: str) -> Items:
-        """Yield the owner's words on declining a call. They are in place of its result, and any
-        result may imitate them.
+        """Yield what the owner wrote when declining a call. The words replace the call's result,
+        and any result can imitate them.
         """
         match = _DENIAL.match(text)
         if match:
             yield from self.say(place, message, match[1], Trust.UNTRUSTED)
 
     def pending_call(self, name: str) -> str:
-        """Return the id of the call of a result without an id."""
+        """Return the id of the pending call that a result without an id belongs to."""
         return next(
             (
                 key
@@ -562,7 +567,7 @@ class _ModelHistoryReader:
                 self.source.unknown(f"block {block.get('type')}")
 
     def words(self, text: str) -> None:
-        """Read words, and in old versions calls between tags."""
+        """Read text, and calls in tags from old versions."""
         text = _THINKING.sub("", text)
         self.talk.add_text(_CALL.sub("", text))
         for call in _CALL.finditer(text):

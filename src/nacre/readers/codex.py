@@ -122,8 +122,8 @@ _OWNER_SOURCES = frozenset(
         "subagent",
     }
 )
-"""Sources of sessions that the owner, or an agent of the owner's sessions, started. Others, such as
-``mcp``, are prompted by others.
+"""Sources of sessions that the owner or the owner's agents started. Sessions from other sources,
+such as ``mcp``, are prompted by someone else.
 """
 
 _REQUEST_HEAD = "## My request for Codex:"
@@ -185,7 +185,7 @@ class Meta(msgspec.Struct, gc=False):
 
 
 def _is_harness(mark: Values) -> bool:
-    """Return True if Codex wrote a block, by its mark since 0.169."""
+    """Return True if a block's mark (since Codex 0.169) says that Codex wrote it."""
     return mapping(mark, "provenance").get("type") == "harness"
 
 
@@ -206,7 +206,7 @@ def is_noise(line: bytes) -> bool:
 
 
 def is_rollout(head: Head) -> bool:
-    """Return True if a file is a rollout, of any age, or Codex's list of prompts."""
+    """Return True if a file is a rollout of any version, or Codex's prompt history."""
     for record in head.objects:
         if record.get("type") in _ROLLOUT_TYPES and isinstance(record.get("payload"), dict):
             return True
@@ -218,7 +218,7 @@ def is_rollout(head: Head) -> bool:
 
 
 def session_of(meta: Meta, fallback_id: str) -> Session:
-    """Return the session in a rollout's first line."""
+    """Return the session that a rollout's first line describes."""
     git = mapping(meta.git)
     spawn = mapping(meta.source, "subagent", "thread_spawn")
     is_sub = bool(mapping(meta.source).get("subagent")) or meta.thread_source == "subagent"
@@ -247,9 +247,7 @@ def is_anothers(meta: Meta) -> bool:
 
 
 def typed(text: str) -> str:
-    """Return the owner's request without an IDE's context, or an empty string for text of Codex
-    itself.
-    """
+    """Return the owner's request without an IDE's context. Empty if Codex wrote the text."""
     text = text.strip()
     if is_tools(TOOL, text) or (_TAGGED.match(text) and not replies_in(text)):
         return ""
@@ -257,7 +255,7 @@ def typed(text: str) -> str:
 
 
 def replies_in(text: str) -> list[Values]:
-    """Return the owner's answers to questions that did not block; Codex sends them as a message."""
+    """Return the owner's answers to non-blocking questions. Codex sends these answers as a message."""
     if not (text.startswith(_REPLY) and text.endswith(_REPLY_ENDS)):
         return []
     body = text.removeprefix(_REPLY).removesuffix(_REPLY_ENDS)
@@ -265,8 +263,8 @@ def replies_in(text: str) -> list[Values]:
 
 
 def read_output(raw: msgspec.Raw) -> tuple[str, str]:
-    """Return the output and the outcome of a call from text, text that is JSON, an object, or a
-    list of content.
+    """Return the output and outcome of a call from text, JSON in text, an object, or a list of
+    content.
     """
     value: Any = plain(raw)
     if isinstance(value, str) and value.startswith("{"):
@@ -298,9 +296,9 @@ def _outcome(text: str, *, exit_code: int | None, failed: bool) -> str:
 
 
 # -- Reading rollouts ----------------------------------------------------------
-# Messages are written twice, as UI events and as items of the model's history. The owner's words
-# are read from the events if the file has any, because the history also has text injected by Codex.
-# The agent's are read from the first of both, and the duplicate is skipped.
+# Codex writes messages twice: as UI events and as items of the model's history. The owner's words
+# are read from the events if the file has any, because Codex injects text into the history. The
+# agent's words are read from whichever comes first, and the duplicate is skipped.
 
 
 _NAME = re.compile(r"rollout-.*?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
@@ -318,7 +316,9 @@ class _Reader:
         name = _NAME.search(source.path.name)
         self.talk = Conversation(source, Session(TOOL, name[1] if name else source.path.stem))
         self.pending: list[tuple[str, str | None, bool]] = []
-        """User messages of the model's history, until it is known whether the file has events."""
+        """User messages from the model's history, pending until it is known whether the file has
+        events.
+        """
         self.pending_at: Before | None = None
 
     def read(self) -> Items:
@@ -358,8 +358,8 @@ class _Reader:
     # The session
 
     def begin(self, record: Record, raw: bytes) -> None:
-        """Set the session from the first ``session_meta``. Another session's, before any turn,
-        begins a replay.
+        """Set the session from the first ``session_meta``. The ``session_meta`` of a different
+        session before any turn starts a replay.
         """
         if record.record_type or (record.type is None and record.session_id):
             return
@@ -380,10 +380,10 @@ class _Reader:
             carry["replay"] = record.timestamp
 
     def replays(self, record: Record) -> bool:
-        """Return True if a record of a fork only repeats its parent's history.
+        """Return True if a record in a fork only repeats the parent's history.
 
-        Codex copies the history at once, mostly with the time of the fork. The replay ends when the
-        fork's own meta is repeated, or when a record is later than a copy could be.
+        Codex copies the history in one step, mostly with the time of the fork. The replay ends when
+        the fork's ``session_meta`` is repeated, or when a record is too late to be a copy.
         """
         last = parse_time(self.source.carry.get("replay"))
         now, start = parse_time(record.timestamp), self.talk.session.started
@@ -408,8 +408,8 @@ class _Reader:
         yield from self.say(Speaker.SYSTEM, summary, record.timestamp, Flag.SUMMARY)
 
     def kept(self, offset: int, record: Record) -> Items:
-        """Read a kept record. Answers in a form and spoken words are the owner's; another agent's
-        message is outside text.
+        """Read a kept record. Form answers and user speech are the owner's words. A different
+        agent's message is outside text.
         """
         content = plain(record.payload)
         kind, spoken = string(content, "type"), mapping(content, "data")
@@ -430,8 +430,8 @@ class _Reader:
                 yield from self.agent([words], "spoken", offset, record)
 
     def answered(self, item: Values, stamp: str | None) -> Items:
-        """Yield an answer with its question, which is the agent's. Parts that draw on outside text
-        are omitted.
+        """Yield an answer with the agent's question, unless the question draws on outside text. If
+        the answer does too, neither is the owner's.
         """
         trusts = self.talk.exchange.trust_of
         question, answer = string(item, "question"), string(item, "answer") or ""
@@ -479,7 +479,9 @@ class _Reader:
             self.source.unknown(f"event_msg/{item.type}")
 
     def ended(self, item: Item, stamp: str | None) -> Items:
-        """End the agent's work: it is done, the owner stopped it, or the model failed."""
+        """End the agent's turn because the agent finished, the owner interrupted, or the model
+        failed.
+        """
         yield from self.settle()
         yield from self.talk.close()
         text = item.message if item.type == "error" else ""
@@ -493,12 +495,12 @@ class _Reader:
             )
 
     def count(self, item: Item) -> None:
-        """Read the total so far. If it decreased, Codex restarted the count."""
+        """Add the tokens since the last total. If the total decreased, Codex restarted the count."""
         usage = mapping(item.info, "total_token_usage")
         if not usage:  # before the first answer
             return
         read = total(usage, "input_tokens")
-        cached = min(total(usage, "cached_input_tokens"), read)  # part of the input
+        cached = min(total(usage, "cached_input_tokens"), read)  # included in the input
         now = Tokens(read - cached, cached, total(usage, "output_tokens")).bounded
         before = Tokens(*self.source.carry.get("counted", ()))
         self.talk.spend(now - before if now.total >= before.total else now)
@@ -529,8 +531,8 @@ class _Reader:
                 self.pending.append((words, record.timestamp, is_others))
 
     def owner(self, words: str, record: Record, *, is_others: bool) -> Items:
-        """Yield an event of the owner. From now on, user messages in the history are duplicates, as
-        the last one was.
+        """Yield a prompt from an event. Pending and later user messages in the history are
+        duplicates.
         """
         self.source.carry["events"] = True
         stamp, was_others = next(
@@ -542,14 +544,14 @@ class _Reader:
             yield from self.prompt(words, stamp, is_others=is_others or was_others)
 
     def settle(self) -> Items:
-        """Yield the pending user messages, for which no event came."""
+        """Yield pending user messages that have no event."""
         pending, self.pending, self.pending_at = self.pending, [], None
         for words, stamp, is_others in pending:
             yield from self.prompt(words, stamp, is_others=is_others)
 
     def prompt(self, words: str, stamp: str | None, *, is_others: bool) -> Items:
-        """Yield a prompt of the owner or of another person. A sub-agent is prompted by another
-        agent.
+        """Yield a prompt from the owner or someone else. A sub-agent's prompts come from a
+        different agent.
         """
         if not is_others and (replies := replies_in(words)):
             for reply in replies:
@@ -618,7 +620,7 @@ class _Reader:
         )
 
     def time(self, stamp: str | None) -> datetime | None:
-        """Return the time of a record, or the session's start for old rollouts without times."""
+        """Return a record's time. For old rollouts without times, return the session's start."""
         return parse_time(stamp) if stamp else self.talk.session.started
 
 

@@ -1,4 +1,6 @@
-"""Parts of a conversation: command lines, injected text, lines of tools, senders, and tool calls."""
+"""Parts of a conversation: command lines, injected text, tool-written lines, senders, and tool
+calls.
+"""
 
 from __future__ import annotations
 
@@ -60,18 +62,18 @@ _OPTION = re.compile(r"--([a-z][\w-]*)")
 
 
 def only_looks(call: ToolCall) -> bool:
-    """Return True if a call runs only read-only programs, which prove nothing."""
+    """Return True if a call runs only read-only programs. Such calls prove nothing."""
     program_names = list(programs(call.input)) if call.action is Action.RUN else []
     return bool(program_names) and all(map(looks, program_names))
 
 
 def looks(program: str) -> bool:
-    """Return True if a program, as :func:`programs` and :func:`names` return it, is read-only."""
+    """Return True if a program from :func:`programs` or :func:`names` is read-only."""
     return f"{program} ".startswith(tuple(f"{name} " for name in _READ_ONLY_PROGRAMS))
 
 
 def programs(command: str) -> Iterator[str]:
-    """Yield the programs that a command line runs, with the subcommand words where the program has
+    """Yield the programs that a command line runs, with subcommand words if the program has
     subcommands.
     """
     for words in map(_plain_words, parts(command)):
@@ -82,7 +84,8 @@ def programs(command: str) -> Iterator[str]:
 
 @lru_cache(maxsize=2048)
 def names(command: str) -> tuple[str, ...]:
-    """Return the programs of a command line as people name them: ``git commit``, ``npm run test``.
+    """Return the programs of a command line as people name them, such as ``git commit`` or ``npm
+    run test``.
 
     Files, code and standard input are omitted.
     """
@@ -90,8 +93,10 @@ def names(command: str) -> tuple[str, ...]:
 
 
 class Invocation(NamedTuple):
-    """A program as people name it (``git commit``), its subcommands (``commit``, without words such
-    as ``run``) and its long options, without dashes and values.
+    """A program as people name it, such as ``git commit``.
+
+    ``told`` contains subcommands, without words such as ``run``. ``options`` contains long options,
+    without dashes and values.
     """
 
     name: str
@@ -121,9 +126,7 @@ def invocations(command: str) -> Iterator[Invocation]:
 
 
 def _plain_words(part: Sequence[str]) -> list[str]:
-    """Return a simple command without setup, options and redirections, and its program without a
-    folder.
-    """
+    """Return a simple command without setup, options, redirections, and the folder of its program."""
     words = [
         word for word in part if "=" not in word.partition("/")[0] and not _REDIRECTION.match(word)
     ]
@@ -140,7 +143,7 @@ def _plain_words(part: Sequence[str]) -> list[str]:
 def parts(command: str) -> Iterator[list[str]]:
     """Split a command line at ``&&``, ``||``, ``;`` and ``|``.
 
-    Only the head of a pipe is yielded, because it determines success or failure.
+    From a pipe, only the first command is yielded, because it determines success or failure.
     """
     try:
         lexer = shlex.shlex(command, posix=True, punctuation_chars=";&|")
@@ -189,17 +192,17 @@ _TAGS = (
     "memory_context",
     "active_memory_plugin",
 )
-"""Tags of harnesses and other memories around text from this machine."""
+"""Tags that harnesses and other memory tools put around text from this machine."""
 
 _OUTSIDE_TAGS = ("untrusted",)
-"""nacre's tag around external text in an answer that is read through a pipe."""
+"""Tags that nacre puts around external text in an answer that is read through a pipe."""
 
 _MARKERS = (
     ("<<<EXTERNAL_UNTRUSTED_CONTENT", "<<<END_EXTERNAL_UNTRUSTED_CONTENT"),
     ("<<<BEGIN_UNTRUSTED_CHILD_RESULT", "<<<END_UNTRUSTED_CHILD_RESULT"),
     ("<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT", "<<<END_OPENCLAW_INTERNAL_CONTEXT"),
 )
-"""OpenClaw's marks around external text."""
+"""Marks that OpenClaw puts around external text."""
 
 _Marks = tuple[re.Pattern[str], re.Pattern[str]]
 _LOCAL_FRAMES: dict[str, _Marks] = {
@@ -221,8 +224,8 @@ _SPACES = re.compile(r"\n{3,}")
 class Cleaned:
     """A cleaned message, and the text removed from it.
 
-    ``own`` is text from nacre's own context, ``outside`` from frames around external text, and
-    ``local`` from frames around text of this machine.
+    ``own`` was nacre's context, ``outside`` was in frames around external text, and ``local`` was
+    in frames around this machine's text.
     """
 
     text: str
@@ -232,17 +235,17 @@ class Cleaned:
 
     @property
     def flags(self) -> Flag:
-        """The flag of a turn from which nacre's own context was removed."""
+        """The flag for a turn from which nacre's context was removed."""
         return Flag.INJECTED if self.own else Flag.NONE
 
 
 def clean(text: str) -> Cleaned:
-    """Strip injected blocks and bulky base64, and replace lone surrogates with U+FFFD.
+    """Strip injected blocks and bulky base64, and replace lone surrogates with ``?``.
 
-    A block extends to the last end mark, because its content may contain one, or to the end of the
-    text if there is none. A block of nacre's own with an end but no start begins with the text. It
-    is safer to lose words than to attribute other text to the speaker. nacre's own marks also count
-    when escaped, since summaries and JSON quote them.
+    A block extends to the last end mark, because its content can contain end marks. Without an end
+    mark, it extends to the end of the text. nacre's block with an end but no start extends from the
+    start of the text. Losing words is safer than attributing foreign text to the speaker. nacre's
+    marks also count when escaped, since summaries and JSON quote them.
     """
     if not text.isascii():
         text = text.encode("utf-8", errors="replace").decode("utf-8")
@@ -264,13 +267,12 @@ def clean(text: str) -> Cleaned:
 
 
 def strip(text: str) -> Cleaned:
-    """Strip only nacre's own context, as the last check behind all adapters."""
+    """Strip only nacre's context, as the last check after all adapters."""
     left, own = _without_own(text)
     return Cleaned(left.strip() if own else text, own)
 
 
 def _without_own(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return a text without nacre's own context, and the removed parts."""
     if not _may_hold_own(text) or _NAME_INJECTED not in text.lower():
         return text, ()
     own: list[str] = []
@@ -283,7 +285,7 @@ def _without_own(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _without_frames(text: str, frames: Mapping[str, _Marks], removed: list[str]) -> str:
-    """Return a text without the given frames. Their content is appended to ``removed``."""
+    """Return a text without the given frames. Append the frames to ``removed``."""
     for mark, marks in frames.items():
         if mark in text:
             text = _without_frame(text, marks, removed)
@@ -306,8 +308,8 @@ def _may_hold_own(text: str) -> bool:
 
 
 def _may_hold_bulk(text: str) -> bool:
-    """Return True if the text may contain bulky base64: then an aligned block of half that length
-    has no blank.
+    """Return True if the text might contain bulky base64. If so, an aligned block of half the
+    minimum length has no blank.
     """
     half = _MIN_BASE64_CHARACTERS // 2
     for at in range(0, len(text) - half + 1, half):
@@ -317,7 +319,7 @@ def _may_hold_bulk(text: str) -> bool:
 
 
 # -- Text that tools write into the owner's messages ---------------------------
-# ``phrases.toml`` lists it.
+# ``phrases.toml`` lists this text.
 
 
 _EVERY_TOOL = "any"
@@ -336,7 +338,7 @@ def is_tools(tool: str, text: str) -> bool:
 
 
 def without_tools_lines(tool: str, text: str) -> tuple[str, tuple[str, ...]]:
-    """Return a message without its tool's lines, and those lines."""
+    """Return a message without tool-written lines, and those lines."""
     cut: list[str] = []
     for phrases in _phrases_of(tool):
         end = next(_at_lines(text, phrases["ends"]), len(text))
@@ -355,14 +357,14 @@ def channels() -> list[str]:
 
 
 def _end_of_line(text: str, at: int) -> int:
-    """Return the end of a tool's line. A line in brackets may span several."""
+    """Return the end of a tool-written line. A bracketed line can span several lines."""
     closed = _CLOSED.search(text, at) if text[at] == "[" else None
     end = text.find("\n", at)
     return closed.end() if closed else (end if end >= 0 else len(text))
 
 
 def _at_lines(text: str, phrases: tuple[str, ...]) -> Iterator[int]:
-    """Yield the offsets of lines that begin with one of the phrases."""
+    """Yield the offsets of lines that start with one of the phrases."""
     at = 0 if any(phrase in text for phrase in phrases) else len(text)
     while at < len(text):
         if text.startswith(phrases, at):
@@ -372,7 +374,7 @@ def _at_lines(text: str, phrases: tuple[str, ...]) -> Iterator[int]:
 
 @cache
 def _phrases_of(tool: str) -> list[Mapping[str, tuple[str, ...]]]:
-    """Return the phrases of all tools and of the given one, by kind."""
+    """Return the phrases of all tools and of the given tool, grouped by kind."""
     tables = [_phrase_tables().get(name, {}) for name in (_EVERY_TOOL, tool)]
     kinds = ("begins", "whole", "holds", "lines", "ends")
     return [{kind: tuple(table.get(kind, ())) for kind in kinds} for table in tables]
@@ -392,7 +394,7 @@ _NAMES = ("name", "label")
 _ELAPSED_AND_DATE = re.compile(
     r"\s*(?:\+\d+[smhdw]\S{0,12}(?:\s+|\Z))?(?:(?:[A-Z][a-z]{2} )?\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}.*)?\Z"
 )
-"""The time since the previous message, and the date, at the end of the text in brackets."""
+"""The time since the previous message and the date, at the end of the bracketed text."""
 _ID = re.compile(r"\s*\(?\bid:([^\s)]+)\)?")
 _HANDLE = re.compile(r"\s*\((@[^)\s]+)\)")
 _FROM = re.compile(r"^\[from: ([^\]\n]{1,120}?)(?: \(([^)\n]*)\))?\][^\S\n]*\Z", re.MULTILINE)
@@ -401,8 +403,8 @@ _UNKNOWN_SENDER = "somebody"
 
 @frozen
 class Sender:
-    """The sender of a chat message. ``names`` are the names by which the owner may have configured
-    it.
+    """The sender of a chat message. ``names`` are the names that the owner might have configured
+    for the sender.
     """
 
     author: str
@@ -414,10 +416,10 @@ class Sender:
 
 
 def read_sender(text: str) -> tuple[str, Sender | None]:
-    """Split a message into its text and its sender: ``[Feishu] Otto:`` before it or ``[from:
-    Otto]`` after it.
+    """Split a message into its text and its sender. The sender is ``[Feishu] Otto:`` before the
+    text or ``[from: Otto]`` after it.
 
-    The sender before the message has priority.
+    The sender before the text has priority.
     """
     footer = _FROM.search(text)
     footer_sender = _sender("", footer[2] or footer[1], shown=footer[1]) if footer else None
@@ -434,14 +436,16 @@ def read_sender(text: str) -> tuple[str, Sender | None]:
 
 
 def sender_in(head: str) -> Sender:
-    """Return the sender in an envelope's header before its time: any channel, and the person."""
+    """Return the sender in an envelope header, given the part before the time. Any channel is
+    accepted.
+    """
     match = _channel_prefix().match(f"[{head}]")
     channel, _, rest = (match["channel"], "", match["rest"]) if match else head.partition(" ")
     return _person(channel, rest.strip()) or Sender(head, frozenset())
 
 
 def sender_of(facts: Values) -> Sender | None:
-    """Return the sender that a tool describes, or None if it names none."""
+    """Return the sender that a tool describes, or None if the tool names nobody."""
     ids = [str(facts[key]) for key in _IDS if facts.get(key)]
     names = [str(facts[key]) for key in _NAMES if facts.get(key)]
     return _sender("", *(ids or names), shown=(names or ids)[0]) if ids or names else None
@@ -450,7 +454,7 @@ def sender_of(facts: Values) -> Sender | None:
 def _person(channel: str, rest: str) -> Sender | None:
     """Return the person named in the brackets, or None for a room or only a time.
 
-    If there is an id, only the last one, the channel's, counts, because anybody can choose any
+    If there are ids, only the last id counts, because the channel wrote it. Anybody can choose any
     name.
     """
     rest = _ELAPSED_AND_DATE.sub("", f" {rest}").strip()
@@ -485,8 +489,8 @@ def _channel_prefix() -> re.Pattern[str]:
 INPUT_CHARACTERS = 16_000
 """Maximum length of an input or outcome from an adapter, in characters.
 
-Callers that store it remove secrets before cutting it further, because half a secret would not be
-recognised.
+Callers that store the text remove secrets before shortening it further, because half a secret would
+not be recognised.
 """
 
 ERROR_CHARACTERS = 600
@@ -503,7 +507,7 @@ _RUNNER_ERROR = re.compile(
     r"npm (?:error|ERR!)|error Command failed|\S*\s?ELIFECYCLE|g?make(?:\[\d+\])?: \*\*\*|error: script \"|husky - "
     r"|\+ (?:CategoryInfo|FullyQualifiedErrorId)\b"
 )
-"""Beginnings of lines in which a runner reports failure. The program's own lines explain it better.
+"""Start of lines in which a runner reports failure. The failed program's lines explain it better.
 """
 _PATH_KEYS = (
     "file_path",
@@ -568,7 +572,9 @@ _EXIT_LINE = re.compile(
 _MAX_PATH_CHARACTERS = 500
 _MAX_MADE = 10
 MEMORY_MADE = "memory "
-"""Prefix of the result of a call that stored a memory. The end of the memory's id follows."""
+"""Prefix of the result of a call that stored a memory. The last characters of the memory's id
+follow.
+"""
 
 _MAKING_COMMAND = re.compile(
     r"\bgit\b.{0,200}?\b(?:commit|merge|cherry-pick|revert|push)\b|\b(?:gh|glab|hub)\b.{0,80}?\b(?:pr|mr|pull-request)\b|\bnacre\s+store\b",
@@ -594,9 +600,9 @@ _TAG = re.compile(r"</?tool_use_error>")
 
 
 def asked(name: str, arguments: Values | str) -> ToolCall:
-    """Return a call as requested: its brief input, its action, and its files.
+    """Return a call as requested, with its brief input, its action, and its files.
 
-    ``arguments`` is the model's input, as an object, as JSON text, or as plain text (a patch).
+    ``arguments`` is the model's input as an object, JSON text, or plain text such as a patch.
     """
     decoded = (_decode_object(arguments) if isinstance(arguments, str) else arguments) or {}
     brief = short_input(name, arguments)
@@ -613,7 +619,7 @@ def asked(name: str, arguments: Values | str) -> ToolCall:
 def answered(call: ToolCall, result: str | None, output: Callable[[], str] = str) -> ToolCall:
     """Return a call with its outcome.
 
-    ``output`` is called only if the call failed, or creates a named object such as a commit.
+    ``output`` is called only if the call failed, or created a named object such as a commit.
     """
     call = replace(call, outcome=result)
     if call.failed:
@@ -627,7 +633,7 @@ def answered(call: ToolCall, result: str | None, output: Callable[[], str] = str
 
 
 def action_of(name: str, arguments: Values | None = None) -> Action:
-    """Return the action of a call, by the tool's name or else by its arguments."""
+    """Return a call's action. The tool's name determines it, or else the arguments do."""
     actions = _actions()
     lowered = name.lower()
     action = actions.get(lowered) or actions.get(_NAME_PREFIX.sub("", lowered))
@@ -640,8 +646,8 @@ def action_of(name: str, arguments: Values | None = None) -> Action:
 
 
 def telling(output: str) -> str:
-    """Return the lines of an output that explain the failure, or its last lines; at most 600
-    characters.
+    """Return the lines of an output that explain the failure, or its last lines. Each has at most
+    600 characters.
     """
     text = _TAG.sub("", output[-INPUT_CHARACTERS:])
     lines = [
@@ -659,7 +665,7 @@ def telling(output: str) -> str:
 
 @cache
 def _actions() -> dict[str, Action]:
-    """Return the tool names of every ``actions.toml``, without loading an adapter."""
+    """Return the action of each tool name in ``actions/*.toml``, without loading an adapter."""
     folder = Path(__file__).parent
     actions: dict[str, Action] = {}
     for file in sorted((folder / "actions").glob("*.toml")):
@@ -671,7 +677,7 @@ def _actions() -> dict[str, Action]:
 
 
 def memories_made(turns: Iterable[Turn]) -> Iterator[str]:
-    """Yield the ends of the ids of memories that an agent stored in the turns."""
+    """Yield the id suffixes of memories that an agent stored in the turns."""
     for call in (call for turn in turns for call in turn.tool_calls):
         yield from (
             made.removeprefix(MEMORY_MADE) for made in call.made if made.startswith(MEMORY_MADE)
@@ -729,8 +735,8 @@ def short_input(name: str, arguments: Values | str) -> str:
     """Return the subject of a call as a person would name it: a command line, path, pattern, query
     or URL.
 
-    The result is one line, not cut. ``arguments`` is the model's input, as an object, as JSON text,
-    or as plain text (a patch).
+    The result is one line of limited length. ``arguments`` is the model's input as an object, JSON
+    text, or plain text such as a patch.
     """
     if isinstance(arguments, str):
         decoded = _decode_object(arguments)
@@ -755,7 +761,9 @@ def outcome(output: str = "", *, exit_code: int | None = None, is_error: bool = 
 
 
 def command_line(command: object) -> str:
-    """Return a command as typed: the script of ``["bash", "-lc", script]``, else the words joined."""
+    """Return a command as typed: the script of ``["bash", "-lc", script]``, or else the joined
+    words.
+    """
     if isinstance(command, str):
         return _brief_patch(command)
     if not isinstance(command, Sequence):
@@ -770,7 +778,7 @@ def command_line(command: object) -> str:
 
 
 def _brief_patch(command: str) -> str:
-    """Return a command, or only the changed files if it contains a whole patch."""
+    """Return a command. If it contains a whole patch, return only the changed files."""
     files = _patched_files(command)
     return f"apply_patch {files}" if files else command
 
@@ -799,8 +807,8 @@ def _describe(key: str, arguments: Values) -> str:
 
 
 def _steps(value: object) -> str:
-    """Return a plan with open steps first, as ``[ ]`` and ``[x]`` items, or without boxes if no
-    step has a state.
+    """Return a plan as ``[ ]`` and ``[x]`` items with open steps first. Omit the boxes if no step
+    has a status.
     """
     items = [item for item in objects_in(value) if item.get("status") not in _DROPPED]
     items = items[:_MAX_STEPS_READ]
@@ -843,7 +851,7 @@ _DESCRIBED_KEYS = (
     "description",
     "prompt",
 )
-"""The most informative argument comes first: a shell call has a command and a description."""
+"""Argument names, most informative first: a shell call has a command and a description."""
 
 
 def _decode_object(text: str) -> dict[str, Any] | None:
@@ -868,7 +876,7 @@ def _first_line(text: str) -> str:
 
 
 # -- Sessions that nacre itself started through an agent's command -------------
-# They are not read.
+# These sessions are not read.
 
 
 TOOLS = ("claude-code", "codex")
@@ -878,12 +886,12 @@ _BEGINS = re.compile(rb'(?<!\\)"' + re.escape(_MARK.encode()))
 
 
 def may_be_own(head: bytes) -> bool:
-    """Return True if a string in the first bytes of a transcript begins like nacre's own prompts."""
+    """Return True if a string in the first bytes of a transcript starts like nacre's prompts."""
     return _BEGINS.search(head) is not None
 
 
 def is_own_call(items: Iterable[Session | Turn]) -> bool:
-    """Return True if the first message is one of nacre's prompts. A later quote of one does not
+    """Return True if the first message is one of nacre's prompts. A prompt quoted later does not
     count.
     """
     for item in items:

@@ -1,6 +1,4 @@
-"""GitHub Copilot: chats of VS Code in files, exports and the editor's database, and sessions of the
-CLI.
-"""
+"""GitHub Copilot: VS Code chats in files, exports and the editor's database, and CLI sessions."""
 
 from __future__ import annotations
 
@@ -92,11 +90,11 @@ _WORDS = frozenset({"", "markdownContent", "markdownVuln"})
 def parse_session_object(
     source: Source, values: Values, *, cwd: str | None = None, label: str | None = None
 ) -> Items:
-    """Yield the session in an object with ``requests``, and its turns. Nothing if it has no
+    """Yield the session in an object with ``requests``, and its turns. Yield nothing if it has no
     messages.
 
-    ``source`` counts unknown items; its carry is not used. An export has no id, so the session is
-    named after its first request, whose id is the same in the original.
+    ``source`` counts unknown items, and its carry is cleared. An export has no id. Its session is
+    named after the first request, whose id is the same in the original.
     """
     return _Reader(source, values, cwd, label).read()
 
@@ -166,7 +164,7 @@ class _Reader:
         yield from self.answer(request, own, time)
 
     def answer(self, request: Values, own: str | None, time: Any) -> Items:
-        """Yield the agent's answer: a turn up to its calls, and another with the words after them."""
+        """Yield the agent's answer as one turn up to its calls, and a new turn for later words."""
         done = parse_time(mapping(request, "modelState").get("completedAt")) or time
         response_id = string(request, "responseId") or (f"{own}-answer" if own else None)
         metadata = mapping(request, "result", "metadata")
@@ -251,7 +249,7 @@ def _typed_text(request: Values) -> str:
 
 
 def _value(value: Any) -> str:
-    """Return Markdown from a string, or from an object with one."""
+    """Return the Markdown in a string or in an object."""
     return value if isinstance(value, str) else string(value, "value") or ""
 
 
@@ -287,8 +285,8 @@ def _is_unique(identity: str | None) -> bool:
 
 
 # -- VS Code Copilot Chat: session documents (until 1.108), change logs (since then), and exports
-# The first line of a log has the whole object. Each later line sets, extends or deletes the value
-# at a path.
+# The first line of a change log has the whole object. Each later line sets, extends or deletes the
+# value at a path.
 
 
 _INITIAL, _SET, _PUSH, _DELETE = range(4)
@@ -311,7 +309,7 @@ def parse(source: Source) -> Items:
 
 
 def _replay(source: Source, values: Any, entry: Values) -> Any:
-    """Return the object after one change. An impossible change is counted."""
+    """Return the object after one change. Count an impossible change as corrupt."""
     kind, path, value = entry.get("kind"), entry.get("k"), entry.get("v")
     if kind == _INITIAL:
         return value
@@ -351,7 +349,7 @@ def _change(values: Any, path: Sequence[Any], kind: int, value: Any, length: Any
 
 
 def _step(place: Any, step: Any) -> Any:
-    """Return an object's key, or an array's index, which is never negative."""
+    """Return an object's key or an array's non-negative index."""
     if isinstance(place, list):
         if not isinstance(step, int) or step < 0:
             raise TypeError("no place in an array")
@@ -475,8 +473,8 @@ class _CliReader:
         )
 
     def count(self, data: Values) -> None:
-        """Add the tokens of a run at its end. Earlier messages only have the output tokens, which
-        are subtracted.
+        """Add the tokens of a run when it ends. Subtract the output tokens that earlier messages
+        reported.
         """
         spent = _tokens_spent(data)
         written = self.source.carry.pop("written", 0)
@@ -512,9 +510,7 @@ class _CliReader:
         )
 
     def interrupted(self, kind: str, event: Event, data: Values) -> Items:
-        """Yield that the owner stopped the agent, or that its provider failed, as a message of the
-        system.
-        """
+        """Yield a system message that the owner interrupted the agent or that the provider failed."""
         text = string(data, "reason" if kind == "abort" else "message") or kind
         flags = Flag.META | Flag.INTERRUPTED if kind == "abort" else Flag.META
         note = f"Stopped: {text}" if kind == "abort" else text
@@ -553,7 +549,7 @@ class _CliReader:
         yield from self.talk.open(turn, before)
 
     def call(self, offset: int, event: Event, data: Values) -> Items:
-        """Begin a call. The message before it announces most calls."""
+        """Start a call. The message before the call usually announces it."""
         identity = str(data.get("toolCallId"))
         if data.get("parentToolCallId") or identity in self.talk.calls:
             return
@@ -585,8 +581,8 @@ class _CliReader:
 
 
 def _tokens_spent(data: Values) -> Tokens:
-    """Return the tokens of a run, by model or else by kind. By model, cached tokens are included in
-    the input.
+    """Return the tokens of a run, added up per model or else per kind. Per model, the input
+    includes cached tokens.
     """
     models = [mapping(value, "usage") for value in mapping(data, "modelMetrics").values()]
     tokens = Tokens()
@@ -657,9 +653,9 @@ ADAPTER_CLI = Adapter(
 )
 
 
-# -- ``state.vscdb``: chat sessions before mid-2024, under one key of a workspace's database
-# Since then, each session has its own file. Cursor's databases may also have sessions of Copilot in
-# Cursor.
+# -- ``state.vscdb``: chat sessions before mid-2024, in a workspace database ---
+# Newer sessions have a separate file each. Cursor's databases can also contain sessions of Copilot
+# in Cursor.
 
 
 SESSIONS = "interactive.sessions"
@@ -694,7 +690,7 @@ def chat_sessions(source: Source, marks: Marks) -> Items:
 
 
 def workspace_of(path: Path) -> tuple[str | None, str | None]:
-    """Return the folder of a workspace's database, or the name of a workspace of several folders."""
+    """Return a workspace's folder, or the name of a workspace with several folders."""
     facts = beside(path.with_name("workspace.json"))
     workspace = folder_of(string(facts, "workspace", "configuration")) or ""
     label = workspace.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".code-workspace")
@@ -702,13 +698,13 @@ def workspace_of(path: Path) -> tuple[str | None, str | None]:
 
 
 def item(tables: Tables, key: str) -> object:
-    """Return the value at a key of an editor's database. Used for the few keys with sessions."""
+    """Return the value at a key of an editor's database, for the few keys with sessions."""
     rows = tables.all(statement("editor_item"), key=key)
     return rows[0][0] if rows else None
 
 
 def item_mark(tables: Tables, key: str) -> tuple[object, ...]:
-    """Return a mark that changes with the value at a key, empty if there is none."""
+    """Return a mark that changes with the value at a key. Empty if there is no value."""
     rows = tables.all(statement("editor_item_mark"), key=key)
     return tuple(rows[0]) if rows and rows[0][1] else ()
 

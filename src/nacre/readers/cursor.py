@@ -1,4 +1,4 @@
-"""Cursor's agent transcripts: the context around a person's words, and the folders of transcripts."""
+"""Cursor's agent transcripts: the context around a person's words, and transcript folders."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ _MAX_FOLDERS_SEARCHED = 20_000
 
 @frozen
 class Prompt:
-    """A user message split into the typed words, Cursor's context, and the time, if present.
+    """A user message split into the typed words, Cursor's context, and the time if present.
 
-    The typed words are at the end, between tags. An attached file may contain such tags, so several
-    make it uncertain (``is_sure`` is False).
+    The typed words are at the end, between tags. An attached file can contain such tags, so
+    ``is_sure`` is False if there are several.
     """
 
     words: str
@@ -76,7 +76,7 @@ def read_prompt(text: str) -> Prompt:
 
 
 def _time(text: str) -> datetime | None:
-    """Parse a time as Cursor writes it for the model. None without a time zone."""
+    """Parse a time that Cursor wrote for the model. Return None without a time zone."""
     match = _WRITTEN_TIME.search(text)
     if not match or not match[3]:
         return None
@@ -113,7 +113,7 @@ def roots(places: Places, suffix: str) -> Sequence[Root]:
 
 
 def session_of(source: Source) -> Session:
-    """Return the session of a transcript: its file name is its id, and its folder identifies the
+    """Return a transcript's session. The file name is the id, and the folder identifies the
     project.
     """
     path = source.path
@@ -136,8 +136,8 @@ def session_of(source: Source) -> Session:
 
 
 def _unslug(root: Path, slug: str) -> str | None:
-    """Return the only folder that matches a slug, in which Cursor replaces all but letters and
-    digits by dashes.
+    """Return the only folder that matches a slug. In slugs, Cursor replaces everything except
+    letters and digits with dashes.
     """
     pending = [(root, slug)]
     searched = 0
@@ -180,7 +180,9 @@ _QUIET = frozenset(
 
 
 class MessageReader:
-    """Converts prompts and answers into a session's turns. A missing time is the last known one."""
+    """Converter of prompts and answers into a session's turns. A missing time is the last known
+    time.
+    """
 
     def __init__(self, source: Source, session: Session) -> None:
         self.source = source
@@ -188,7 +190,7 @@ class MessageReader:
         self.time = session.started
 
     def words(self, blocks: Sequence[Values]) -> str:
-        """Return the words in the blocks of a message. Unknown blocks are counted."""
+        """Return the words in a message's blocks. Count unknown blocks."""
         texts = []
         for block in blocks:
             kind = block.get("type")
@@ -201,7 +203,7 @@ class MessageReader:
     def prompt(
         self, text: str, *claims: Values, is_sure: bool = True
     ) -> Generator[Session | Turn, None, Prompt]:
-        """Yield the message that a person typed, or, in a sub-agent, that the calling agent wrote."""
+        """Yield the message that a person typed, or in a sub-agent, that the calling agent wrote."""
         cleaned = self.talk.clean(text)
         prompt = read_prompt(cleaned.text)
         if prompt.context:
@@ -233,12 +235,12 @@ class MessageReader:
             )
 
     def open(self, seed: str, before: Before | None = None) -> Items:
-        """Begin a turn of the agent."""
+        """Start an agent turn."""
         identity = self.talk.new_id(Speaker.AGENT, None, seed)
         yield from self.talk.open(OpenTurn(identity, self.time, unique=False), before)
 
     def miss(self) -> None:
-        """Distrust the agent from here if the result of an outside call was not recorded."""
+        """Distrust the agent from here on if the result of an outside call was not recorded."""
         if self.talk.waits_for_others:
             self.source.carry["unseen"] = True
         if self.source.carry.get("unseen"):
@@ -246,8 +248,8 @@ class MessageReader:
 
 
 # -- Text transcripts ``agent-transcripts/<id>.txt``, with headings for the speaker
-# A tool's output may contain such headings, so words under the owner's heading are untrusted after
-# a result, and everywhere after outside text.
+# A tool's output can contain such headings. Words under the owner's heading are therefore untrusted
+# after a result, and after outside text they are always untrusted.
 
 
 _MARK = re.compile(
@@ -325,7 +327,7 @@ ADAPTER = Adapter(
 
 # -- Transcripts ``~/.cursor/projects/<project>/agent-transcripts/<id>/<id>.jsonl``
 # They have no ids, times, models or results. The session's id and time come from the file. If a
-# result from outside may be missing, later words of the agent are not trusted.
+# result from outside might be missing, later words of the agent are not trusted.
 
 
 _REDACTED = "[REDACTED]"
@@ -360,7 +362,7 @@ class _TranscriptsReader(MessageReader):
             self.source.unknown(str(role or record.get("type") or "no role"))
 
     def result(self, block: Values) -> None:
-        """Assign a result to the call it names, or to the first call without a result."""
+        """Assign a result to the call that it names, or else to the first call without a result."""
         calls = self.talk.calls
         named = str(block.get("tool_use_id") or "")
         pending = [key for key, call in calls.items() if call.call.outcome is None]

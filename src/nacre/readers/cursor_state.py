@@ -1,8 +1,8 @@
 """Cursor: conversations in the editor's databases and in the command line agent's stores.
 
-An answer of the agent spans many bubbles. A bubble with words begins a turn, and the tool calls
-after it belong to that turn. Ids are derived from words and their occurrence rather than from
-bubble ids, because Cursor also writes the conversation as lines of text without ids, and both are
+An agent's answer spans many bubbles. A bubble with words starts a turn, and the tool calls after
+the bubble belong to that turn. Ids are derived from words and their occurrence rather than from
+bubble ids. Cursor also writes the conversation as lines of text without ids, and both copies are
 one session.
 """
 
@@ -60,13 +60,13 @@ _OUTSIDE_FIELDS = ("externalLinks", "selectedDocs", "useWeb", "selectedPullReque
 
 
 Bubble = Values
-"""One bubble: type 1 or ``user`` was typed by a person; 2 or ``ai`` has the agent's words, thoughts or
-calls.
+"""One bubble. A person typed bubbles of type 1 or ``user``. Bubbles of type 2 or ``ai`` contain the
+agent's words, thoughts or calls.
 """
 
 
 def _is_owners(bubble: Bubble) -> bool | None:
-    """Return True if a person typed the bubble, None if unknown."""
+    """Return True if a person typed the bubble, or None if unknown."""
     kind = bubble.get("type")
     return {1: True, "user": True, 2: False, "ai": False}.get(
         kind if isinstance(kind, int | str) else ""
@@ -78,7 +78,9 @@ def _words(bubble: Bubble) -> str:
 
 
 def _time(bubble: Bubble) -> datetime | None:
-    """Return the time of writing, if recorded. ``clientStartTime`` counts from the machine's start."""
+    """Return the time of writing, if recorded. ``clientStartTime`` counts from the machine's start
+    and is ignored.
+    """
     timing = mapping(bubble, "timingInfo")
     sent = (timing.get("clientRpcSendTime"), timing.get("clientEndTime"))
     epochs = (value for value in sent if isinstance(value, int | float) and value > _MIN_EPOCH_MS)
@@ -86,7 +88,9 @@ def _time(bubble: Bubble) -> datetime | None:
 
 
 class Talk:
-    """Converts bubbles into a session's turns. A missing time is taken from the previous bubble."""
+    """Converter of bubbles into a session's turns. A missing time is taken from the previous
+    bubble.
+    """
 
     def __init__(self, source: Source, session: Session) -> None:
         self.source = source
@@ -94,7 +98,7 @@ class Talk:
         self.time = session.started
 
     def take(self, bubble: Bubble, when: datetime | None = None) -> Items:
-        """Yield the turns of one bubble. ``when`` is used if it has no time."""
+        """Yield the turns of one bubble. ``when`` is the default time."""
         self.time = _time(bubble) or when or self.time
         is_owners = _is_owners(bubble)
         if is_owners is None:
@@ -105,7 +109,7 @@ class Talk:
             yield from self.agent(bubble)
 
     def owner(self, bubble: Bubble) -> Items:
-        """Yield the message that a person typed, or, in a sub-agent, that the calling agent wrote."""
+        """Yield the message that a person typed, or in a sub-agent, that the calling agent wrote."""
         yield from self.talk.write(self.talk.prompter, _words(bubble), self.time, bubble)
         places = (mapping(bubble, "context"), mapping(bubble, "context", "mentions"))
         if bubble.get("useWeb") or any(
@@ -114,7 +118,7 @@ class Talk:
             self.talk.exchange.unseen()  # the pages that the agent received are not recorded
 
     def agent(self, bubble: Bubble) -> Items:
-        """Begin a turn with the words of a bubble. A call belongs to the open turn."""
+        """Start a turn with the words of a bubble. A call belongs to the open turn."""
         info = bubble.get("modelInfo")
         model = info.get("modelName") if isinstance(info, dict) else bubble.get("modelType")
         self.talk.learn(model=model if isinstance(model, str) and model != "default" else None)
@@ -128,13 +132,13 @@ class Talk:
             yield from self.open(words)
             self.talk.add_text(words)
         called = mapping(bubble, "toolFormerData")
-        if name := string(called, "name"):  # a bubble without a name only has a state here
+        if name := string(called, "name"):  # without a name, a bubble only has a state here
             if self.talk.opened is None:
                 yield from self.open(f"call {name}")
             self.call(name, called)
 
     def open(self, seed: str) -> Items:
-        """Begin a turn of the agent."""
+        """Start an agent turn."""
         identity = self.talk.new_id(Speaker.AGENT, None, seed)
         yield from self.talk.open(OpenTurn(identity, self.time, unique=False))
 
@@ -155,7 +159,7 @@ class Talk:
 
 
 def result_text(result: object) -> str:
-    """Return a tool's output from the JSON in which Cursor stores it."""
+    """Return a tool's output from the JSON that Cursor stores."""
     if isinstance(result, str):
         value = plain(result) if result.lstrip()[:1] in ("{", "[") else None
         return result_text(value) or result if value is not None else result
@@ -213,11 +217,11 @@ def _outcome(called: Values, output: str) -> str | None:
 
 
 # -- ``state.vscdb``: workspace databases and the global database --------------
-# 1. 2023-24, the chat pane of a workspace: tabs of bubbles under one key, without times. 2. Late
-# 2024, the composers of a workspace: conversations of bubbles under one key. A composer opened from
-# the chat pane begins with a copy of the chat, which is skipped. 3. Since 2025, the global
-# database: one key per conversation, with the order of its bubbles, and one per bubble. The tables
-# also hold passwords and tokens, so only the keys in ``sql/editors.sql`` are read.
+# 1. 2023-24, chat pane of a workspace: tabs of bubbles at one key, without times. 2. Late 2024,
+# composers of a workspace: conversations of bubbles at one key. A composer opened from the chat
+# pane starts with a copy of the chat, which is skipped. 3. Since 2025, global database: one key per
+# conversation with the order of its bubbles, and one key per bubble. The tables also contain
+# passwords and tokens, so only the keys in ``sql/editors.sql`` are read.
 
 
 CHAT = "workbench.panel.aichat.view.aichat.chatdata"
@@ -238,7 +242,7 @@ _PARENTS = (
 
 
 Composer = Values
-"""A conversation, with its bubbles or with their order."""
+"""A conversation with its bubbles or their order."""
 
 Exchange = tuple[str, str]
 Prompts = dict[str, list[datetime]]
@@ -263,10 +267,10 @@ class _Reader:
         self.folder, self.label = workspace_of(source.path)
         self.last_row: int = source.carry.get("row", 0)
 
-    # The first two generations: everything under one key
+    # The first two generations, with all data at one key
 
     def workspace(self) -> Items:
-        """Yield the sessions in the workspace's own database."""
+        """Yield the sessions in the workspace's database."""
         composers = [
             (composer, self.bubbles(composer.get("conversation")))
             for composer in objects(self.value_at(COMPOSERS), "allComposers")
@@ -277,7 +281,7 @@ class _Reader:
         opened: dict[Exchange, datetime] = {}
         for composer, bubbles in composers:
             time = parse_time(composer.get("createdAt"))
-            if time:  # the time of a chat from which a composer was opened
+            if time:  # time of the chat from which the composer was opened
                 opened = {**dict.fromkeys(_exchanges(bubbles[:2]), time), **opened}
         seen: set[Exchange] = set()
         yield from self.tabs(prompts, opened, seen)
@@ -291,7 +295,7 @@ class _Reader:
                 )
 
     def value_at(self, key: str) -> Any:
-        """Return the value at a key. An invalid one is counted."""
+        """Return the value at a key. Count an invalid value as corrupt."""
         raw = as_bytes(item(self.tables, key))
         value = plain(raw) if raw else None
         if raw and value is None:
@@ -301,7 +305,9 @@ class _Reader:
     def tabs(
         self, prompts: Prompts, opened: Mapping[Exchange, datetime], seen: set[Exchange]
     ) -> Items:
-        """Yield the tabs of the chat pane, oldest first, because a later one may begin with a copy."""
+        """Yield the chat pane's tabs, oldest first, because later tabs can start with a copy of
+        earlier tabs.
+        """
         tabs = objects(self.value_at(CHAT), "tabs")
         for tab in sorted(tabs, key=lambda tab: str(tab.get("lastSendTime"))):
             name = string(tab, "tabId")
@@ -322,7 +328,7 @@ class _Reader:
                 yield from self.talk(session, bubbles, times)
 
     def prompt_times(self) -> Prompts:
-        """Return the send times of prompts by their words, because early bubbles have no times."""
+        """Return the send times for each prompt text, because early bubbles have no times."""
         times: Prompts = {}
         for prompt in objects_in(self.value_at(PROMPTS)):
             words, time = string(prompt, "textDescription"), parse_time(prompt.get("unixMs"))
@@ -330,10 +336,10 @@ class _Reader:
                 times.setdefault(words.strip(), []).append(time)
         return times
 
-    # The third generation: one key per conversation, one per bubble
+    # The third generation, with one key per conversation and one key per bubble
 
     def conversations(self) -> Items:
-        """Yield the changed conversations of the global database."""
+        """Yield the changed conversations in the global database."""
         written = self.written()
         for name, row, size in self.tables.all(statement("cursor_composers")):
             is_new = self.marks.is_new(name, row, size)
@@ -358,7 +364,7 @@ class _Reader:
         }
 
     def conversation(self, name: str) -> Items:
-        """Yield one conversation, with its bubbles in the stored order."""
+        """Yield one conversation with its bubbles in the stored order."""
         rows = self.tables.all(statement("cursor_composer"), composer=name)
         raw = as_bytes(rows[0][0]) if rows else b""
         composer = plain(raw) if raw else {}
@@ -392,12 +398,12 @@ class _Reader:
                 continue
             rows = self.tables.all(statement("cursor_bubble"), composer=name, bubble=bubble_id)
             raw = as_bytes(rows[0][0]) if rows else b""
-            if raw or bubble_id in inline:  # Cursor removes old ones
+            if raw or bubble_id in inline:  # Cursor removes old bubbles
                 yield from self.bubbles([plain(raw) if raw else inline[bubble_id]])
 
     @cached_property
     def folders(self) -> Mapping[str, str]:
-        """The folders of conversations, from the lists of this database and of the workspaces."""
+        """The folders of conversations, from the lists in this database and in workspace databases."""
         folders = (
             dict(_list_conversations(self.tables, HEADERS, None))
             if has_columns(self.tables, EDITOR_TABLE)
@@ -414,7 +420,6 @@ class _Reader:
     # All generations
 
     def session(self, composer: Composer, folder: str | None) -> Session:
-        """Return the session of a composer."""
         model = string(composer.get("modelConfig"), "modelName")
         inner = composer.get("subagentInfo")
         is_inner = bool(inner or composer.get("isBestOfNSubcomposer"))
@@ -432,7 +437,7 @@ class _Reader:
         )
 
     def bubbles(self, values: object) -> list[Bubble]:
-        """Return the bubbles in a list. Invalid ones are counted."""
+        """Return the bubbles in a list. Count invalid bubbles."""
         bubbles = objects_in(values)
         for _ in range(len(values) - len(bubbles) if isinstance(values, list) else 0):
             self.source.corrupt()
@@ -441,14 +446,13 @@ class _Reader:
     def talk(
         self, session: Session, bubbles: Iterable[Bubble], times: Iterable[datetime | None] = ()
     ) -> Items:
-        """Yield the turns of one session. ``times`` are used for bubbles without a time."""
+        """Yield the turns of one session. ``times`` are defaults for bubbles without a time."""
         talk = Talk(Part(self.source), session)
         for bubble, when in zip(bubbles, chain(times, repeat(None)), strict=False):
             yield from talk.take(bubble, when)
         yield from talk.talk.end()
 
     def save(self) -> None:
-        """Store the state for the next reading."""
         self.marks.save()
         if self.last_row:
             rows = self.tables.all(statement("cursor_key_at"), row=self.last_row)
@@ -456,7 +460,7 @@ class _Reader:
 
 
 def _chain(first: Bubble, rest: Iterator[Bubble], is_being_written: bool) -> Iterator[Bubble]:
-    """Yield all bubbles, except the agent's last one while it may grow."""
+    """Yield all bubbles, except the agent's last bubble while it can still grow."""
     previous = first
     for bubble in rest:
         yield previous
@@ -466,7 +470,7 @@ def _chain(first: Bubble, rest: Iterator[Bubble], is_being_written: bool) -> Ite
 
 
 def _exchanges(bubbles: Sequence[Bubble]) -> Iterator[Exchange]:
-    """Yield the pairs of a prompt and its answer, verbatim."""
+    """Yield each pair of a prompt and its answer, verbatim."""
     for prompt, answer in pairwise(bubbles):
         if _is_owners(prompt) and _is_owners(answer) is False:
             yield _words(prompt).strip(), _words(answer).strip()
@@ -478,8 +482,8 @@ def _times(
     opened: Mapping[Exchange, datetime],
     sent: datetime | None = None,
 ) -> list[datetime | None]:
-    """Return the send times of prompts, as far as known: from the list of prompts, from a composer
-    opened from the exchange, or, for the last prompt, from the tab.
+    """Return the known send times of prompts: from the list of prompts, from a composer opened from
+    the exchange, or for the last prompt, from the tab.
     """
     known_times: list[datetime | None] = []
     times_by_prompt = {words: iter(times) for words, times in prompts.items()}
@@ -493,7 +497,7 @@ def _times(
 
 
 def _without_copies(bubbles: Sequence[Bubble], seen: set[Exchange]) -> Sequence[Bubble]:
-    """Return a conversation without the leading exchanges that occurred elsewhere before."""
+    """Return a conversation without the leading exchanges that an earlier conversation contains."""
     while (first := next(_exchanges(bubbles[:2]), None)) and first in seen:
         bubbles = bubbles[2:]
     seen |= set(_exchanges(bubbles))
@@ -503,7 +507,7 @@ def _without_copies(bubbles: Sequence[Bubble], seen: set[Exchange]) -> Sequence[
 
 
 def _list_conversations(tables: Tables, key: str, folder: str | None) -> Iterator[tuple[str, str]]:
-    """Yield the conversations at a key, with their folders."""
+    """Yield the conversations at a key with their folders."""
     for composer in objects(plain(as_bytes(item(tables, key))), "allComposers"):
         name, composer_folder = composer.get("composerId"), folder or _workspace_of(composer)
         if isinstance(name, str) and composer_folder:
@@ -559,7 +563,7 @@ _MAX_VARINT_BYTES = 10
 
 
 Field = tuple[int, bytes]
-"""The number of a field, and its bytes if it has a length."""
+"""The number of a field, and its bytes if the field has a length."""
 
 
 def read_fields(data: bytes) -> list[Field] | None:
@@ -602,7 +606,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 # -- Command line agent: ``~/.cursor/chats/<folder>/<id>/store.db``, one session per database
 # Blobs are named by their content. The newest root lists the message ids in order. Messages are
-# JSON, or Protocol Buffers in older versions, of which only the words are known. Messages have no
+# JSON. Older versions use Protocol Buffers, of which only the words are known. Messages have no
 # times.
 
 
@@ -654,7 +658,7 @@ class _StoreReader(MessageReader):
         return mapping(facts)
 
     def root(self) -> tuple[list[str], str | None]:
-        """Return the message ids and the folder in the newest root, none if its format is unknown."""
+        """Return the message ids and folder in the newest root, or no ids if its format is unknown."""
         data = self.blob(self.facts.get("latestRootBlobId"))
         fields = (not data.lstrip().startswith(b"{") and read_fields(data)) or []
         folders = (_decode(data) for number, data in fields if number == _WORKSPACE)
@@ -676,7 +680,7 @@ class _StoreReader(MessageReader):
                 self.source.unknown("message without its blob")
 
     def everything(self) -> Iterator[bytes]:
-        """Yield all blobs in the order of writing, if there is no usable list."""
+        """Yield all blobs in the order of writing, for stores without a usable list."""
         last = 0
         while rows := self.tables.all(statement("cursor_store_blobs"), row=last):
             for row, data in rows:
@@ -702,7 +706,7 @@ class _StoreReader(MessageReader):
             self.source.unknown(f"role {role}" if "role" in message else "blob")
 
     def packed(self, data: bytes) -> Items:
-        """Yield a message of an older version: its words, and an id if a person typed it."""
+        """Yield an older version's message, which has words, and an id if a person typed it."""
         fields = read_fields(data) or []
         first = _first(fields)
         if len(first) == _DIGEST_BYTES:
@@ -734,12 +738,12 @@ class _StoreReader(MessageReader):
 
 
 def _first(fields: Iterable[Field]) -> bytes:
-    """Return the bytes of the first field with number 1, empty if there is none."""
+    """Return the bytes of the first field with number 1, or empty bytes."""
     return next((data for number, data in fields if number == 1), b"")
 
 
 def _decode(data: bytes) -> str:
-    """Return bytes as text, empty if they are not UTF-8."""
+    """Return bytes as text. Empty if they are not UTF-8."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:

@@ -1,9 +1,9 @@
-"""Gemini CLI: ``~/.gemini/tmp/<project>/chats``, one JSON document per session, or since 0.40 an
-event log.
+"""Gemini CLI: ``~/.gemini/tmp/<project>/chats``, with one JSON document, or since 0.40 one event
+log, per session.
 
-A message with a known id replaces the earlier copy, ``$rewindTo`` removes a message and all after
-it, and ``$set`` changes the header and may replace messages. Only the whole log has the final
-messages, so both forms are read whole.
+A message with a known id replaces the earlier copy. ``$rewindTo`` removes a message and all later
+messages. ``$set`` changes the header and can replace messages. Only the whole log shows the final
+messages, so both forms are read as a whole.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Message = Values
 _AGENT_TYPES = frozenset({"gemini", "model"})
 _NOTICES = frozenset({"info", "warning", "error"})
 _FILES = re.compile(r"-{3} Content from referenced files -{3}.*\Z", re.DOTALL)
-"""Matches to the end of the message, where the tool puts files, because a file may contain the end
+"""Matches to the end of the message, where the tool puts files, because a file can contain the end
 mark.
 """
 _OMITTED_PREFIXES = ("<hook_context>", "/", "?")
@@ -49,12 +49,12 @@ _FRAME = re.compile(
     r"|^(?:Error|Output|Stdout|Stderr): (?:\((?:none|empty)\)(?:\n|\Z))?",
     re.MULTILINE,
 )
-"""The tool's lines around the output of a command."""
+"""Lines that the tool writes around a command's output."""
 _UUID_LENGTH = 36
 
 
 class _Reader:
-    """``header`` and ``messages`` are those after all events."""
+    """Reader whose ``header`` and ``messages`` reflect all events."""
 
     talk: Conversation
 
@@ -88,8 +88,8 @@ class _Reader:
     def change(self, values: Values, message: object) -> None:
         """Change one message or the header.
 
-        A list of messages replaces the earlier ones, unless the tool only compressed the model's
-        context.
+        A list of messages replaces the earlier messages, unless the tool only compressed the
+        model's context.
         """
         if isinstance(message, str) and message in self.messages:
             self.messages[message] = {**self.messages[message], **values}
@@ -177,8 +177,8 @@ class _Reader:
         )
 
     def notice(self, identity: str, message: Message) -> Items:
-        """Yield a notice that the owner stopped the agent or that the model failed. Other notices
-        are skipped.
+        """Yield a notice that the owner interrupted the agent or that the model failed. Skip other
+        notices.
         """
         words, time = _words(message.get("content")), parse_time(message.get("timestamp"))
         if message.get("type") == "error":
@@ -189,7 +189,7 @@ class _Reader:
     def agent(self, identity: str, message: Message) -> Items:
         self.talk.learn(model=string(message, "model"))
         counts = mapping(message, "tokens")
-        cached = total(counts, "cached")  # included in the input; the output excludes thoughts
+        cached = total(counts, "cached")  # the input includes these; the output excludes thoughts
         fresh = max(0, total(counts, "input", "tool") - cached)
         self.talk.spend(Tokens(fresh, cached, total(counts, "output", "thoughts")))
         time = parse_time(message.get("timestamp"))
@@ -247,8 +247,8 @@ def _output(response: Values) -> str:
 
 
 def _project_root(path: Path, header: Values) -> str | None:
-    """Return the folder of a session, from a file next to the chats, or from a known project with
-    the same hash.
+    """Return a session's folder from a file next to the chats, or from a known project with the
+    same hash.
     """
     for parent in list(path.parents)[:4]:
         if parent.name == "chats":

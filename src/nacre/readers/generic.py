@@ -1,4 +1,4 @@
-"""JSON lines, plain text and Markdown of unknown tools."""
+"""JSON lines, plain text and Markdown from unknown tools."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nacre.values.reports import FORMAT
 from nacre.values.session import Flag, Session, Speaker, ToolCall, Turn
 
 CALLS = ("tool_call", "function_call", "tool_use")
-"""Types of records that are one call of the agent."""
+"""Types of records that represent one call from the agent."""
 
 ROLES: dict[str, Speaker] = {
     **dict.fromkeys(("user", "human", "owner"), Speaker.OWNER),
@@ -55,7 +55,7 @@ _NON_TEXT_TYPES = frozenset(
 
 @frozen
 class Line:
-    """One message. ``author`` is a person's name, or the tool's name for a tool's result."""
+    """One message. ``author`` is a person's name, or for a tool's result, the tool's name."""
 
     speaker: Speaker
     text: str
@@ -90,7 +90,7 @@ def read_line(record: Values) -> Line | None:
 
 
 def messages_of(record: Values) -> list[tuple[Values, Line]]:
-    """Return the messages of a record that is a whole session; empty for others."""
+    """Return the messages of a record that is a whole session, or an empty list."""
     for key in _MESSAGE_LISTS:
         value = record.get(key)
         if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
@@ -114,13 +114,13 @@ def whole_session_id(record: Values) -> str | None:
 
 
 def session_facts(record: Values) -> dict[str, str]:
-    """Return the facts about the session in a line."""
+    """Return the session facts in a line."""
     facts = {fact: _first(record, keys) for fact, keys in _FACT_FIELDS.items()}
     return {fact: value for fact, value in facts.items() if value}
 
 
 def said(content: Any, depth: int = 0) -> str:
-    """Return the words of a message: a string, a block, or a list of either."""
+    """Return the words of a message, which is a string, a block, or a list of both."""
     if isinstance(content, str):
         return content
     if depth > _MAX_DEPTH:
@@ -135,8 +135,8 @@ def said(content: Any, depth: int = 0) -> str:
 
 
 def unwrapped(record: Values) -> Values:
-    """Return the message under ``message``, or under ``payload`` if its type is message, merged
-    with the record.
+    """Merge a record with its ``message``, or with its ``payload`` if the payload's type is
+    message.
     """
     inner = record.get("message")
     payload = record.get("payload")
@@ -162,7 +162,7 @@ def _speaker_of(record: Values) -> tuple[Speaker | None, str | None]:
         elif key in _NAME_KEYS:
             author = author or value.strip()
     if record.get("type") in CALLS:
-        author = None  # the name is the tool's
+        author = None  # the name belongs to the tool
     return (speaker or (Speaker.OWNER if author else None)), author
 
 
@@ -201,7 +201,7 @@ def _first(record: Values, keys: Sequence[str]) -> str | None:
 
 
 # -- JSON lines: one message or one whole session per line ---------------------
-# Field names may come from any tool. A file may have several sessions.
+# Field names can come from any tool. A file can have several sessions.
 
 
 TOOL = "jsonl"
@@ -239,7 +239,7 @@ class _Reader:
             return
         single = read_line(record)
         native_id = session_id(record) or self.source.carry.get("current") or ""
-        if not native_id:  # an id from its first message if that has a time, else from the file
+        if not native_id:  # derived from the first message if it has a time, else from the file
             native_id = (
                 turn_hash("session", f"{single.stamp}\n{single.text}", 0)
                 if single and single.stamp
@@ -298,8 +298,8 @@ class _Reader:
         yield turn
 
     def identify(self, facts: JsonObject, record: Values, line: Line, text: str) -> str:
-        """Return the message's id. If the line before had the same, it is not a message's id, and a
-        hash is used.
+        """Return the message's id. If the previous line had the same id, it does not identify
+        messages, and a hash is returned.
         """
         own = message_id(record)
         if own and own != facts.get("last_id"):
@@ -356,8 +356,8 @@ ADAPTER = Adapter(
 
 
 # -- Plain text of any origin: notes, chat logs, minutes -----------------------
-# The text counts as the owner's. The session's id is derived from the file's name and path, so that it
-# stays the same while the text is edited.
+# The text counts as the owner's. The session's id is derived from the file's name and path, so the
+# id stays the same while the text is edited.
 
 
 TOOL_PLAIN_TEXT = "text"
@@ -375,17 +375,17 @@ _NOT_TEXT = frozenset(
 
 
 def is_text(head: Head) -> bool:
-    """Return True if a file is text that a person may have written: not empty, not binary, not
+    """Return True if a file is text that a person might have written: not empty, not binary, not
     data.
     """
     if b"\x00" in head.data or not head.data.strip():
         return False
     name = head.path.name.lower()
     if head.path.suffix.lower() in _NOT_TEXT or ".jsonl." in name or head.objects:
-        return False  # a renamed transcript may begin with a torn line
+        return False  # a renamed transcript can start with an incomplete line
     if name.startswith(".aider."):
         return False  # without the plugin, an agent's words must not become the owner's
-    # The head may end in the middle of a character.
+    # The head can end in the middle of a character.
     undecodable = head.text[:-1].count("\ufffd")
     return undecodable <= len(head.text) * _UNDECODABLE_SHARE
 
@@ -396,12 +396,12 @@ def _sniff_text(head: Head) -> bool:
 
 
 def name_session(path: Path) -> str:
-    """Return the id of the session in a file without one."""
+    """Return a session id for a file that contains none."""
     return f"{path.stem}-{turn_hash('file', path.absolute().as_posix(), 0)[:8]}"
 
 
 def date_in_name(name: str) -> datetime | None:
-    """Return the local date, and possibly the time, in a file's name or a title."""
+    """Return the local date in a file name or title, with the time if present."""
     match = _DATE_IN_NAME.search(name)
     if match is None:
         return None
@@ -413,7 +413,7 @@ def date_in_name(name: str) -> datetime | None:
 
 
 def make_turns(texts: Iterable[str], time: datetime | None) -> Iterator[Turn]:
-    """Yield one turn of the owner for each non-empty text."""
+    """Yield one owner turn for each non-empty text."""
     seen: dict[str, object] = {}
     for text in texts:
         cleaned = clean(text)
@@ -423,7 +423,7 @@ def make_turns(texts: Iterable[str], time: datetime | None) -> Iterator[Turn]:
 
 
 def group_paragraphs(text: str) -> Iterator[str]:
-    """Join paragraphs up to the limit. A longer paragraph is split between words."""
+    """Join paragraphs up to the limit. Split a longer paragraph between words."""
     group = ""
     for paragraph in re.split(r"\n\s*\n", text.replace("\r\n", "\n")):
         for piece in _pieces(paragraph.strip("\n"), TURN_CHARACTERS):
@@ -470,7 +470,7 @@ ADAPTER_PLAIN_TEXT = Adapter(
 
 
 # -- Markdown notes: front matter, and one turn per section --------------------
-# SpecStory's copies of sessions keep their speakers.
+# SpecStory's session copies keep their speakers.
 
 
 TOOL_MARKDOWN = "markdown"
@@ -534,10 +534,10 @@ def _title(facts: Values, body: str) -> str | None:
 
 
 def _sections(body: str) -> Iterator[str]:
-    """Yield each heading, without its marks, with its text. A heading without text is joined with
-    the next one.
+    """Yield each heading without its marks, followed by its text. Join a heading without text with
+    the next heading.
 
-    Headings with marks in an owner's words would count as a pasted document, from which nothing is
+    If marks remained, the owner's words would count as a pasted document, from which nothing is
     learned.
     """
     lines: list[str] = []
@@ -561,7 +561,7 @@ def _section_turns(body: str, time: datetime | None, identities: Sequence[str]) 
     exchange = Exchange()
     marks = list(_SPEAKER_HEADING.finditer(body))
     ends = [*(mark.start() for mark in marks[1:]), len(body)]
-    for mark, end in zip(marks, ends, strict=False):  # without marks there is still one end
+    for mark, end in zip(marks, ends, strict=False):  # without marks, there is still one end
         cleaned = exchange.clean(_RULE.sub("", _ASIDE.sub("", body[mark.end() : end])))
         text, flags = cleaned.text, cleaned.flags
         is_owner = mark["role"].lower() in ("user", "human")

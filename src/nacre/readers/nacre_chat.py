@@ -1,7 +1,7 @@
-"""nacre's own conversations in channels: ``<home>/gateway/sessions/<id>.jsonl``, as its gateway
-writes them.
+"""nacre's channel conversations, which the gateway writes to
+``<home>/gateway/sessions/<id>.jsonl``.
 
-They contain the messages, but not the memories and context used for the answers.
+The files contain the messages, but not the memories and context used for the answers.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class _File(msgspec.Struct, gc=False):
 
     @property
     def note(self) -> str:
-        """The note for the file in the text. Brackets in its name, which anybody may choose, cannot
-        end the note.
+        """The note about the file in the text. Brackets in the name, which anybody can choose,
+        cannot end the note.
         """
         name = one_line(
             f"{self.name or 'without a name'}{', ' * bool(self.mediaType)}{self.mediaType}"
@@ -66,7 +66,7 @@ class _Message(msgspec.Struct, gc=False):
 
     @property
     def text(self) -> str:
-        """The words, and a note for each file."""
+        """The message's text, with a note for each file."""
         return "\n".join(
             filter(
                 None, [self.content, *(file.note for file in self.attachments[:_MAX_FILES_NOTED])]
@@ -74,8 +74,8 @@ class _Message(msgspec.Struct, gc=False):
         )
 
     def is_one_of(self, identities: Sequence[str]) -> bool:
-        """Return True if the owner configured the sender with this channel, because another channel
-        may have the same id.
+        """Return True if the owner configured the sender for this channel. A different channel can
+        have the same id.
         """
         names = (identity.strip().partition(":") for identity in identities)
         return self.sender in {
@@ -136,7 +136,7 @@ class _Reader:
         )
 
     def user(self, line: _Line, message: _Message) -> Items:
-        """Yield a person's message. An edit replaces the original, and has the edit's speaker."""
+        """Yield a person's message. An edit replaces the original message, including its speaker."""
         speaker, trust = self.speaker(message)
         author = None if trust is Trust.TRUSTED else message.name or message.sender or None
         if trust is Trust.UNTRUSTED:
@@ -147,10 +147,10 @@ class _Reader:
         )
 
     def speaker(self, message: _Message) -> tuple[Speaker, Trust]:
-        """Return the speaker and trust of a message.
+        """Return a message's speaker and trust.
 
-        As in OpenClaw's sessions: without configured identities, a person who writes directly to
-        the agent may be the owner. The message is then the owner's, but not trusted.
+        As in OpenClaw's sessions, a person in a direct chat might be the owner if no identities are
+        configured. The message is then the owner's, but not trusted.
         """
         identities = self.source.identities
         if message.owner or message.is_one_of(identities):
@@ -159,7 +159,7 @@ class _Reader:
         return Speaker.OWNER if may_be_owner else Speaker.SYSTEM, Trust.UNTRUSTED
 
     def agent(self, line: _Line, message: _Message) -> Items:
-        """Yield an answer. It has the trust of its sources, the messages since the last answer."""
+        """Yield an answer. Its trust comes from the messages since the last answer."""
         self.talk.learn(model=message.model)
         self.talk.spend(
             Tokens(total(message.usage, "input"), 0, total(message.usage, "output")).bounded
@@ -186,7 +186,7 @@ class _Reader:
 
 
 def channel_of(key: str) -> str:
-    """Return the channel of a conversation: ``telegram`` for ``telegram:5054`` and
+    """Return the channel in a conversation's key: ``telegram`` for ``telegram:5054`` and
     ``agent:main:telegram:bot:group:99``.
     """
     parts = key.split(":")
@@ -194,7 +194,7 @@ def channel_of(key: str) -> str:
 
 
 def sessions_folder(home: Path) -> Path:
-    """Return the folder of a home's conversations."""
+    """Return the folder with a home's conversations."""
     return home / "gateway" / "sessions"
 
 

@@ -1,4 +1,4 @@
-"""OpenClaw, and pi, whose session format it uses: session files and the store of 2026."""
+"""OpenClaw and pi, which share a session format: session files and the store of 2026."""
 
 from __future__ import annotations
 
@@ -80,18 +80,18 @@ _RECALLED_SECTION = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _CURRENT_MESSAGE = "[Current message - respond to this]"
-"""Separator between other people's messages in the chat and the message itself. The last one is
-OpenClaw's.
+"""Separator between other people's chat messages and the message itself. OpenClaw wrote the last
+separator.
 """
 _QUOTED_REPLY = re.compile(r"\[Replying to [^\]\n]{0,200}\](?:.*\[/Replying\]|.*\Z)", re.DOTALL)
 _FORWARDED = re.compile(r"^\[Forwarded\b[^\]\n]{0,200}\]", re.MULTILINE)
 _FORWARDED_BLOCK = "Forwarded message"
 _SENDER_BLOCKS = ("Conversation info", "Sender")
-"""Blocks about the sender. All others contain text that was written elsewhere."""
+"""Blocks about the sender. All other blocks contain text that was written elsewhere."""
 _OWN_INTERFACES = frozenset(
     {"control-ui", "openclaw-control-ui", "openclaw-tui", "webchat", "tui", "cli"}
 )
-"""OpenClaw's own interfaces, where the owner writes."""
+"""OpenClaw's interfaces, where the owner writes."""
 _CHAT_FIELDS = ("username", "e164", "tag")
 _CRON = re.compile(r"\[cron:[^\]\n]*\]")
 _PROMPTS: tuple[tuple[re.Pattern[str], SessionKind | None], ...] = (
@@ -111,10 +111,10 @@ _SILENT_REPLIES = frozenset({"HEARTBEAT_OK", "NO_REPLY"})
 class Prompt:
     """A user message split into its parts.
 
-    ``senders`` are named in the message, as in chats. ``is_direct`` is set if they wrote only to
+    ``senders`` are named in the message, as in chats. ``is_direct`` is True if they wrote only to
     the agent. ``others`` is other people's text: replies, quotes, and OpenClaw's additions.
-    ``is_anothers`` is set if another person wrote all of it. ``harness`` is set if OpenClaw wrote
-    the message; ``kind`` is the kind of a session of such messages.
+    ``is_anothers`` is True if someone other than the owner wrote the whole message. ``harness`` is
+    True if OpenClaw wrote the message, and ``kind`` is then the kind of session.
     """
 
     words: str
@@ -171,7 +171,7 @@ def read_prompt(text: str) -> Prompt:
 
 
 def _cut(pattern: re.Pattern[str], text: str, removed: list[str]) -> str:
-    """Return a text without the matches of a pattern, which are appended to ``removed``."""
+    """Return a text without the matches of a pattern. Append the matches to ``removed``."""
     removed += [match[0] for match in pattern.finditer(text)]
     return pattern.sub("", text)
 
@@ -180,8 +180,8 @@ def _without_envelope(words: str) -> tuple[str, list[Sender], Sender | None]:
     """Return a message without its envelope, the senders in its envelopes, and the sender that a
     bridge wrote into it.
 
-    There are several envelopes if messages waited for the agent. One with only a time is from
-    OpenClaw's own interface.
+    A message has several envelopes if messages waited for the agent. An envelope with only a time
+    is from OpenClaw's interface.
     """
     heads = [_WEEKDAY.sub("", match["head"]).strip() for match in _ENVELOPE.finditer(words)]
     senders = [sender_in(head) for head in heads if head]
@@ -192,8 +192,8 @@ def _without_envelope(words: str) -> tuple[str, list[Sender], Sender | None]:
 
 
 def _message_facts(text: str) -> tuple[list[Sender], bool, str | None]:
-    """Return the sender, the flag of a group, and its label from OpenClaw's blocks before a
-    message. Later blocks may be anybody's.
+    """Return the senders, the group flag and the group's label from OpenClaw's blocks before a
+    message. Anybody can write later blocks.
     """
     facts: dict[str, Values] = {}
     at = 0
@@ -212,7 +212,7 @@ def _message_facts(text: str) -> tuple[list[Sender], bool, str | None]:
 
 
 def _is_in_chat(sender: Values, *, is_group: bool) -> bool:
-    """Return True if a sender writes in a chat rather than in OpenClaw's own interface."""
+    """Return True if a sender writes in a chat rather than in OpenClaw's interface."""
     is_own = str(sender.get("label")).casefold() in _OWN_INTERFACES and not any(
         map(sender.get, _CHAT_FIELDS)
     )
@@ -220,7 +220,7 @@ def _is_in_chat(sender: Values, *, is_group: bool) -> bool:
 
 
 def is_silent(reply: str) -> bool:
-    """Return True if the agent's reply only means that it has nothing to say."""
+    """Return True if the agent's reply only means that the agent has nothing to say."""
     return reply.strip(" .*`\n") in _SILENT_REPLIES
 
 
@@ -246,7 +246,7 @@ _SUMMARY_ROLES = frozenset({"branchSummary", "compactionSummary"})
 _NAMED_ID = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?=\.jsonl)")
 _EXITED = re.compile(r"Command exited with code (-?\d{1,9})\s*\Z")
 _ABORTED = re.compile(r"(?:Command|Operation) aborted\s*\Z")
-"""Like ``_EXITED``, at the end of a tool's output if the owner stopped it or it failed."""
+"""Like ``_EXITED``, this matches the end of a tool's output after an interruption or a failure."""
 _FOLDERS = (".openclaw", ".clawdbot", ".moltbot")
 _PATTERNS = ("*.jsonl", "*.jsonl.reset.*", "*.jsonl.deleted.*")
 
@@ -299,10 +299,10 @@ _MESSAGE = msgspec.json.Decoder(Message)
 
 
 class Reader:
-    """A reader of the entries of one session.
+    """Reader of one session's entries.
 
-    ``session`` has further known facts. If it is a sub-agent's or scheduled, its prompts do not
-    change that. ``trust`` is the trust of its prompts.
+    ``session`` contains facts that are already known. If it is a sub-agent's or scheduled session,
+    its prompts do not change the kind. ``trust`` is the trust of its prompts.
     """
 
     def __init__(
@@ -365,8 +365,8 @@ class Reader:
         )
 
     def settle_kind(self, kind: SessionKind | None, *, human: bool) -> None:
-        """Set the kind of the session: scheduled, heartbeat or sub-agent until a person writes in
-        it.
+        """Set the session's kind. It is scheduled, heartbeat or sub-agent until a person writes in
+        the session.
         """
         if human and not self.source.carry.get("human"):
             self.source.carry["human"] = True
@@ -412,10 +412,10 @@ class Reader:
             yield from self.task(entry, prompt.kind, prompt)
 
     def speaker(self, message: Message, prompt: Prompt) -> tuple[Speaker, Trust]:
-        """Return the speaker and trust of a message.
+        """Return a message's speaker and trust.
 
-        Without configured identities, a person who writes directly to the agent may be the owner.
-        The message is then the owner's, but not trusted.
+        If no identities are configured, a person who writes directly to the agent might be the
+        owner. The message is then the owner's, but not trusted.
         """
         identities = self.source.identities
         is_known = message.facts.get("senderIsOwner") is True or (
@@ -435,7 +435,7 @@ class Reader:
         return Speaker.OWNER if may_be_owner else Speaker.SYSTEM, Trust.UNTRUSTED
 
     def task(self, entry: Entry, kind: SessionKind | None, prompt: Prompt) -> Items:
-        """Yield a prompt of another agent or of OpenClaw, which may quote other people."""
+        """Yield a prompt from a different agent or OpenClaw. The prompt can quote other people."""
         is_task = kind is SessionKind.SUBAGENT
         speaker = Speaker.AGENT if is_task else Speaker.SYSTEM
         if prompt.is_anothers:
@@ -490,7 +490,7 @@ class Reader:
     def result(self, message: Message) -> None:
         words = text_of(message.content, separator="\n") if message.isError else ""
         if any(block.type == "image" for block in blocks_of(message.content)):
-            self.talk.exchange.unseen()  # a picture's words are not recorded
+            self.talk.exchange.unseen()  # words in an image are not recorded
         self.talk.result(
             message.toolCallId or "",
             _result(words, is_error=bool(message.isError)),
@@ -527,7 +527,7 @@ class Reader:
 
 
 def _result(words: str, *, is_error: bool) -> str:
-    """Return the outcome of a call; ``words`` is its output, if it failed."""
+    """Return a call's outcome. ``words`` is the output of a failed call."""
     head = words[:300].lower()
     if "denied by user" in head or "rejected by user" in head or _ABORTED.search(words):
         return "rejected"
@@ -588,8 +588,8 @@ ADAPTER = Adapter(
 
 # -- The store of 2026: ``agents/<agent>/agent/openclaw-agent.sqlite`` ---------
 # Its events are the entries of the older files. Large events, and reset or deleted sessions, are
-# compressed with zstd. Those that cannot be decompressed are counted. OpenClaw's accounts and
-# memories in it are never read.
+# compressed with zstd. Data that cannot be decompressed is counted. The store also contains
+# OpenClaw's accounts and memories, which are never read.
 
 
 _EVENTS = {"transcript_events": {"session_id", "seq", "event_json"}}
@@ -643,14 +643,13 @@ class _Store:
         yield from Reader(Part(self.source, events), session, trust).read()
 
     def facts(self, name: str) -> JsonObject:
-        """Return the store's facts about a session."""
         if not set(self.windows) >= _WINDOWS:
             return {}
         rows = self.tables.all(statement("openclaw_window"), session=name)
         return dict(zip(self.windows, rows[0], strict=True)) if rows else {}
 
     def parent(self, facts: JsonObject) -> str | None:
-        """Return the last session of the parent's key."""
+        """Return the last session with the parent's key."""
         key = facts.get("spawned_by") or facts.get("parent_session_key")
         rows = self.tables.all(statement("openclaw_session_of_key"), key=key) if key else []
         return str(rows[0][0]) if rows else None
@@ -678,8 +677,8 @@ class _Store:
 
 
 def unpack(data: object) -> bytes | None:
-    """Decompress one or several zstd frames. None if zstd is missing, or the data is damaged or too
-    large.
+    """Decompress one or more zstd frames. Return None if zstd is missing, or if the data is damaged
+    or too large.
     """
     name = next((name for name in _ZSTD if find_spec(name.partition(".")[0])), None)
     if name is None or not isinstance(data, bytes) or not data:

@@ -1,4 +1,4 @@
-"""OpenCode: sessions in its database, its older files and exports, which have the same objects."""
+"""OpenCode: sessions in the database, older files and exports, which contain the same objects."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _REFUSED = re.compile(
 
 
 def session_of(info: Values, *, project: str | None = None) -> Session:
-    """Return the session of an object in a file or an export."""
+    """Return the session that an object in a file or an export describes."""
     parent, title = string(info, "parentID"), string(info, "title")
     return Session(
         TOOL,
@@ -73,8 +73,8 @@ def session_of(info: Values, *, project: str | None = None) -> Session:
 
 
 class Talk:
-    """Converts messages with their parts into a session's turns. A missing time is taken from the
-    previous message.
+    """Converter of messages and their parts into a session's turns. A missing time is taken from
+    the previous message.
     """
 
     def __init__(self, source: Source, session: Session) -> None:
@@ -95,8 +95,8 @@ class Talk:
             self.source.unknown(f"role {role}")
 
     def user(self, message: Values, parts: Iterable[Values]) -> Items:
-        """Yield the message that a person typed, or, in a sub-agent, that the calling agent wrote,
-        without OpenCode's additions.
+        """Yield the message that a person typed, or in a sub-agent, that the calling agent wrote.
+        Leave out OpenCode's additions.
         """
         typed: list[str] = []
         for part in parts:
@@ -118,9 +118,7 @@ class Talk:
         )
 
     def agent(self, message: Values, parts: Iterable[Values]) -> Items:
-        """Yield an answer with its calls. An answer that summarises the session is marked as
-        derived.
-        """
+        """Yield an answer with its calls. Mark an answer that summarises the session as derived."""
         self.learn(message)
         counts = mapping(message, "tokens")
         cache = mapping(counts, "cache")
@@ -194,7 +192,7 @@ class Talk:
             self.is_done = False
 
     def learn(self, message: Values) -> None:
-        """Update the model, and the folder if the session has none."""
+        """Update the model. Update the folder if the session has none."""
         model_info = message if string(message, "modelID") else mapping(message, "model")
         model = answered_by(string(model_info, "modelID"), string(model_info, "providerID"))
         folder = self.talk.session.cwd or string(mapping(message, "path"), "cwd")
@@ -210,7 +208,7 @@ ENVIRONMENT = ("APPDATA", "LOCALAPPDATA", "XDG_DATA_HOME")
 
 
 def data_folders(places: Places) -> list[Path]:
-    """Return OpenCode's data folders, by the XDG rules on every system."""
+    """Return OpenCode's data folders, which follow the XDG rules on every system."""
     folders = [places.folder("XDG_DATA_HOME", ".local", "share")]
     if places.platform == "win32":
         folders += [
@@ -224,8 +222,8 @@ def data_folders(places: Places) -> list[Path]:
 
 
 def _unquote(text: str) -> str:
-    """Return a prompt as typed: ``opencode run`` quotes one with spaces, and escapes the quotes
-    within.
+    """Return a prompt as typed. ``opencode run`` quotes prompts with spaces and escapes inner
+    quotes.
     """
     inner = text[1:-1]
     if len(text) < 2 or text[0] != '"' or text[-1] != '"' or '"' in inner.replace('\\"', ""):
@@ -239,7 +237,7 @@ def _text(part: Values) -> str:
 
 
 # -- Database ``opencode.db``, since 1.1, with the tables session, message and part
-# Columns differ between versions, so only existing ones are read. The tables of accounts and
+# Columns differ between versions, so only existing columns are read. The tables of accounts and
 # credentials, and the event log, which repeats everything, are never read.
 
 
@@ -275,7 +273,7 @@ class _Reader:
         self.source.carry |= {"part": last, "open": self.open}
 
     def written(self) -> set[str]:
-        """Return the sessions with new parts, and those whose last answer was incomplete at the
+        """Return the sessions with new parts, and sessions whose last answer was incomplete at the
         last reading.
         """
         last = self.source.carry.get("part")
@@ -299,7 +297,7 @@ class _Reader:
             self.open.append(name)
 
     def facts(self, name: str) -> JsonObject | None:
-        """Return the facts of a session with the keys of the older files, or None if it was
+        """Return a session's facts under the keys of older files, or None if the session was
         deleted.
         """
         rows = self.tables.all(statement("opencode_session"), session=name)
@@ -351,9 +349,9 @@ ADAPTER = Adapter(
 
 
 # -- Files ``storage/session/<project>/<session>.json``, before 1.1, with messages and parts in separate files
-# The oldest versions keep all three below ``storage/session``. An export (``opencode export``) is
-# one file with the same objects. A session is read again when its file or a message changed; a
-# message is rewritten when it is complete.
+# The oldest versions keep sessions, messages and parts below ``storage/session``. An export
+# (``opencode export``) is one file with the same objects. A session is read again when its file or
+# a message changes. OpenCode rewrites a message when it is complete.
 
 
 _MAX_FLAT_PARTS = 20_000
@@ -398,7 +396,7 @@ def _read(source: Source, paths: Iterable[Path]) -> Iterator[JsonObject]:
 
 
 class _Folders:
-    """The folders of a session's messages and parts, relative to its file."""
+    """The folders of a session's messages and parts, relative to the session file."""
 
     def __init__(self, path: Path) -> None:
         is_old = path.parent.name == "info"
@@ -422,7 +420,7 @@ class _Folders:
         return files or self.flat().get(message, [])
 
     def flat(self) -> dict[str, list[Path]]:
-        """Return the parts that are in one folder, by message."""
+        """Return the part files of each message, if all parts are in one folder."""
         if self._flat is None:
             self._flat = {}
             for path in _files(self.storage / "part")[:_MAX_FLAT_PARTS]:

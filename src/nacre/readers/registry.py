@@ -1,6 +1,4 @@
-"""Find adapters by name or by file, both built-in and from plugins, and read the tools'
-retention settings.
-"""
+"""Lookup of built-in and plugin adapters by name or file, and of the tools' retention settings."""
 
 from __future__ import annotations
 
@@ -45,8 +43,8 @@ _GENERAL: dict[str, str] = {
     "markdown": "nacre.readers.generic:ADAPTER_MARKDOWN",
     "text": "nacre.readers.generic:ADAPTER_PLAIN_TEXT",
 }
-"""Adapters by name (the tool, or ``<tool>-<format>``) in sniffing order: specific formats first,
-permissive ones last.
+"""Adapters by name (the tool, or ``<tool>-<format>``) in sniffing order, from specific to
+permissive formats.
 """
 
 
@@ -54,16 +52,17 @@ permissive ones last.
 def adapters() -> Mapping[str, Adapter]:
     """Return all adapters by name, in sniffing order.
 
-    Those of plugins come first, and replace built-ins of the same name; those that guess come after
-    the specific built-ins. Raises UnavailableError when a plugin's adapter cannot be loaded.
+    Plugin adapters come first and replace built-ins of the same name. Plugin adapters that guess
+    come after the specific built-ins. Raises UnavailableError if a plugin's adapter cannot be
+    loaded.
     """
     return dict(_iter_adapters())
 
 
 def find_adapter(head: Head) -> Adapter | None:
-    """Return the first adapter that recognises a file by its content, or None.
+    """Return the first adapter that recognises a file's content, or None.
 
-    If the head does not identify the format, for example because the first record holds pictures,
+    If the head does not identify the format, for example because the first record contains images,
     later lines are tried.
     """
     match = _first(lambda adapter: adapter.sniff(head))
@@ -90,10 +89,10 @@ def get_adapter(tool: str) -> Adapter:
 
 
 def adapter_of(tool: str, path: Path) -> Adapter | None:
-    """Return the adapter for a file that was read as a tool's before. If there are several, return
-    the first that recognises it.
+    """Return the adapter for a file that was previously read as this tool's. If there are several,
+    return the first that recognises the file.
 
-    A guess is repeated, because a file that was nearly empty may have looked like a note.
+    A guess is repeated, because a file that was nearly empty might have looked like a note.
     """
     candidates = adapters_of(tool)
     if len(candidates) == 1 and not candidates[0].guesses:
@@ -104,12 +103,12 @@ def adapter_of(tool: str, path: Path) -> Adapter | None:
 
 
 def is_guess(tool: str) -> bool:
-    """Return True if a file of this tool may turn out to be another tool's."""
+    """Return True if a file of this tool might belong to a different tool."""
     return any(adapter.guesses for adapter in adapters_of(tool))
 
 
 def tools() -> Iterator[str]:
-    """Return the names of all tools that have an adapter, without repetition."""
+    """Return the distinct names of all tools that have an adapter."""
     return iter(dict.fromkeys(adapter.tool for adapter in adapters().values()))
 
 
@@ -119,21 +118,23 @@ def environment() -> frozenset[str]:
 
 
 def parts_of(path: Path) -> Iterator[Path]:
-    """Yield the other files of a transcript: the log of a database, the messages of a session."""
+    """Yield a transcript's other files, such as the log of a database or the messages of a session."""
     for side_files in _side_file_functions():
         yield from side_files(path)
 
 
 @cache
 def _side_file_functions() -> tuple[Callable[[Path], Iterable[Path]], ...]:
-    """Return the distinct functions that list a transcript's other files, because every transcript
-    is checked.
+    """Return the distinct functions that list a transcript's other files. Every transcript is
+    checked.
     """
     return tuple(dict.fromkeys(adapter.beside for adapter in adapters().values() if adapter.beside))
 
 
 def _iter_adapters() -> Iterator[tuple[str, Adapter]]:
-    """Yield names and adapters, loading built-ins when needed: most files belong to the first tools."""
+    """Yield names and adapters. Load built-ins when needed, because most files belong to the first
+    tools.
+    """
     installed = load_plugins(READERS, Adapter)
     general = {name: adapter for name, adapter in installed.items() if adapter.guesses}
     yield from ((name, adapter) for name, adapter in installed.items() if not adapter.guesses)
@@ -147,9 +148,9 @@ def _iter_adapters() -> Iterator[tuple[str, Adapter]]:
 
 
 CLAUDE_CODE_DAYS = 30
-"""Claude Code's default retention in days."""
+"""Claude Code's default retention time in days."""
 COPILOT_CHAT_SESSIONS = 400
-"""Number of chats per workspace that VS Code keeps, without a setting. Older versions kept 25."""
+"""Number of chats per workspace that VS Code keeps by default. Older versions kept 25."""
 
 _MAX_SETTINGS_BYTES = 1_000_000
 _LENGTH = re.compile(r"(\d+)\s*([hdwm])")
@@ -158,8 +159,8 @@ _DAYS = {"h": 1 / 24, "d": 1.0, "w": 7.0, "m": 30.0}
 
 @frozen
 class Retention:
-    """A tool's deletion of transcripts that are unchanged for ``days``, or beyond the newest
-    ``files`` of a folder. ``setting`` is the name and place of the setting.
+    """How a tool deletes transcripts: after ``days`` without changes, or beyond the newest
+    ``files`` of a folder. ``setting`` is the name and location of the setting.
     """
 
     tool: str
@@ -170,7 +171,7 @@ class Retention:
 
 
 def retentions(places: Places) -> list[Retention]:
-    """Return the tools that delete transcripts. Unreadable settings count as unset."""
+    """Return the retention of tools that delete transcripts. Unreadable settings count as unset."""
     candidates = [_claude_code(places), _gemini_cli(places), _COPILOT_CHAT]
     return [retention for retention in candidates if retention]
 
@@ -198,7 +199,6 @@ def _claude_code(places: Places) -> Retention:
 
 
 def _gemini_cli(places: Places) -> Retention | None:
-    """Return Gemini CLI's retention, if it is enabled."""
     file = places.home / ".gemini" / "settings.json"
     general = _settings(file).get("general")
     retention = general.get("sessionRetention") if isinstance(general, dict) else None

@@ -1,9 +1,9 @@
-"""The trust and speaker of each turn, and the turns of a session in order.
+"""Trust and speaker of each turn, and the ordered turns of a session.
 
-An agent's statement draws on text from outside or from nacre if it shares a run of five words with
-it or quotes it. Only words are compared. Case, punctuation, emphasis, line ends, list marks and the
-style of identifiers make no difference. In scripts without spaces, eight characters count as five
-words. Only hashes of runs are stored, so that they survive between incremental readings of a
+An agent's statement draws on text from outside or from nacre if the two share five consecutive
+words or the statement quotes the text. The comparison ignores case, punctuation, emphasis, line
+breaks, list marks and identifier style. In scripts without spaces, eight characters count as five
+words. Only hashes of word runs are stored, so they survive between incremental readings of a
 session.
 """
 
@@ -52,10 +52,12 @@ from nacre.values.session import (
 )
 
 CHOSEN, TYPED = "→", "⇒"
-"""Separators between a question of a form and its answer: a listed option, or text the owner typed."""
+"""Separators between a form question and its answer, for a listed option and for text that the
+owner typed.
+"""
 
 RUN = 5.0
-"""Minimum number of consecutive words shared with outside text (docs/trust.md)."""
+"""Minimum number of consecutive words shared with outside text. See docs/trust.md."""
 
 SHORT_RUN = 3.0
 """Minimum length in words of a short statement. Statements shorter than ``RUN`` are compared whole.
@@ -74,8 +76,8 @@ _DIRECTIVE_MARKS = (
     "make sure",
     "from now on",
 )
-"""Marks of lines that give instructions. Of local tool output (files, logs, errors, commits), only
-such lines are compared, because a statement about code repeats its words, and other lines do little
+"""Marks of lines that give instructions. In local tool output (files, logs, errors, commits), only
+such lines are compared. Statements about code repeat the words of other lines, which do little
 harm.
 """
 _PIPE_MARKS = ("| sh", "| bash")
@@ -83,7 +85,7 @@ _HAN_MARKS = tuple(
     word.encode().decode("latin-1")
     for word in "记住 记得 务必 必须 总是 永远 不要 重要 以后".split()
 )
-"""UTF-8 bytes, each as one character. The first byte of each mark is in ``_HAN_BYTES``."""
+"""Marks in UTF-8, with one character per byte. The first byte of each mark is in ``_HAN_BYTES``."""
 _HAN_BYTES = bytes(range(0xE4, 0xEA))
 _NO_HAN_BYTES = bytes(set(range(256)) - set(_HAN_BYTES))
 
@@ -131,7 +133,9 @@ _REACHING_COMMAND = re.compile(
     r"|\bgit\s+(?:-\S+\s+)*(?:\S+\s+)?(?:clone|fetch|pull|push|ls-remote|submodule|remote\s+update)\b",
     re.IGNORECASE,
 )
-"""Commands that contact a registry or a remote, which may have written their error output."""
+"""Commands that contact a registry or a remote, which might have written the command's error
+output.
+"""
 _FOREIGN_FILE = re.compile(
     r"(?:^|[\s\"'=/\\])(?:node_modules|site-packages|dist-packages|vendor|third[_-]party|bower_components|Pods"
     r"|\.venv|\.cargo|\.m2|go/pkg/mod|Downloads|Mail|INBOX)[/\\]"
@@ -151,12 +155,14 @@ _OWN_COMMAND = re.compile(r"(?:^|[|;&(]\s*|\b(?:run|exec|-m)\s+)(?:\S*/)?nacre\s
 
 
 def is_outside_source(word: str) -> bool:
-    """Return True if a word names a place outside where people write, such as a chat or a tracker."""
+    """Return True if a word names an outside place where people write, such as a chat or a tracker."""
     return bool(_OUTSIDE_TOOL.fullmatch(word))
 
 
 def is_outside(tool: str, short_input: str) -> bool:
-    """Return True if a tool call brings outside text: the web, mail, issues, other people's files."""
+    """Return True if a tool call brings outside text from the web, mail, issues, or other people's
+    files.
+    """
     return bool(
         _OUTSIDE_TOOL.search(tool)
         or _OUTSIDE_COMMAND.search(short_input)
@@ -174,8 +180,8 @@ def brings_outside(call: ToolCall) -> bool:
 def reached_out(turns: Sequence[Turn], at: int) -> bool:
     """Return True if a session had read outside text by turn ``at``.
 
-    The agent may have paraphrased that text, and an owner who only refers to it has not stated any
-    of it.
+    The agent might have paraphrased that text. An owner who only refers to the text has not stated
+    its content.
     """
     return any(
         turn.trust is Trust.UNTRUSTED or any(map(brings_outside, turn.tool_calls))
@@ -199,7 +205,7 @@ def is_storing(tool: str, short_input: str) -> bool:
 
 
 def shared(text: str, other: str) -> float:
-    """Return the share, 0 to 1, of a text's runs of words that the other text contains.
+    """Return the share (0 to 1) of word runs in ``text`` that ``other`` contains.
 
     A text without runs of ``RUN`` words is compared by its short runs.
     """
@@ -214,18 +220,18 @@ def shared(text: str, other: str) -> float:
 
 @frozen
 class Judgement:
-    """The trust of an agent's statement, and the flags it gets."""
+    """Trust and flags of an agent's statement."""
 
     trust: Trust = Trust.TRUSTED
     flags: Flag = Flag.NONE
 
 
 class Exchange:
-    """The text that a session received from outside, from nacre and from this machine, to judge an
-    agent's statements.
+    """Text that a session received from outside, from nacre and from this machine. Agent statements
+    are judged against it.
 
-    It all stays known until the session ends. Words that the owner writes are the owner's from then
-    on.
+    Received text is remembered until the session ends. Words that the owner writes count as the
+    owner's from then on.
     """
 
     def __init__(self, carried: Values | None = None) -> None:
@@ -233,32 +239,33 @@ class Exchange:
         self._received: dict[str, dict[int, None]] = {
             name: dict.fromkeys(carried.get(name, ())) for name in _KINDS
         }
-        """Hashes of runs of words, in order of arrival."""
+        """Hashes of word runs, in order of arrival."""
         self._unseen = bool(carried.get("unseen"))
         self._owner_messages: list[str] = []
         self._earlier_owner_runs: set[int] = set(carried.get("lifted", ()))
         self._outside_text = ""
 
     def begin(self, message: str = "") -> None:
-        """Start a new exchange with a message of the owner."""
+        """Start a new exchange with a message from the owner."""
         self._outside_text = ""
         self._unseen = False
         if message:
             self._owner_messages.append(message)
 
     def unseen(self) -> None:
-        """Trust nothing in this exchange, because unrecorded text came from outside."""
+        """Treat this exchange as untrusted, because unrecorded text came from outside."""
         self._unseen = True
 
     def heard_from(self, tool: str, short_input: str, output: str) -> None:
-        """Record the output of a tool, whose name and input tell its origin."""
+        """Record a tool's output. The tool's name and input determine the origin."""
         outside, own = is_outside(tool, short_input), is_own(tool, short_input)
         self.heard(output, outside=outside, own=own)
 
     def heard(self, output: str, *, outside: bool = False, own: bool = False) -> None:
         """Record a tool's output as text from outside, from nacre, or from this machine.
 
-        Of this machine's, only instructions are recorded, because anybody may have written them.
+        From this machine's output, only instructions are recorded, because anybody could have
+        written them.
         """
         if outside or own:
             output = output[:_MAX_CHARACTERS]
@@ -275,7 +282,7 @@ class Exchange:
         self.heard(output, outside=True)
 
     def clean(self, text: str) -> Cleaned:
-        """Strip injected text, and record it as received."""
+        """Strip injected text and record it as received."""
         cleaned = clean(text)
         for own in cleaned.own:
             self.heard(own, own=True)
@@ -288,8 +295,8 @@ class Exchange:
     def judge(self, statement: str) -> Judgement:
         """Return the trust and flags of an agent's statement.
 
-        It is ``untrusted`` if it shares a run of words with outside text or quotes it, and
-        ``injected`` if it shares a run with nacre's text.
+        It is ``untrusted`` if it quotes outside text or shares a word run with it. It is
+        ``injected`` if it shares a word run with nacre's text.
         """
         outside, local, own = self._received.values()
         if self._unseen or not (outside or local or own):
@@ -311,7 +318,7 @@ class Exchange:
         )
 
     def trust_of(self, statement: str) -> Trust:
-        """Return the trust of an agent's statement; see :meth:`judge`."""
+        """Return the trust of an agent's statement. See :meth:`judge`."""
         return self.judge(statement).trust
 
     def trust_of_call(self, call: ToolCall, arguments: object) -> Trust:
@@ -321,7 +328,9 @@ class Exchange:
         return self.trust_of("\n".join(_texts_of(arguments)))
 
     def _owner_runs(self, messages: int) -> set[int]:
-        """Return the owner's runs in the first messages of this reading and in earlier readings."""
+        """Return the owner's word runs from the first messages of this reading and from earlier
+        readings.
+        """
         return {
             run
             for message in self._owner_messages[:messages]
@@ -342,8 +351,8 @@ class Exchange:
         )
 
     def carried(self, mark: tuple[int, ...] | None = None) -> JsonObject:
-        """Return the state for the next reading as JSON values, as of a mark. Empty if there is
-        none.
+        """Return the state for the next reading as JSON values, as of ``mark``. The state can be
+        empty.
         """
         *counts, messages, unseen = mark or self.mark()
         state: JsonObject = {
@@ -360,7 +369,6 @@ _KINDS = ("outside", "local", "own")
 
 
 def _texts_of(value: object) -> Iterator[str]:
-    """Yield the strings in the arguments of a call, at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -372,16 +380,14 @@ def _texts_of(value: object) -> Iterator[str]:
 def _draws_on(
     runs: Iterable[int], short: Iterable[list[int]], received: Mapping[int, None]
 ) -> bool:
-    """Return True if a text shares a run with the received text, which also counts a wholly
-    contained short statement.
-    """
+    """Return True if the received text contains any run, or all runs of any short statement."""
     if any(run in received for run in runs):
         return True
     return any(all(run in received for run in statement) for statement in short)
 
 
 def _short(text: str) -> list[list[int]]:
-    """Return the statements of a text that are shorter than a run, each as its short runs."""
+    """Return the short runs of each statement that is shorter than ``RUN``."""
     statements = []
     for part in (text, *_STATEMENT.split(text)):
         units = _units(part) if len(part) < _MAX_SHORT_CHARACTERS else []
@@ -399,10 +405,11 @@ def _weigh(unit: str) -> float:
 
 
 def _directives(output: str) -> list[str]:
-    """Return the lines that give instructions, or the part around the mark if a line is long.
+    """Return the lines that give instructions. Of a long line, return only the part around the
+    mark.
 
-    This searches the UTF-8 bytes as Latin-1, because a search is several times faster in strings of
-    one byte per character, and all tool output of a transcript is searched.
+    The search treats the UTF-8 bytes as Latin-1. All tool output in a transcript is searched, and
+    strings with one byte per character are several times faster to search.
     """
     data = output.encode("utf-8", "surrogatepass")
     lower = data.lower().decode("latin-1")
@@ -417,7 +424,6 @@ def _directives(output: str) -> list[str]:
 
 
 def _marks_for(data: bytes, lower: str) -> Iterator[str]:
-    """Yield the marks that a text may contain."""
     yield from _DIRECTIVE_MARKS
     if "|" in lower:
         yield from _PIPE_MARKS
@@ -426,8 +432,8 @@ def _marks_for(data: bytes, lower: str) -> Iterator[str]:
 
 
 def _around(data: bytes, at: int) -> tuple[int, int]:
-    """Return the start and end of the line around an offset, at most ``_CONTEXT_CHARACTERS`` to
-    either side.
+    """Return the start and end of the line around an offset, with at most ``_CONTEXT_CHARACTERS``
+    on either side.
     """
     begin = max(data.rfind(b"\n", 0, at) + 1, at - 4 * _CONTEXT_CHARACTERS)
     end = data.find(b"\n", at, at + 4 * _CONTEXT_CHARACTERS)
@@ -439,8 +445,8 @@ def _around(data: bytes, at: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def _owner_statement_runs(message: str) -> list[int]:
-    """Return the runs in the owner's statements, without questions, quotations and long messages,
-    which may be pasted.
+    """Return the word runs in the owner's statements, without questions, quotations and long
+    messages, which might be pasted.
     """
     units = _units(_QUOTE_OR_QUESTION.sub("\n", message))
     if len(units) > _MAX_TYPED_WORDS:
@@ -449,8 +455,8 @@ def _owner_statement_runs(message: str) -> list[int]:
 
 
 def _units(text: str) -> list[str]:
-    """Return the words in lower case. Identifiers are split, and characters of scripts without
-    spaces are separate.
+    """Return the words in lower case. Identifiers are split. Scripts without spaces are split into
+    characters.
     """
     text = _LIST_MARK.sub("\n", f"\n{text}")
     plain = _plain(text)
@@ -461,8 +467,8 @@ def _units(text: str) -> list[str]:
 
 
 def _plain(text: str) -> str | None:
-    """Return a text as ASCII if its other characters are not words: dashes, arrows, curved quotes,
-    emoji. Else None.
+    """Return the text as ASCII, or None if it contains non-ASCII words. Dashes, arrows, curved
+    quotes and emoji are not words.
     """
     if text.isascii():
         return text
@@ -476,13 +482,13 @@ def _plain(text: str) -> str | None:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def _is_sign(character: str) -> bool:
-    """Return True if a character always separates words and is never part of one."""
+    """Return True if a character always separates words and is never part of a word."""
     is_between = character in _EMOJI_JOINTS or unicodedata.category(character)[0] in "PSZ"
     return is_between and not any(map(str.isalnum, unicodedata.normalize("NFKC", character)))
 
 
 def _runs(units: list[str], length: float) -> Iterable[int]:
-    """Return hashes of the runs of ``length`` words in a text."""
+    """Return hashes of all runs of ``length`` words in a text."""
     if len(units) < length:
         return ()
     joined = " ".join(units)
@@ -513,7 +519,7 @@ def _mixed_runs(units: list[str], length: float) -> Iterator[int]:
 # -- Speakers ------------------------------------------------------------------
 # A record, message or block that names its origin is the owner's only if that origin is known to be
 # the owner. ``phrases.toml`` lists text that tools write. In chats, the sender of a message is the
-# owner only if ``owner.identities`` lists it. Messages without an origin are unchanged.
+# owner only if ``owner.identities`` lists the sender. Messages that name no origin are unchanged.
 
 
 class Claims(msgspec.Struct, gc=False):
@@ -564,11 +570,11 @@ _OWNER_KINDS = frozenset(
     "human user owner keyboard typed prompt bash cli terminal tui console repl interactive editor ui plain queued voice".split()  # noqa: E501
 )
 _TRANSPORT_KINDS = frozenset({"sdk"})
-"""Values that name the transport, not the sender: ``claude -p`` is a command of the owner like any
-other.
+"""Values that name the transport, not the sender. The owner can run ``claude -p`` like any other
+command.
 """
 _UNKNOWN_TURN_ORIGIN = ("turnOrigin", "unknown")
-"""Claude Code's value for a turn of unknown origin that nothing else started."""
+"""Claude Code's value for a turn of unknown origin that no known source started."""
 
 _KIND_KEYS = ("kind", "type", "name", "source")
 _EXTERNAL_USER = "external_user"
@@ -601,8 +607,8 @@ def _is_origin(value: object) -> bool:
 
 
 def _kind(value: Any) -> str:
-    """Return the name of an origin: the string itself, or the kind of an object. Empty if it has
-    none.
+    """Return the name of an origin, which is a string or an object with a kind. The name can be
+    empty.
     """
     if isinstance(value, Mapping):
         value = next((value[key] for key in _KIND_KEYS if isinstance(value.get(key), str)), "")
@@ -610,8 +616,8 @@ def _kind(value: Any) -> str:
 
 
 def is_external_user(claim: Claims) -> bool:
-    """Return True if a record only states that a person wrote it, in a channel. That may be the
-    owner or anybody.
+    """Return True if a record only states that a person wrote it in a channel. The person can be
+    anybody.
     """
     return _kind(claim.provenance) == _EXTERNAL_USER
 
@@ -623,10 +629,10 @@ def attribute(
     exchange: Exchange,
     *claims: Claims | Values,
 ) -> Turn:
-    """Return a turn in the owner's place with its real speaker, and record other people's text in
-    it as outside.
+    """Return a turn in the owner's place with its real speaker. Record other people's text in the
+    turn as outside.
 
-    ``claims`` are the records that may name its origin.
+    ``claims`` are the records that can name the turn's origin.
     """
     if turn.speaker is not Speaker.OWNER:
         return turn
@@ -678,7 +684,7 @@ class Block(Claims, gc=False):
 
     @property
     def is_text(self) -> bool:
-        """True if the block is words, not thinking, an image or a call."""
+        """True if the block is text, not thinking, an image or a call."""
         return bool(self.text) and (self.type or "") in _TEXTS
 
 
@@ -686,8 +692,8 @@ _CONTENT = msgspec.json.Decoder(str | Block | list[Block | str] | None)
 
 
 def blocks_of(content: msgspec.Raw) -> list[Block]:
-    """Return the blocks of a message. A string is one block of text, and content of another shape
-    has none.
+    """Return the blocks of a message. A string becomes one text block. Content of any other shape
+    has no blocks.
     """
     value = adapter.decode(_CONTENT, content)
     if value is None:
@@ -697,35 +703,35 @@ def blocks_of(content: msgspec.Raw) -> list[Block]:
 
 
 def text_of(content: msgspec.Raw, *, separator: str = "\n\n") -> str:
-    """Return the words of a message, without thinking, images and calls."""
+    """Return the text of a message, without thinking, images and calls."""
     return separator.join(
         block.text for block in blocks_of(content) if block.text and block.is_text
     )
 
 
 # -- Turns in order, for formats with separate records for tool results --------
-# The agent's last turn stays open for results of its calls. If the file ends while it is open, the
-# next reading starts at that turn with the earlier carry, so that two readings have the same result
-# as one.
+# The agent's last turn stays open for the results of its calls. If the file ends before the turn is
+# closed, the next reading starts at that turn with the earlier carry. Two readings then give the
+# same result as one.
 
 
 INTERRUPTION = "[Interrupted by the owner]"
-"""Text of the turn in which the owner stopped the agent, for tools that write none."""
+"""Text of the turn in which the owner interrupted the agent, for tools that write no text."""
 _MAX_ERROR_CHARACTERS = 300
 _MAX_AWAITED_CALLS = 50
-"""Number of outside calls whose results may arrive after their turn was closed."""
+"""Maximum number of outside calls whose results can arrive after their turn was closed."""
 
 
 @dataclass(slots=True)
 class Call:
-    """A tool call whose result may be pending."""
+    """A tool call whose result might be pending."""
 
     call: ToolCall
     outside: bool
     own: bool
     record: str | None = None
     questions: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """The questions of a form, with their options."""
+    """The questions of a form with their options."""
 
     @classmethod
     def of(cls, name: str, arguments: Values | str) -> Call:
@@ -739,8 +745,8 @@ class Call:
 
 @frozen
 class Before:
-    """A place where a reading can continue: a record's offset, the carry before it, and the amounts
-    received.
+    """A position where a reading can continue: a record's offset, the carry before the record, and
+    the amounts received.
     """
 
     offset: int
@@ -750,7 +756,7 @@ class Before:
 
 @dataclass(slots=True)
 class OpenTurn:
-    """An agent turn that may still grow."""
+    """An agent turn that can still grow."""
 
     id: str
     time: datetime | None
@@ -767,7 +773,7 @@ class OpenTurn:
 
 
 class Conversation:
-    """Builds a session's turns. The carry holds all state for the next reading."""
+    """Builder of a session's turns. The carry contains all state for the next reading."""
 
     def __init__(self, source: adapter.Source, session: Session) -> None:
         self.source = source
@@ -795,7 +801,9 @@ class Conversation:
         decoder: msgspec.json.Decoder[T],
         take: Callable[[int, T], Iterable[Session | Turn]],
     ) -> adapter.Items:
-        """Yield the items of the records in a file of lines. ``take`` returns those of a record."""
+        """Yield the items of all records in a file of lines. ``take`` returns the items of one
+        record.
+        """
         for offset, line in self.source.lines():
             records = list(adapter.records(self.source, line, decoder))
             for record in records:
@@ -812,7 +820,7 @@ class Conversation:
             self.spent = ((self.spent or Tokens()) + tokens).bounded
 
     def new_id(self, speaker: Speaker, stamp: str | None, text: str) -> str:
-        """Return an id for a turn without one, from the record's time if it has one."""
+        """Return an id for a turn without one, from the record's time if known."""
         return hashed_id(self.source.carry, speaker, stamp, text)
 
     @property
@@ -828,14 +836,14 @@ class Conversation:
 
     @property
     def waits_for_others(self) -> bool:
-        """True if the result of an outside call, or of nacre's, is pending."""
+        """True if the result of an outside call or a nacre call is pending."""
         return any(
             pending.call.outcome is None and (pending.outside or pending.own)
             for pending in self.calls.values()
         )
 
     def learn(self, **facts: Any) -> None:
-        """Update the facts of the session that are known."""
+        """Update the session with the facts that are not empty."""
         self.session = replace(self._session, **{key: facts[key] for key in facts if facts[key]})
 
     def write(
@@ -849,9 +857,11 @@ class Conversation:
         flags: Flag = Flag.NONE,
         **facts: Any,
     ) -> adapter.Items:
-        """Yield a text, without injected text, as a complete turn, unless nothing remains.
+        """Yield a text as a complete turn after stripping injected text. Yield nothing if no text
+        remains.
 
-        ``stamp`` determines the id of a turn without one. ``facts`` are further fields of the turn.
+        ``stamp`` determines the id if ``identity`` is missing. ``facts`` are further fields of the
+        turn.
         """
         cleaned = self.clean(text)
         if cleaned.text:
@@ -861,10 +871,10 @@ class Conversation:
             yield from self.say(turn, *claims)
 
     def say(self, turn: Turn, *claims: Claims | Values) -> adapter.Items:
-        """Yield a complete turn. A turn of the owner begins a new exchange unless it is noise.
+        """Yield a complete turn. A turn of the owner starts a new exchange unless it is noise.
 
-        ``claims`` are the records that may name its origin. A turn in the owner's place that is not
-        the owner's is from outside.
+        ``claims`` are the records that can name the turn's origin. A turn in the owner's place that
+        the owner did not write is from outside.
         """
         yield from self.close()
         turn = attribute(turn, self.session.tool, self.source.identities, self.exchange, *claims)
@@ -881,13 +891,13 @@ class Conversation:
         yield from self._emit(turn)
 
     def interrupted(self, identity: str, time: datetime | None) -> adapter.Items:
-        """Record that the owner stopped the agent, unless the session has no turn yet."""
+        """Record that the owner interrupted the agent, unless the session has no turn yet."""
         flags = Flag.META | Flag.INTERRUPTED
         if self._has_begun:
             yield from self.say(Turn(identity, Speaker.SYSTEM, INTERRUPTION, time, flags=flags))
 
     def failed(self, identity: str, text: str, time: datetime | None) -> adapter.Items:
-        """Record an error of the model's provider, as the host reports it."""
+        """Record an error from the model's provider, as the host reports it."""
         words = shorten(self.clean(text).text, _MAX_ERROR_CHARACTERS)
         if words and self._has_begun:
             yield from self.say(Turn(identity, Speaker.SYSTEM, words, time, flags=Flag.META))
@@ -897,19 +907,21 @@ class Conversation:
         return self.opened is not None or bool(self.source.carry.get("begun"))
 
     def open(self, turn: OpenTurn, before: Before | None = None) -> adapter.Items:
-        """Begin an agent turn. ``before`` is the place of its first record, for files that are read
-        incrementally.
+        """Start an agent turn. ``before`` is the position of its first record, for files that are
+        read incrementally.
         """
         yield from self.close()
         self.before, self.opened = before, turn
 
     def place(self, offset: int) -> Before:
-        """Return the place of the record at ``offset``. Call it before the record changes anything."""
+        """Return the position of the record at ``offset``. Call this before the record changes any
+        state.
+        """
         self._save()
         return Before(offset, msgspec.json.encode(self.source.carry), self.exchange.mark())
 
     def add_text(self, text: str) -> None:
-        """Add words to the open turn."""
+        """Add text to the open turn."""
         if self.opened is None:
             return
         cleaned = self.clean(text)
@@ -920,18 +932,18 @@ class Conversation:
             self.opened.trust = Trust.UNTRUSTED
 
     def clean(self, text: str) -> Cleaned:
-        """Strip injected text, and record it as received."""
+        """Strip injected text and record it as received."""
         return self.exchange.clean(text)
 
     def add_call(self, call_id: str, name: str, arguments: object) -> str:
-        """Add a call to the open turn, and return the id under which its result is expected."""
+        """Add a call to the open turn. Return the id under which its result is expected."""
         if self.opened is None:
             return call_id
         arguments = arguments if isinstance(arguments, str | dict) else ""
         call = Call.of(name, arguments)
         if self.exchange.trust_of_call(call.call, arguments) is Trust.UNTRUSTED:
             self.opened.trust = Trust.UNTRUSTED
-        # The result may arrive after this turn.
+        # The result can arrive after this turn.
         call_id = call_id or f"{self.opened.id}#{len(self.opened.calls)}"
         self.opened.calls[call_id] = call
         return call_id
@@ -975,7 +987,7 @@ class Conversation:
             )
 
     def finish(self, before: Before | None = None) -> adapter.Items:
-        """End this reading. The next one starts at the open turn, or else at ``before``."""
+        """End this reading. The next reading starts at the open turn, or else at ``before``."""
         before = self.before or before
         yield from self.conclude()
         self._save()
@@ -990,7 +1002,7 @@ class Conversation:
         self.source.carry.clear()
 
     def conclude(self) -> adapter.Items:
-        """End the session for now, and yield it again if facts were added."""
+        """End the session for now. Yield it again if facts were added."""
         yield from self.close()
         session = replace(self.session, tokens=self.spent)
         if self.source.carry.get("begun") and session != self._yielded:
@@ -1010,10 +1022,11 @@ class Conversation:
 
 
 def hashed_id(carry: JsonObject, speaker: Speaker, stamp: str | None, text: str) -> str:
-    """Return a turn's id from its speaker, time, text and occurrence.
+    """Return a turn's id from its speaker, time, text and occurrence number.
 
-    With a time, only repetitions at that time are counted, and a copy of the record elsewhere has
-    the same id. Without one, all texts of the session are counted, by the first half of their hash.
+    With a time, only repetitions at that time are counted, so a copied record has the same id.
+    Without a time, all repetitions in the session are counted. Texts are compared by the first half
+    of their hash.
     """
     seen = carry.setdefault("seen", {"stamp": stamp, "counts": {}})
     if stamp and seen["stamp"] != stamp:
@@ -1026,8 +1039,8 @@ def hashed_id(carry: JsonObject, speaker: Speaker, stamp: str | None, text: str)
 
 
 def is_precise(stamp: str | None) -> bool:
-    """Return True if a time has fractions of a second, so that two records of a tool hardly share
-    it.
+    """Return True if a time has fractions of a second. Two records of a tool rarely share such a
+    time.
     """
     return bool(stamp) and "." in str(stamp)
 
@@ -1060,9 +1073,7 @@ ENVIRONMENT = ("APPDATA", "VSCODE_APPDATA", "VSCODE_PORTABLE", "XDG_CONFIG_HOME"
 
 
 def user_folders(places: adapter.Places) -> Iterator[Path]:
-    """Yield the ``User`` folder of each editor of the family: installed, portable, and on a remote
-    machine.
-    """
+    """Yield the ``User`` folder of each installed, portable or remote editor in the VS Code family."""
     base = _configuration(places)
     yield from (base / editor / "User" for editor in _EDITORS)
     for name in ("VSCODE_APPDATA", "VSCODE_PORTABLE"):
@@ -1083,8 +1094,8 @@ def _configuration(places: adapter.Places) -> Path:
 
 
 def folder_of(uri: str | None) -> str | None:
-    """Return the path in a ``file:`` or ``vscode-remote:`` URI, or a path unchanged. None if there
-    is no path.
+    """Return the path in a ``file:`` or ``vscode-remote:`` URI, or a path unchanged. Return None if
+    there is no path.
     """
     if not uri or not _URI.match(uri):
         return uri or None

@@ -1,4 +1,4 @@
-"""Advice of a language model for recall, within a time limit: rephrased questions, and grades of hits."""
+"""Rephrased questions and graded hits from a language model, within a time limit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from nacre.values.session import Task, Trust
 A = TypeVar("A", bound=msgspec.Struct)
 
 CALL_SECONDS = 45.0
-"""Time limit of one call (seed facts 3.3)."""
+"""Time limit of one call in seconds. See seed facts 3.3."""
 
 _MIN_SECONDS = 1.0
 _OUTPUT_TOKENS = 512
@@ -41,10 +41,10 @@ _OUTPUT_TOKENS = 512
 
 @dataclass
 class Adviser:
-    """Asks a model until the time ``until`` of ``clock``, in seconds.
+    """Asks a model questions until ``clock``, in seconds, reaches ``until``.
 
-    A model that is unreachable, refuses, or has no budget left is dropped; one with an unusable answer is kept
-    for the next step. ``problem`` describes the failure of the last question.
+    A model that is unreachable, refuses, or has no budget left is dropped. A model that gives an unusable answer is
+    kept for the next step. ``problem`` describes why the last question failed.
     """
 
     model: LanguageModel | None
@@ -53,7 +53,7 @@ class Adviser:
     problem: str | None = None
 
     def ask(self, prompt: Prompt, answer: type[A]) -> A | None:
-        """Return the model's answer, or ``None`` without one."""
+        """Return the model's answer, or ``None`` if there is none."""
         if self.model is None:
             return None
         self.problem = None
@@ -67,12 +67,12 @@ class Adviser:
         return None
 
     def distrust(self, reason: str) -> None:
-        """Report a well-formed answer that makes no sense."""
+        """Report that the last answer was well-formed but made no sense."""
         self.problem = reason
 
 
 class _TimeLimited:
-    """Limits all calls of a model, including repetitions, to the remaining time."""
+    """Limits all calls of a model, including retries, to the remaining time."""
 
     def __init__(self, model: LanguageModel, clock: Callable[[], float], until: float) -> None:
         self.name = model.name
@@ -93,13 +93,13 @@ class _TimeLimited:
         )
 
     def close(self) -> None:
-        """Do nothing: the model is closed by its owner."""
+        """Do nothing, because the caller closes the model."""
 
 
 def prompt_of(
     name: str, answer: type[msgspec.Struct], *, text: dict[str, Any], shared: Any = None
 ) -> Prompt:
-    """Build a prompt from ``<name>-1.md``; ``shared`` and ``text`` are data, safely framed."""
+    """Build a prompt from ``<name>-1.md``. ``shared`` and ``text`` are data and are framed."""
     return Prompt(
         task=Task.RECALL,
         system=_system(name),
@@ -114,7 +114,7 @@ def prompt_of(
 
 
 def frame(value: Any) -> str:
-    """Return data as JSON between marks, which cannot occur in it because angle brackets are escaped."""
+    """Return data as JSON between tags. Angle brackets are escaped, so the data cannot contain the tags."""
     return f"<data>\n{quoted(value)}\n</data>"
 
 
@@ -129,7 +129,7 @@ def _system(name: str) -> str:
 PHRASINGS = 3
 GRADED = 20
 NOTHING = 0
-"""The grade of a text about something else, which is dropped from the hits."""
+"""Grade of an irrelevant text, which is dropped from the hits."""
 
 _PHRASING_CHARACTERS = 300
 _TEXT_CHARACTERS = 600
@@ -156,7 +156,7 @@ class RerankAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def other_phrasings(adviser: Adviser, question: str) -> list[str] | None:
-    """Return at most three other phrasings of a question; ``None`` without an answer."""
+    """Return at most three other phrasings of a question, or ``None`` if the model gives no answer."""
     answer = adviser.ask(
         prompt_of("recall-expand", ExpandAnswer, text={"query": question}), ExpandAnswer
     )
@@ -174,10 +174,10 @@ def other_phrasings(adviser: Adviser, question: str) -> list[str] | None:
 def grade(
     adviser: Adviser, question: str, ranked: Sequence[ScoredMemory]
 ) -> list[ScoredMemory] | None:
-    """Return the best 20 hits in the order of a model's grades, then the others; ``None`` without an answer.
+    """Order the best 20 hits by a model's grades, followed by the others. Return ``None`` without a usable answer.
 
-    Irrelevant hits are dropped. Scores stay with the positions. Untrusted hits are not shown to the model and keep
-    their position, so that external text cannot ask for a better one.
+    Irrelevant hits are dropped. Untrusted hits are not shown to the model and keep their position, so that external
+    text cannot ask for a better position.
     """
     positions = [
         at for at, item in enumerate(ranked[:GRADED]) if item.memory.trust is Trust.TRUSTED
@@ -210,7 +210,7 @@ def _text_of(item: ScoredMemory) -> str:
 def _in_order(
     ranked: Sequence[ScoredMemory], positions: Sequence[int], grades: dict[int, int]
 ) -> list[ScoredMemory]:
-    """Reorder hits by grades. A hit without a grade counts as related."""
+    """Reorder hits by their grades. A hit without a grade counts as grade 1."""
     by_place = {at: grades.get(number, 1) for number, at in enumerate(positions, start=1)}
     kept = sorted(
         (at for at in positions if by_place[at] > NOTHING), key=lambda at: (-by_place[at], at)
@@ -228,7 +228,7 @@ def _in_order(
 
 
 SECONDS = 15.0
-"""Time limit for rephrasing and for grading, each."""
+"""Time limit in seconds for rephrasing, and also for grading."""
 
 _PUNCTUATION = ".,;:!?()[]{}<>\"'`*“”‘’«»…¿¡？。，！：；"
 _SPECIFIC = re.compile(r"\d|[/\\_@]|\w\.\w|[a-z][A-Z]|[A-Z]{2}")
@@ -239,7 +239,7 @@ _NO_MODEL = "no language model is set: nacre writer setup"
 def open_adviser(
     home: Home, seconds: float, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Adviser]:
-    """Provide an adviser with the model configured for recall, or without one if none is set or it is refused."""
+    """Provide an adviser with the model set for recall, or with no model if none is set or it is refused."""
     until = clock() + seconds
     try:
         model = model_for(home, Task.RECALL, background=False)
@@ -265,12 +265,12 @@ def rephrase(home: Home, question: str) -> tuple[list[str], Lane]:
 
 
 def is_guessed(phrasing: str, question: str) -> bool:
-    """Return True if a phrasing has other names or numbers than the question, which the model added or lost."""
+    """Return True if the model added or lost names or numbers when rephrasing the question."""
     return _specifics(phrasing) != _specifics(question)
 
 
 def _specifics(text: str) -> frozenset[str]:
-    """Return the names and numbers of a question in lower case; a capital at its start makes no name."""
+    """Return the names and numbers in a question, in lower case. A capitalised first word is not a name."""
     words = [
         (at, word) for at, token in enumerate(text.split()) if (word := token.strip(_PUNCTUATION))
     ]
@@ -284,7 +284,10 @@ def _specifics(text: str) -> frozenset[str]:
 def rerank(
     home: Home, question: str, ranked: Sequence[ScoredMemory]
 ) -> tuple[list[ScoredMemory], Lane]:
-    """Return hits in the order of a model's grades, with scores by position, and the lane that reports the grading."""
+    """Reorder hits by a model's grades, and return them with the lane that reports the grading.
+
+    Each position keeps its score.
+    """
     clean = home.redactor.clean(question)
     with open_adviser(home, SECONDS) as adviser:
         order = grade(adviser, clean, ranked)

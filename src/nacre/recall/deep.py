@@ -1,4 +1,4 @@
-"""Deep recall: selection of whole memories for an agent's prompt, by a model or by rules, and their text block."""
+"""Deep recall: a model or rules select whole memories for an agent's prompt, which are rendered as a text block."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ from nacre.values.session import Flag, Speaker, Task, Trust
 FILE_CHARACTERS = 12_000
 ALL_CHARACTERS = 30_000
 PAGE_CHARACTERS = 4_000
-"""Limit for the owner's profile and for a project's page, each. The rest of the block is for memories."""
+"""Maximum number of characters of the owner's profile, and of a project's page."""
 
 _CUT = "…"
 _TITLE_CHARACTERS = 200
@@ -73,9 +73,10 @@ def block(
     hits: Sequence[MemoryHit] = (),
     note: str = "",
 ) -> str:
-    """Render the block, or an empty text without content. The limit of 30,000 characters excludes the frame.
+    """Render the block, or return an empty string if there is no content.
 
-    The owner's profile and the project's ``page`` come before the memories.
+    The owner's profile and the project's ``page`` precede the memories. The limit of 30,000 characters excludes the
+    frame.
     """
     remaining = ALL_CHARACTERS
     parts = [note] if note else []
@@ -98,12 +99,11 @@ def block(
 
 
 def _quote(text: str) -> str:
-    """Quote a text, so that no line can pass for a heading or the end of the block."""
+    """Quote a text, so that no line looks like a heading or like the end of the block."""
     return "\n".join(f"> {line}".rstrip() for line in harmless(text).splitlines())
 
 
 def _origin(hit: MemoryHit) -> str:
-    """Return a memory's kind, dates, origin and doubts in one line."""
     memory = hit.memory
     speaker = (
         f"{'proposed' if memory.proposed else 'said'} by {memory.author or memory.speaker.value}"
@@ -136,7 +136,7 @@ def _truncate(text: str, characters: int) -> str:
     )
 
 
-# -- Gate: whether a question needs memories, and which --------------------------------------------
+# -- Gate: does a question need memories, and which ------------------------------------------------
 
 
 MESSAGES = 4
@@ -150,12 +150,12 @@ class GateAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def is_trivial(question: Question) -> bool:
-    """Return True if a question has nothing to search for, as in "ok, go on". Such a question costs no model call."""
+    """Return True if a question has nothing to search for, as in "ok, go on", and needs no model call."""
     return question.says_nothing and not question.lists and not _is_about_the_owner(question.text)
 
 
 def route_by_rules(question: Question, *, names_project: bool) -> Route:
-    """Choose a route by rules: the owner's if the question is about the owner and no project, else a project's."""
+    """Choose the route without a model. Questions about the owner that name no project get the owner's route."""
     if is_trivial(question):
         return Route.PROJECT if names_project else Route.NONE
     return (
@@ -164,7 +164,6 @@ def route_by_rules(question: Question, *, names_project: bool) -> Route:
 
 
 def _is_about_the_owner(text: str) -> bool:
-    """Return True if a text has a first-person word and a personal subject, or a phrase that implies both."""
     return any(
         _contains_any(text, language.phrases)
         or (_contains_any(text, language.self) and _contains_any(text, language.about))
@@ -173,7 +172,7 @@ def _is_about_the_owner(text: str) -> bool:
 
 
 def _contains_any(text: str, phrases: tuple[str, ...]) -> bool:
-    """Return True if a text has any of the words or phrases; in unspaced scripts at any position."""
+    """Return True if a text contains any of the phrases. In unspaced scripts, they can occur within words."""
     padded = f" {' '.join(words(text))} "
     return any(
         f" {phrase} " in padded if phrase.isascii() else phrase in text for phrase in phrases
@@ -207,9 +206,9 @@ class SelectAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def select(adviser: Adviser, query: str, memories: Sequence[Memory]) -> list[Memory] | None:
-    """Let a model choose at most five memories; ``None`` without an answer, or if it chose only invalid numbers.
+    """Ask a model to choose at most five memories. Return ``None`` without a valid answer.
 
-    Other invalid numbers are dropped. An empty choice is valid and means that no memory helps.
+    Invalid numbers are ignored. An empty list means that no memory helps.
     """
     shown = [_line(number, memory) for number, memory in enumerate(memories[:MOST], start=1)]
     prompt = prompt_of(
@@ -236,19 +235,19 @@ def _line(number: int, memory: Memory) -> dict[str, object]:
     }
 
 
-# -- Candidate projects of a question, by additive scores (seed facts 3.3) -------------------------
+# -- Candidate projects of a question. See seed facts 3.3. -----------------------------------------
 
 
 MOST_PROJECTS = 5
 ALIAS = 10.0
-"""Score of a project name in the text."""
+"""Score if the text contains a name of the project."""
 
 PART_OF_ALIAS = 3.0
-"""Score of a text of at least four characters that is part of a project name."""
+"""Score if the text has at least four characters and is part of a project name."""
 
 ALIAS_WORD, DESCRIPTION_WORD, HERE = 2.0, 1.0, 2.0
 LEAD = 2.0
-"""Minimum ratio of the odds of the best and the second project's answers; below, the choice is unclear (ours)."""
+"""Minimum ratio of the odds of the best project's answer to the second best. Below it, the choice is unclear."""
 
 _MIN_TEXT_CHARACTERS, _MIN_ALIAS_WORD_CHARACTERS, _MIN_DESCRIPTION_WORD_CHARACTERS = 4, 3, 4
 _RECENT_CHARACTERS = 220
@@ -258,7 +257,7 @@ _MAX_NAMES_SHOWN = 6
 
 @frozen
 class KnownProject:
-    """A project with all of its names and its description."""
+    """A project with its description and all its names."""
 
     slug: str
     names: tuple[str, ...]
@@ -279,7 +278,7 @@ class _Mention:
     literal: bool
 
     def is_part_of(self, other: _Mention) -> bool:
-        """Return True if a mention is only part of another project's literally written name."""
+        """Return True if a mention is just part of the exact name of a different project."""
         inside = other.start <= self.start and self.end <= other.end
         return (
             inside
@@ -292,7 +291,7 @@ class _Mention:
 def named_in(text: str, projects: Sequence[KnownProject]) -> frozenset[str]:
     """Return the projects that a text names exactly.
 
-    "billing-api" does not name "billing", but "billing api" may name both.
+    "billing-api" does not name "billing", but "billing api" can name both.
     """
     folded = _fold(text)
     mentions = [
@@ -314,10 +313,10 @@ def shortlist(
     projects: Sequence[KnownProject],
     current_project: str | None = None,
 ) -> list[Candidate]:
-    """Return at most five projects that the question, or the owner's recent messages, mention, likeliest first.
+    """Return at most five projects mentioned in the question or the owner's recent messages, likeliest first.
 
-    The agent's messages are no evidence. ``projects`` come latest first, which decides ties. The first text that names
-    any project (the question, then the latest message) determines the exactly named ones.
+    The agent's messages do not count. ``projects`` are sorted, latest first, and ties keep this order. Only the first
+    text that names any project, starting with the question, determines the exactly named projects.
     """
     texts = [
         query,
@@ -340,7 +339,7 @@ def shortlist(
 
 
 def leading(candidates: Sequence[Candidate]) -> str | None:
-    """Return the project with the highest score, unless it is tied or below 1 (found by its memories only)."""
+    """Return the project with the highest score, or ``None`` if tied or found only by its memories."""
     if not candidates or candidates[0].score < DESCRIPTION_WORD:
         return None
     leads = len(candidates) == 1 or candidates[0].score > candidates[1].score
@@ -348,7 +347,7 @@ def leading(candidates: Sequence[Candidate]) -> str | None:
 
 
 def surest(sure: Mapping[str, float]) -> str | None:
-    """Return the project whose best answer is sure enough and has at least twice the odds of any other's."""
+    """Return the project whose best answer is likely, with at least twice the odds of the next project."""
     ranked = sorted(sure, key=lambda slug: (-sure[slug], slug))
     if not ranked or sure[ranked[0]] < BORDER:
         return None
@@ -367,7 +366,7 @@ def chosen_by_model(
     candidates: Sequence[tuple[Candidate, KnownProject]],
     current_project: str | None,
 ) -> tuple[bool, str | None]:
-    """Let a model choose. Return whether it answered, and the project, if it chose one."""
+    """Ask a model to choose a project. Return whether the model answered, and the project or ``None``."""
     numbered = [
         {
             "number": number,
@@ -410,7 +409,7 @@ def _score(text: str, project: KnownProject, named: bool) -> float:
 
 
 def _long_words(candidates: set[str], minimum: int) -> list[str]:
-    """Return the words with at least ``minimum`` characters; in unspaced scripts a character pair is enough."""
+    """Return the words with at least ``minimum`` characters. Words in unspaced scripts can be shorter."""
     return [word for word in candidates if len(word) >= minimum or is_unspaced(word)]
 
 
@@ -426,7 +425,7 @@ def _mentions(folded: str, name: str, project: KnownProject) -> list[_Mention]:
 
 @lru_cache(4096)
 def _pattern(name: str) -> re.Pattern[str] | None:
-    """Return the pattern of a name as a separate word, with any joints between its parts; none for generic words."""
+    """Return a pattern for a name, with any separators between its parts, or ``None`` for generic words."""
     parts = re.findall(r"[^\W_]+", _fold(name))
     if not parts or all(part in STOP_WORDS or asks(part) for part in parts):
         return None
@@ -444,15 +443,15 @@ def _fold(text: str) -> str:
 
 
 # -- Deep recall: gate, owner, at most one project, its manifest, a few whole memories -------------
-# A model makes the decisions if one is configured and answers in time; otherwise rules do. Only code decides which
-# memories may be seen at all: trusted ones in the caller's scope.
+# If a model is configured and answers in time, it makes the decisions, otherwise rules do. The model can only see
+# trusted memories in the caller's scope.
 
 
 _PROFILE = "profile.md"
 _MODEL_SECONDS = 60
 _CATCH_UP_SECONDS = 0.2
 _MAX_RANKED = 20
-"""Number of best hits that enter the manifest regardless of their age."""
+"""Number of best hits that are in the manifest regardless of age."""
 
 _MAX_TURNS = 24
 _MAX_PREFERENCES = 20
@@ -461,8 +460,6 @@ _NOT_MESSAGES = Flag.INJECTED | Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
 
 @dataclass
 class _Run:
-    """The state of one question."""
-
     home: Home
     query: DeepQuery
     adviser: Adviser
@@ -472,14 +469,14 @@ class _Run:
     lanes: tuple[Lane, ...] = ()
 
     def record(self, name: str, by: DecidedBy, outcome: str) -> None:
-        """Record a step, with the model's problem if it failed."""
+        """Record a step, including the problem if the model failed."""
         self.steps.append(
             DeepStep(name, by, outcome, None if by is DecidedBy.MODEL else self.adviser.problem)
         )
         self.adviser.problem = None
 
     def recall(self, filter_: Filter) -> tuple[MemoryHit, ...]:
-        """Return the hits of a plain recall of the question."""
+        """Return the hits of a plain recall."""
         query = RecallQuery(
             self.query.text,
             filter_,
@@ -531,7 +528,7 @@ def deep_recall(
 
 
 def recent_of(home: Home, session: str) -> tuple[Said, ...]:
-    """Return the last trusted messages of an imported session, or none if nacre has not read it."""
+    """Return the last trusted messages of a session, or none if the session is not imported."""
     sessions = home.sessions.find(session)
     if len(sessions) != 1:
         return ()
@@ -548,7 +545,7 @@ def recent_of(home: Home, session: str) -> tuple[Said, ...]:
 
 
 def _redact(home: Home, query: DeepQuery) -> DeepQuery:
-    """Redact the query, which is sent to a provider, and restrict it to trusted memories."""
+    """Redact the query, because a provider receives it, and restrict it to trusted memories."""
     clean = home.redactor.clean
     recent = tuple(
         Said(message.speaker, clean(message.text)) for message in query.recent[-MESSAGES:]
@@ -624,7 +621,7 @@ def _gate(run: _Run) -> Route:
 
 
 def _owner(run: _Run) -> str:
-    """Return the owner's profile, or else their global preferences; only for the private scope."""
+    """Return the owner's profile or global preferences, or an empty string outside the private scope."""
     if run.query.filter.scope is not Scope.PRIVATE:
         return ""
     profile = _profile(run.home)
@@ -652,7 +649,6 @@ def _profile(home: Home) -> str:
 
 
 def _outside_projects(run: _Run) -> Filter:
-    """Return the filter for memories of no project."""
     return replace(
         run.query.filter, projects=(), exclude_projects=tuple(sorted(run.home.memories.projects()))
     )
@@ -679,7 +675,7 @@ def _in_project(run: _Run, owner: str) -> DeepResult:
 
 
 def _project(run: _Run) -> tuple[tuple[Candidate, ...], str | None, tuple[str, ...]]:
-    """Return the shortlist, the project if it is clear, and else the projects to ask about."""
+    """Return the shortlist, and either the project or, if unclear, the projects to ask about."""
     explicit = run.query.filter.projects
     if len(explicit) == 1:
         run.record("project", DecidedBy.ASKER, explicit[0])
@@ -703,9 +699,9 @@ def _project(run: _Run) -> tuple[tuple[Candidate, ...], str | None, tuple[str, .
 
 
 def _choose(run: _Run, candidates: Sequence[Candidate]) -> tuple[DecidedBy, str | None]:
-    """Choose the only exactly named project, else let a model choose one or none.
+    """Choose the project if exactly one is named, else ask a model, which can choose none.
 
-    Without a model, choose the one with the leading score, or else with the surest answer.
+    Without an answer, choose the project with the leading score or the surest answer, if no project is named.
     """
     if sum(candidate.named for candidate in candidates) == 1:
         return DecidedBy.RULES, candidates[0].slug
@@ -727,7 +723,6 @@ def _choose(run: _Run, candidates: Sequence[Candidate]) -> tuple[DecidedBy, str 
 
 
 def _sureness(run: _Run, criteria: Filter) -> dict[str, float]:
-    """Return the confidence of the best answer of each project."""
     confidences: dict[str, float] = {}
     for hit in run.recall(criteria):
         if hit.memory.project:
@@ -740,9 +735,9 @@ def _sureness(run: _Run, criteria: Filter) -> dict[str, float]:
 def _memories(
     run: _Run, project: str, candidates: Sequence[Candidate]
 ) -> tuple[str | None, tuple[MemoryHit, ...]]:
-    """Return at most five memories, and the project that they belong to.
+    """Return the project and at most five of its memories.
 
-    Without a model, a project that was not named and has no answer is replaced by another that has.
+    If no model decides, a project that was not named and has no answer is replaced with a project that has one.
     """
     in_project = replace(run.query.filter, projects=(project,))
     ranked = run.recall(in_project)
@@ -762,7 +757,7 @@ def _memories(
 
 
 def _manifest(run: _Run, criteria: Filter, ranked: Sequence[MemoryHit]) -> list[Memory]:
-    """Return at most 200 memories, newest first: the hits of a plain recall and the latest memories."""
+    """Return at most 200 memories, newest first. They are the hits of a plain recall and the latest memories."""
     if run.adviser.model is None:
         return []
     home = run.home

@@ -1,4 +1,4 @@
-"""The lexical score, recall over memories, and the lanes that a query opens."""
+"""Lexical scoring, recall of memories, and the lanes that a query opens."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ if TYPE_CHECKING:
 
 
 _QUERY_SECONDS = 2.0
-"""Maximum wait for a query's vector from a remote model."""
+"""Maximum time in seconds to wait for a query's vector from a remote model."""
 
 
 @frozen
 class QueryVector:
-    """A unit vector, and the store its cosines come from."""
+    """A unit vector and the store of vectors to compare it with."""
 
     value: NDArray[np.float32]
     vectors: VectorsOf
@@ -65,12 +65,12 @@ class QueryVector:
 
 
 # -- Lexical score: BM25F over a turn and its neighbours -------------------------------------------
-# A turn's own terms count fully, its neighbours' terms in part. Each turn's counts are normalised to average length
-# first, so that a long answer does not outweigh its neighbours.
+# A turn's own terms count fully, and its neighbours' terms count partly. Each turn's counts are first normalised to
+# average length, so that a long answer does not outweigh its neighbours.
 
 
 MAX_TERMS = 24
-"""Maximum number of search terms per question; the rarest indexed ones are kept."""
+"""Maximum number of search terms per question. The rarest indexed terms are kept."""
 
 _NOTHING: Held = {}
 K = TypeVar("K", bound=Hashable)
@@ -78,7 +78,7 @@ K = TypeVar("K", bound=Hashable)
 
 @frozen
 class Bm25:
-    """BM25 parameters: ``k1`` controls term saturation, ``b`` the length penalty."""
+    """BM25 parameters. ``k1`` controls term saturation, and ``b`` controls the length penalty."""
 
     k1: float = 0.8
     b: float = 0.3
@@ -86,8 +86,10 @@ class Bm25:
 
 @frozen
 class Weights:
-    """The weight of each query term, and the average row length. ``elsewhere`` is the weight of the query's other
-    words, which are not indexed or were dropped."""
+    """The weight of each query term, and the average row length.
+
+    ``elsewhere`` is the total weight of query words that are not indexed or were dropped.
+    """
 
     idf: tuple[float, ...] = ()
     average_length: float = 1.0
@@ -106,7 +108,7 @@ class Weights:
 
 
 def weigh(corpus: Corpus, bm25: Bm25 = Bm25()) -> Weights:
-    """Compute inverse document frequencies in the form that is never negative (seed facts 2.3)."""
+    """Compute inverse document frequencies that are never negative. See seed facts 2.3."""
     idf = tuple(map(corpus.idf, corpus.frequencies))
     return Weights(idf, max(1.0, corpus.average_length), bm25)
 
@@ -122,7 +124,7 @@ def saturate(counts: Held, length: float, weights: Weights) -> float:
 
 
 def saturate_ordinary(rows: Mapping[K, Held], weights: Weights) -> dict[K, float]:
-    """Return the scores of :func:`saturate` for many rows of average length."""
+    """Return the scores of :func:`saturate` for rows of average length."""
     k1, idf = weights.bm25.k1, weights.idf
     scores = {}
     for row, counts in rows.items():
@@ -151,7 +153,7 @@ def in_context(
     share: float,
     reach: int,
 ) -> dict[tuple[int, int], Held]:
-    """Return the term counts at some places (session, seq), plus ``share`` of those within ``reach`` of each."""
+    """Return the term counts at each place (session, seq), plus ``share`` of the counts of turns within ``reach``."""
     shared = {
         place: {at: share * count for at, count in counts.items()} for place, counts in own.items()
     }
@@ -169,12 +171,12 @@ def in_context(
 
 @frozen
 class QueryCoverage:
-    """The requirements of a question for its answers.
+    """The words that an answer to a question should contain.
 
-    ``weights`` has the weight of each distinctive term (0 for others). ``unknown`` is the share of their weight not
-    indexed, ``unknown_name`` is set if a name is among those, and ``identifiers`` is the share of unknown identifiers,
-    which may occur within longer ones. With ``by_share``, a synonym counts in part. ``all_words`` are the positions of
-    all words of the question; empty if any of them is not indexed.
+    ``weights`` contains the weight of each term, which is 0 unless the term is distinctive. ``unknown`` is the weighted
+    share of unindexed terms, and ``unknown_name`` is set if they include a name. ``identifiers`` is the share of
+    unknown identifiers, which can occur within longer identifiers. With ``by_share``, a synonym counts partly.
+    ``all_words`` are the positions of the question's words, empty if any is not indexed.
     """
 
     weights: tuple[float, ...] = ()
@@ -190,9 +192,10 @@ class QueryCoverage:
         return bool(self.all_words) and self.all_words <= row.keys()
 
     def signals(self, *rows: Held, cosine: float | None, in_part: bool = False) -> Signals:
-        """Return the combined signals of rows; ``in_part`` if they contain an identifier within a longer one.
+        """Return the combined signals of rows.
 
-        Without distinctive words the coverage is neutral: half of the weight.
+        Set ``in_part`` if a longer identifier in the rows contains one from the question. If the question has no
+        distinctive words, the coverage is 0.5.
         """
         whole = any(map(self.is_whole, rows))
         if not self.total:
@@ -212,7 +215,6 @@ class QueryCoverage:
         return Signals(covered / self.total, cosine, self.unknown, self.unknown_name, whole=whole)
 
     def _shares(self, rows: Sequence[Held]) -> Held:
-        """Return the share in which any of the rows contains each term."""
         if not self.by_share:
             return {at: 1.0 for row in rows for at in row}
         shares_by_term: dict[int, float] = {}
@@ -230,9 +232,9 @@ def choose(
     bm25: Bm25 = Bm25(),
     postings: int | None = None,
 ) -> tuple[tuple[Term, ...], Weights, QueryCoverage]:
-    """Choose the search terms: the rarest indexed ones, in order. Return them with their weights and the coverage.
+    """Choose the rarest indexed terms to search for. Return them in order, with their weights and the coverage.
 
-    ``postings`` limits the number of rows that the terms match in total; the rarest term is always kept.
+    ``postings`` limits the total number of rows that the terms match. The rarest term is always kept.
     """
     kept: list[int] = []
     budget = math.inf if postings is None else postings
@@ -267,8 +269,8 @@ def _coverage(
 ) -> QueryCoverage:
     """Determine which words of the question an answer must contain.
 
-    A pasted excerpt is judged mostly by its indexed words; the rest concerns other things. Text without spaces is
-    split into character pairs, about half of which span two words, so unknown pairs count half and are not missing.
+    In a pasted excerpt, indexed words count most. Text without spaces is split into character pairs. About half of the
+    pairs span two words, so an unknown pair counts half and is not missing.
     """
     frequencies = {term.word: count for term, count in zip(terms, corpus.frequencies, strict=True)}
     ignored = _unused_spellings(question, frequencies)
@@ -296,10 +298,10 @@ def _coverage(
     weights = tuple(idf[at] if at in distinctive else 0.0 for at in kept)
     if question.is_pasted:
         missing = min(missing, sum(weights) / 2)
-    # The weight of an unindexed word, since one common word alone does not identify an answer.
+    # At least the weight of an unindexed word, since a single common word does not identify an answer.
     rarest = weigh(replace(corpus, frequencies=(0,))).total
     total = max(sum(weights) + missing + sum(idf[at] for at in pairs) / 2, rarest)
-    # A long prompt is judged by each of its sentences instead.
+    # For a long prompt, each sentence is judged instead.
     if question.is_prompt and not question.is_pasted:
         total = math.sqrt(total * rarest)
     identifier_words = {word for name in question.names for word in words(name)}
@@ -337,9 +339,9 @@ def _distinctive_weights(
 
 
 def _unused_spellings(question: Question, frequencies: Mapping[str, int]) -> set[str]:
-    """Return the words of each identifier's spelling that is not indexed; the other spelling is searched instead.
+    """Return the words of identifier spellings to skip, because only the other spelling is indexed.
 
-    For a prompt, also ignore unindexed words that only result from splitting: it has them as words already.
+    For a prompt, also return unindexed words that only result from splitting or joining.
     """
     unused: set[str] = set()
     for joined, parts in question.spellings:
@@ -353,7 +355,7 @@ def _unused_spellings(question: Question, frequencies: Mapping[str, int]) -> set
 
 
 def _is_distinctive(word: str, question: Question, frequencies: Mapping[str, int]) -> bool:
-    """Return True for a distinctive word. Unknown numbers are not: they vary between messages."""
+    """Return True for a distinctive word. Unknown numbers do not count, because they vary between messages."""
     if word not in question.telling:
         return False
     return bool(frequencies[word]) or 2 * sum(character.isdecimal() for character in word) < len(
@@ -369,31 +371,31 @@ WEIGHTS = {"lexical": 0.5, "vector": 0.5}
 SIMILARITY_EXPONENT = 0.7
 FULL_TEXT_BONUS = 0.15
 HIGHEST = 1 + FULL_TEXT_BONUS
-"""The maximum raw score, by which scores are divided to give at most 1."""
+"""Maximum raw score. Scores are divided by it, so that they are at most 1."""
 NAME_BONUS = 0.1
 MOST_INHERITED = 0.8
-"""Maximum share of its relevance that a hit passes on by a link."""
+"""Maximum share of a hit's relevance that a linked memory inherits."""
 
 PREFERRED_KIND = 1.25
-"""Factor for a preferred kind (seed facts 2.3), within the clamp on all factors."""
+"""Factor for a preferred kind, applied before all factors are clamped. See seed facts 2.3."""
 
 UNSEEN_ROWS = 50
-"""Rows added to the corpus size, because a small home cannot distinguish common from rare words."""
+"""Number of rows added to the corpus size, because common and rare words look alike in a small home."""
 LINK_SEEDS = 5
 _MAX_PROMPT_ROWS = 50
-"""Number of most relevant candidates loaded for a prompt, besides those whose best possible confidence suffices."""
+"""Number of candidates loaded for a prompt by relevance. Candidates that could be sure enough are loaded, too."""
 
 _KIND_COVERAGE = 0.3
-"""Coverage added if a prompt sounds like a question for the memory's kind."""
+"""Coverage added if a prompt seems to ask for memories of this kind."""
 FORMER_SHARE = 0.8
-"""Weight of a superseded memory's words for its replacement, since questions may still use the old words."""
+"""Weight of a superseded memory's words when matching its replacement, since questions can still use old words."""
 
 
 @frozen
 class ScoredMemory:
-    """A memory with its score (0 to 1), the score's components, its signals, and the confidence derived from them.
+    """A memory with its score from 0 to 1, score components, signals, and the confidence derived from the signals.
 
-    ``linked_from`` lists the ids of the hits that link to it.
+    ``linked_from`` lists the ids of the hits that link to the memory.
     """
 
     memory: Memory
@@ -405,7 +407,7 @@ class ScoredMemory:
 
 
 def rescore(item: ScoredMemory, score: float) -> ScoredMemory:
-    """Return a hit with another score, and an ``x_place`` component so that the product of components still holds."""
+    """Return a hit with a new score. The ``x_place`` component keeps the product of components equal to the score."""
     if not item.score:
         return replace(item, score=score)
     factor = item.components.get("x_place", 1.0) * score / item.score
@@ -417,12 +419,12 @@ def rescore(item: ScoredMemory, score: float) -> ScoredMemory:
 
 @frozen
 class Ranking:
-    """Options of ranking.
+    """Ranking options.
 
-    ``clamped=False`` is the original formula of agenr (seed facts 1.2.1): no clamp, only its own factors, the whole
-    bonus for any full-text match, and the plain cosine without ``boost``. ``boost`` applies age and use. Ages count
-    back from ``as_seen``, by default ``now``. ``word_share`` is the weight of words relative to meaning; memories of
-    ``prefer_kinds`` count a quarter more. ``window`` is a time named in the question.
+    ``boost`` applies age and use. ``clamped=False`` selects agenr's original formula, which has no clamp, omits
+    ADDED_FACTORS, gives the whole bonus to any full-text match, and uses the plain cosine without ``boost``. Ages are
+    relative to ``as_seen``, by default ``now``. ``word_share`` is the weight of words relative to meaning. Memories
+    of ``prefer_kinds`` count a quarter more. ``window`` is a time named in the question. See seed facts 1.2.1.
     """
 
     now: datetime
@@ -443,8 +445,6 @@ class Ranking:
 
 @frozen
 class _LaneResults:
-    """Results of the lanes by row: term counts and cosines."""
-
     matches: Mapping[int, Match] = field(default_factory=dict)
     coverage: QueryCoverage = QueryCoverage()
     empty: bool = False
@@ -467,7 +467,7 @@ class _LaneResults:
         )
 
     def worth_reading(self, parts: Mapping[int, Mapping[str, float]]) -> list[int]:
-        """Return the most relevant rows, the potentially surest, and any that could reach the required confidence."""
+        """Return the most relevant rows, the row that could be surest, and any row that could be sure enough."""
         best_possible = {
             row: self._best_confidence(row, in_part="name" in part) for row, part in parts.items()
         }
@@ -476,7 +476,7 @@ class _LaneResults:
         return [row for row in parts if row in kept or best_possible[row] >= self.sureness.further]
 
     def _best_confidence(self, row: int, *, in_part: bool) -> float:
-        """Return the highest possible confidence of a row, for any kind and script of its memory."""
+        """Return the highest confidence that a row could have, whatever its memory's kind and script."""
         without_cosine = self.signals(
             row, cosine=None, in_part=in_part, is_leant_to=bool(self.leans)
         )
@@ -492,7 +492,7 @@ class _LaneResults:
 
 
 class _Synonyms(NamedTuple):
-    """A synonym of a question's term: a word or phrase, its share, and the number of rows with it."""
+    """A synonym of a term, its share, and the number of rows that contain the synonym."""
 
     at: int
     term: Term
@@ -502,7 +502,7 @@ class _Synonyms(NamedTuple):
 
 
 def sureness_kind(question: Question) -> str:
-    """Return the confidence scale: for answers to a question, or for memories related to a prompt."""
+    """Return the name of the confidence model for prompts or for questions."""
     return "prompts" if question.is_prompt else "memories"
 
 
@@ -580,7 +580,7 @@ class MemoryRecall:
         return self._score_all(parts, memories, lanes, ranking, linked)
 
     def browse(self, rows: list[int], ranking: Ranking) -> list[ScoredMemory]:
-        """Rank memories without a question: by importance and a half-life of 30 days (seed facts 1.2.2)."""
+        """Rank memories by importance and age, without a question. See seed facts 1.2.2."""
         browsed = [
             _browse_score(memory, ranking) for memory in self._memories.by_rows(rows).values()
         ]
@@ -590,7 +590,6 @@ class MemoryRecall:
         return self._selection.browse_memories(criteria, limit=CANDIDATES, today=ranking.today)
 
     def _by_time(self, rows: list[int], ranking: Ranking) -> list[ScoredMemory]:
-        """Score the memories of a question that names only a time or a kind."""
         parts = {row: {"time": 1.0} for row in rows}
         return self._score_all(parts, self._memories.by_rows(rows), _LaneResults(), ranking, {})
 
@@ -659,7 +658,7 @@ class MemoryRecall:
         all_cosines = vector.vectors.memory_cosines(vector.value)
         cosines = {row: cosine for row, cosine in all_cosines.items() if row in admitted}
         for old, row in former.items():
-            # A memory without its own vector is judged by its words.
+            # If the memory has no vector, only its words count.
             if row in cosines and old in all_cosines:
                 cosines[row] = max(cosines[row], FORMER_SHARE * all_cosines[old])
         return cosines
@@ -671,9 +670,9 @@ class MemoryRecall:
         admitted: set[int],
         day: date,
     ) -> dict[int, tuple[str, ...]]:
-        """Let memories one hop from the best five inherit a share of their relevance, by the strength of the link.
+        """Add relevance to memories linked to the best five, depending on the strength of the link.
 
-        Return the ids of the linking memories, by row.
+        Map the row of each such memory to the ids of the linking memories.
         """
         best = sorted(memories, key=lambda row: -sum(parts[row].values()))[:LINK_SEEDS]
         relevance = {memories[row].id: sum(parts[row].values()) for row in best}
@@ -748,7 +747,7 @@ def within(criteria: Filter, window: Window | None) -> Filter:
 
 
 def shares(word_share: float | None) -> Mapping[str, float]:
-    """Return the weights of words and meaning: as the query asks, else the tuned defaults."""
+    """Return the weights of words and meaning, using the tuned defaults if ``word_share`` is ``None``."""
     return WEIGHTS if word_share is None else {"lexical": word_share, "vector": 1 - word_share}
 
 
@@ -769,10 +768,11 @@ def score_of(
     found_in_text: bool,
     cosine: float | None = None,
 ) -> tuple[float, dict[str, float]]:
-    """Compute sim^0.7 · clamp(factors) + .15 · sim for a full-text match, over 1.15; relevance alone without boost.
+    """Return the score and its components.
 
-    agenr cuts at 1 instead, so new and important memories all score 1 and lose their order. In the components,
-    ``relevance`` times every ``x_…`` equals the score.
+    The score is (sim^0.7 · clamp(factors) + 0.15 · sim) / 1.15. The second term requires a full-text match. Without
+    boost, the score is the relevance. In the components, ``relevance`` times every ``x_…`` equals the score. agenr
+    cuts scores at 1 instead, so new and important memories tie.
     """
     similarity = min(1.0, sum(parts.values()))
     components = {name: round(value, 4) for name, value in parts.items() if value}
@@ -814,7 +814,6 @@ def score_of(
 def _remaining_factors(
     similarity: float, weighed: Mapping[str, float], worth: float, score: float
 ) -> dict[str, float]:
-    """Return the remaining factors of the score: the exponent's curve, the clamp, and the full-text bonus."""
     if similarity <= 0:
         return {}
     curve = similarity ** (SIMILARITY_EXPONENT - 1)
@@ -826,7 +825,7 @@ def _remaining_factors(
 
 
 def _with_former(own: Match | None, former: Match) -> Match:
-    """Add the term counts of the replaced memory to a memory's own."""
+    """Merge a memory's term counts with those of the memory that it replaced."""
     former_counts = {at: FORMER_SHARE * count for at, count in former.held.items()}
     if own is None:
         return former._replace(held=former_counts)
@@ -843,7 +842,7 @@ def _with_former(own: Match | None, former: Match) -> Match:
 
 @frozen
 class Lanes:
-    """The open lanes of a query: the embedded question, if the vector lane runs, and a report for each lane."""
+    """The open lanes of a query, with a report for each. ``vector`` is ``None`` if the vector lane does not run."""
 
     vector: QueryVector | None
     lexical: bool
@@ -851,7 +850,7 @@ class Lanes:
     second: SecondLook | None = None
 
     def finish(self) -> tuple[Lane, ...]:
-        """Return the reports, once all lanes ran."""
+        """Return the reports after all lanes have run."""
         return (*self.reports, self.second.report()) if self.second else self.reports
 
 
@@ -888,7 +887,7 @@ def open_lanes(home: Home, query: RecallQuery, question: Question) -> Lanes:
 
 
 def _embed_question(home: Home, question: Question, topic: str) -> tuple[QueryVector | None, Lane]:
-    """Embed the question with the model of the existing vectors, even if the settings name another."""
+    """Embed the question with the model that made the existing vectors, even if the settings name a different model."""
     vectors = home.vectors
     model = vectors.model()
     if model is None:
@@ -901,7 +900,7 @@ def _embed_question(home: Home, question: Question, topic: str) -> tuple[QueryVe
     text = f"{topic.strip()}: {question.semantic}" if topic.strip() else question.semantic
     if isinstance(embedder, RemoteEmbedder):
         embedder = embedder.within(_QUERY_SECONDS, question=True)
-        text = home.redactor.clean(text)  # it may leave this machine
+        text = home.redactor.clean(text)  # the text can leave this machine
     embedded = embedder.embed([text])[0]
     if vectors.dimensions() not in (0, len(embedded)):
         problem = f"{model} gives vectors of {len(embedded)} numbers now, but the index has {vectors.dimensions()}"

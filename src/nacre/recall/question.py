@@ -38,14 +38,14 @@ _QUESTION_WORDS = frozenset(
     problems issue issues trouble early late
     """.split()
 )
-"""English words that frame a question, and small talk."""
+"""English words that only frame a question, and small talk."""
 
 _PARTICLES = re.compile(
     "请问|什么时候|什么样|什么|怎么样|怎么办|怎么|怎样|如何|为什么|为何|哪一个|哪个|哪里|哪儿|哪些|哪种|哪|谁|多少|多久|多长时间|多长|多大|多远|几个|是不是|有没有|"
     "是否|能不能|可不可以|我们|你们|他们|她们|咱们|我|你|他|她|它们|它|一下|还有|以及|还是|或者|因为|所以|但是|之前|之后|时候|现在|目前|"
     "当前|最近|上次|这个|那个|这些|那些|谢谢|好的|继续|可以|嗯|[的了吗呢吧啊呀嘛]"
 )
-"""Chinese question words and particles. Left in, they would produce character pairs across word borders."""
+"""Chinese question words and particles, which would produce character pairs that span two words."""
 
 
 def asks(word: str) -> bool:
@@ -54,7 +54,7 @@ def asks(word: str) -> bool:
 
 
 def without_particles(text: str) -> str:
-    """Replace Chinese question words and particles by spaces."""
+    """Replace Chinese question words and particles with spaces."""
     return text if text.isascii() else _PARTICLES.sub(" ", text)
 
 
@@ -94,13 +94,13 @@ _KINDS = {
 _QUALIFIERS = frozenset(
     "open active current pending outstanding unfinished left all my our made team user".split()
 )
-"""Words in such a question that do not restrict the list: every recalled memory is active."""
+"""Words that do not restrict a list, such as "active", because every recalled memory is active."""
 
 
 def kinds_listed(text: str, names: Collection[str]) -> tuple[Kind, ...]:
     """Return the kinds of memories that a question asks to list, or none for a specific question.
 
-    ``names`` are words from names of people and projects.
+    ``names`` are the words in the names of people and projects.
     """
     kinds: dict[Kind, None] = {}
     rest = without_particles(text.lower())
@@ -117,30 +117,30 @@ def kinds_listed(text: str, names: Collection[str]) -> tuple[Kind, ...]:
 
 
 # -- Synonyms (``synonyms.toml``) ------------------------------------------------------------------
-# A prompt often names a subject differently than the memory does: in other words ("PR", "pull request") or in another
-# language. Languages that the model reads badly are glossed in English, word by word.
+# A prompt and a memory often name the same subject in different words ("PR", "pull request") or languages. Languages
+# that the embedding model reads badly are glossed in English, word by word.
 
 
 SAME_SHARE = 0.8
-"""Weight, relative to the word itself, of a word with the same meaning."""
+"""Weight of a synonym, relative to the word itself."""
 
 _MIN_STEM_LETTERS = 5
 _MAX_ENDING_LETTERS = 3
-"""Inflected foreign words match by their first letters: at least the minimum, and all but the ending."""
+"""Inflected foreign words match if they share at least five first letters and differ only in the ending."""
 
 _KEY_LETTERS = 3
 _MIN_FILLERS = 2
 _WORD_RUN = re.compile(r"[^\W_]+")
 
 SynonymShares = Mapping[str, Mapping[str, float]]
-"""Synonyms, words or phrases, of a prompt's words, each with its share."""
+"""Maps each word of a prompt to its synonyms (words or phrases) and their shares."""
 
 
 class Synonyms(NamedTuple):
     """The synonyms (``forms``) of a prompt's words.
 
-    ``terms`` are the names of longer terms ("pull request") that a word is part of. ``within`` are redundant character
-    pairs from the inside of a word.
+    ``terms`` maps a word to the names of longer terms ("pull request") that contain the word. ``within`` are redundant
+    character pairs inside a word.
     """
 
     forms: SynonymShares
@@ -149,7 +149,7 @@ class Synonyms(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """The reading of a foreign prompt: its filler words, a word-by-word English gloss, and the gloss of each word."""
+    """The filler words of a foreign prompt, its word-by-word English gloss, and the gloss of each word."""
 
     fillers: frozenset[str]
     english: str
@@ -157,7 +157,7 @@ class Reading(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """A row of the table: one meaning's forms in English, with stems, in other alphabetic languages, and in Chinese."""
+    """The forms of one meaning in English (with stems), other alphabetic languages, and Chinese."""
 
     english: tuple[str, ...]
     stems: tuple[tuple[str, ...], ...]
@@ -166,7 +166,7 @@ class _Line(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """The raw rows; their numbers by initial letters; fillers by language."""
+    """Raw rows, row numbers keyed by initial letters, and filler words of each language."""
 
     rows: Sequence[str]
     places: Mapping[str, Sequence[int]]
@@ -174,7 +174,7 @@ class _Table(NamedTuple):
 
 
 def reading(text: str) -> Reading | None:
-    """Gloss a prompt in another language; return ``None`` for English, and if no word is known."""
+    """Gloss a foreign prompt in English. Return ``None`` for an English prompt or if no word is known."""
     if is_unspaced(text):
         glosses = [_line(at).english[0] for _, at in _unspaced_in(text)]
         return Reading(frozenset(), " ".join(dict.fromkeys(glosses)), {}) if glosses else None
@@ -199,7 +199,7 @@ def reading(text: str) -> Reading | None:
 
 
 def synonyms_of(text: str, *, foreign: bool = False) -> Synonyms:
-    """Return the synonyms of a prompt's words; with ``foreign``, also from other languages."""
+    """Return the synonyms of a prompt's words. With ``foreign``, also look up words of other languages."""
     prompt_words = words(text)
     stems = tuple(map(text_stem, prompt_words))
     forms_of: dict[str, dict[str, float]] = {}
@@ -223,7 +223,6 @@ def synonyms_of(text: str, *, foreign: bool = False) -> Synonyms:
 def _add(
     forms_of: dict[str, dict[str, float]], word: str, place: int, without: tuple[str, ...] = ()
 ) -> None:
-    """Add a row's forms as synonyms of a word."""
     forms = forms_of.setdefault(word, {})
     line = _line(place)
     others = (
@@ -234,7 +233,7 @@ def _add(
 
 
 def _matching_rows(stems: tuple[str, ...]) -> Iterator[tuple[int, int]]:
-    """Yield the rows with an English form that the stems start with, and the form's length in words."""
+    """Yield the rows with an English form that matches the first stems, and the form's length in words."""
     for place in _table().places.get(stems[0][:_KEY_LETTERS], ()):
         for form in _line(place).stems:
             if stems[: len(form)] == form:
@@ -242,7 +241,7 @@ def _matching_rows(stems: tuple[str, ...]) -> Iterator[tuple[int, int]]:
 
 
 def _foreign_rows(foreign_words: Sequence[str]) -> list[int]:
-    """Return the rows that match the first of some foreign words, or a term that it starts, likeliest first."""
+    """Return the rows that match the first word, or a term that starts there, likeliest first."""
     near = []
     for place in _table().places.get(foreign_words[0][:_KEY_LETTERS], ()):
         for form in _line(place).latin:
@@ -288,7 +287,7 @@ def _unspaced() -> Mapping[str, int]:
 
 @cache
 def _line(place: int) -> _Line:
-    """Parse a row when it is first needed: a hook has no time to parse all of them."""
+    """Parse a single row, because a hook has no time to parse all rows."""
     table = _table()
     english, *latin, chinese = table.rows[place].split("|")
     forms = _forms(english)
@@ -322,12 +321,12 @@ def _table() -> _Table:
 
 
 MAX_WORDS = 120
-"""Maximum number of distinct words, e.g. of a pasted stack trace. The search uses the rarest indexed ones."""
+"""Maximum number of distinct words, e.g. in a pasted stack trace. The rarest indexed words are searched."""
 
 MAX_NAMES = 12
 
 COMMON_TERM_SHARE = 0.3
-"""Share of its weight that an everyday word keeps in a prompt."""
+"""Factor for the weight of an everyday word in a prompt."""
 
 _PATH_TAIL = re.compile(r"[^/\\]+[/\\][^/\\]+$")
 _NAME = re.compile(r"(?<=[\w,;)\"'’”] )[\"'“(]?([A-Z][\w’'-]*)")
@@ -342,16 +341,16 @@ _HYPHENATED = re.compile(r"[A-Za-z]?[a-z]*(?:-[A-Za-z]?[a-z]*)+")
 class Question:
     """A parsed question.
 
-    ``words`` are searched by the lexical lane. ``names`` are paths and identifiers; ``authors`` and ``projects`` are
-    the known people and projects in it. ``semantic`` is the text for the vector lane, without people's names, which
-    attract greetings. ``telling`` are the distinctive words that identify an answer: not question words ("what kind
-    of"), nor names of people and projects, which occur everywhere; ``proper`` are those written as names.
-    ``spellings`` are identifiers joined and split (``readLine``, ``read_line``). ``lists`` are the kinds to list
-    ("open todos").
+    ``words`` are searched by the lexical lane. ``names`` are paths and identifiers. ``authors`` and ``projects`` are
+    the known people and projects in the question. ``semantic`` is the text for the vector lane, without people's names,
+    which would match greetings. ``telling`` are the distinctive words that identify an answer, without question words
+    ("what kind of") and names of people and projects, which occur everywhere. ``proper`` are the telling words written
+    as names. ``spellings`` are identifiers joined and split (``readLine``, ``read_line``). ``lists`` are the kinds to
+    list ("open todos").
 
-    For a prompt to an agent (``is_prompt``), :func:`as_prompt` adds the everyday words among the telling ones
-    (``common_terms``), ``synonyms`` with their shares, and the kinds that it suggests (``leans``). ``is_about_us``: it
-    asks about the user's own past. ``is_foreign``: it was glossed from another language.
+    :func:`as_prompt` sets the remaining fields. ``common_terms`` are everyday words in ``telling``. ``leans`` are the
+    kinds that the prompt suggests. ``is_about_us`` is set if the prompt asks about the user's past, and ``is_foreign``
+    if it was glossed from a different language.
     """
 
     text: str
@@ -379,17 +378,17 @@ class Question:
 
     @property
     def is_only_time(self) -> bool:
-        """True if only a time expression is left, as in "what did we do yesterday"."""
+        """True if only a time has content, as in "what did we do yesterday"."""
         return self.window is not None and not self.words
 
     @property
     def is_open(self) -> bool:
-        """True if it asks for everything of a time or a kind."""
+        """True if the question asks for all memories from a time or of a kind."""
         return self.is_only_time or bool(self.lists)
 
     @property
     def says_nothing(self) -> bool:
-        """True if it has no distinctive content, as in "ok, go on"."""
+        """True if there is no distinctive content, as in "ok, go on"."""
         return not (self.telling or self.names or self.authors or self.projects or self.window)
 
 
@@ -401,9 +400,9 @@ def read_question(
     projects: Iterable[str] = (),
     ignore_time: bool = False,
 ) -> Question:
-    """Parse a question. ``authors`` are people in transcripts, ``projects`` known projects.
+    """Parse a question. ``authors`` are the people in transcripts.
 
-    Names are matched with their capitals, so that "will" is not Will, unless the whole question is in lower case.
+    Names are case-sensitive, so that "will" is not Will, unless the whole question is in lower case.
     """
     window = find_window(text, now)
     about = text.lower().replace(window.words, " ") if window else text
@@ -460,7 +459,7 @@ def read_question(
 
 
 def _parts(text: str) -> Iterable[str]:
-    """Return identifiers, and the last two parts of longer paths, because checkouts are in different places."""
+    """Return identifiers, and the last two parts of longer paths, because checkouts are in different folders."""
     names: dict[str, None] = {}
     for name in identifiers(text):
         names[name] = None
@@ -471,7 +470,7 @@ def _parts(text: str) -> Iterable[str]:
 
 
 def _path_heads(text: str) -> set[str]:
-    """Return the words of longer paths before their last two parts, which only locate a checkout."""
+    """Return the words that precede the last two parts of longer paths. They only locate a checkout."""
     heads: set[str] = set()
     for name in identifiers(text):
         tail = _PATH_TAIL.search(name)
@@ -481,7 +480,7 @@ def _path_heads(text: str) -> set[str]:
 
 
 def _spellings(text: str) -> Iterable[tuple[str, tuple[str, ...]]]:
-    """Yield identifiers of several words, joined and split, because the index contains either spelling."""
+    """Yield identifiers of several words, joined and split, because the index can contain either spelling."""
     for name in identifiers(text)[:MAX_NAMES]:
         if "/" in name or "\\" in name or _HYPHENATED.fullmatch(name):
             continue
@@ -491,7 +490,7 @@ def _spellings(text: str) -> Iterable[tuple[str, tuple[str, ...]]]:
 
 
 def _proper(text: str) -> set[str]:
-    """Return words written as names: capitalised within a sentence, or identifiers."""
+    """Return the words of identifiers, and words capitalised within a sentence."""
     if text == text.upper():
         return set()
     capitals = (match.group(1) for match in _NAME.finditer(text))
@@ -506,12 +505,12 @@ _GENERIC = frozenset(
     "talked discuss discussed agree agreed say said tell told mention mentioned going new anything everything "
     "something 决定 做 干 说 聊 提".split()
 )
-"""Words without content once a time is named."""
+"""Words that have no content if a time is named."""
 
 
 # -- Times relative to an event: "before the migration", "迁移之后" --------------------------------
-# The date of an event is the date of the best matching turn. The window only boosts turns, like any time, and filters
-# memories if any are left.
+# The date of an event is the date of the best matching turn. Like any other time window, it boosts turns, and it
+# filters memories if any remain.
 
 
 _ENGLISH = re.compile(
@@ -520,14 +519,14 @@ _ENGLISH = re.compile(
 )
 _CHINESE = re.compile(r"(?P<event>[^\s,，。？?！!；;、]{2,12}?)(?P<side>之前|以前|之后|以后)")
 _SAME_DAY = timedelta(days=1)
-"""Margin that includes the immediate lead-up and follow-up of an event."""
+"""Margin that includes the day before an event and the day after it."""
 
 _BEFORE_WORDS = ("before", "until", "之前", "以前")
 
 
 @frozen
 class Anchor:
-    """An event in the question's words, and the side of it that the question asks about."""
+    """An event in a question, with the word that says before or after it, and the whole phrase."""
 
     event: str
     side: str
@@ -535,7 +534,7 @@ class Anchor:
 
 
 def find_anchor(question: Question) -> Anchor | None:
-    """Return the event that dates a question, or ``None`` if there is none or a time is named."""
+    """Return the event that dates a question, or ``None`` without an event or if a time is named."""
     if question.window:
         return None
     match = _ENGLISH.search(question.text) or _CHINESE.search(question.text)
@@ -543,7 +542,7 @@ def find_anchor(question: Question) -> Anchor | None:
 
 
 def resolve_anchor(question: Question, when: Callable[[str], datetime | None]) -> Question:
-    """Return the question with the window of its event; ``when`` finds the time of an event."""
+    """Return the question with the time window before or after its event. ``when`` finds an event's time."""
     anchor = find_anchor(question)
     moment = when(anchor.event) if anchor else None
     if anchor is None or moment is None:
@@ -567,7 +566,7 @@ _LIST_QUESTION = re.compile(
     r"|什么|哪|吗|多少|有没有|列出|总结|なに|何|どの",
     re.IGNORECASE,
 )
-"""Beginnings of questions for a list, in several languages."""
+"""Starts of questions that ask for a list, in several languages."""
 
 _CAPITALS = re.compile(r"\b[A-Z]{2,}\b")
 _KEPT_SENTENCES = (3, 2)
@@ -577,9 +576,9 @@ _MIN_SENTENCE_WORDS = 3
 def as_prompt(question: Question) -> Question:
     """Read a question as a prompt.
 
-    Everyday words ("add a field to the table") weigh less than specific ones, and unknown names do not reduce the
-    confidence, because orders name things to be created. If people ask about their own past work, everyday words count
-    ("which database are we on?"). A list of a time or kind ("open todos") is returned only for an explicit question.
+    Everyday words ("add a field to the table") weigh less than specific words. Unknown names do not reduce the
+    confidence, because instructions name things to create. Everyday words count fully if people ask about their past
+    work ("which database are we on?"). Only an explicit question returns a list of a time or kind ("open todos").
     """
     text = question.text
     if question.is_open and not _LIST_QUESTION.search(text):
@@ -639,7 +638,7 @@ def as_prompt(question: Question) -> Question:
 
 
 def _in_english(question: Question, reading: Reading) -> Question:
-    """Apply the gloss of a foreign prompt. Capitals are ignored, because some languages capitalise nouns."""
+    """Apply the gloss of a foreign prompt. Ignore capitals, because some languages capitalise nouns."""
     return replace(
         question,
         words=tuple(word for word in question.words if word not in reading.fillers),
@@ -650,9 +649,9 @@ def _in_english(question: Question, reading: Reading) -> Question:
 
 
 def parts_of(prompt: str) -> list[str]:
-    """Return the sentences of a prompt, since each may concern another memory, or none for one sentence.
+    """Return the sentences of a prompt, which can concern different memories, or none if there is only one.
 
-    From a long prompt, return the first three and the last two: subjects come first, requests last.
+    From a long prompt, return the first three and the last two, because subjects come first and requests come last.
     """
     parts = [
         part.strip()
@@ -670,12 +669,12 @@ def parts_of(prompt: str) -> list[str]:
 
 
 def is_common_name(name: str) -> bool:
-    """Return True if a name consists of everyday words only."""
+    """Return True if a name consists only of everyday words."""
     return all(text_stem(word) in _common_terms() for word in words(name))
 
 
 def _words_outside_todo_phrases(text: str) -> list[str] | None:
-    """Return the words outside phrases for remaining work, or ``None`` if there is no such phrase."""
+    """Return the words outside phrases that ask for remaining work, or ``None`` without such a phrase."""
     padded = f" {' '.join(words(text))} " if not is_unspaced(text) else text
     rest = padded
     for phrase in _phrases()[1]:
@@ -685,7 +684,7 @@ def _words_outside_todo_phrases(text: str) -> list[str] | None:
 
 @cache
 def _phrases() -> tuple[tuple[tuple[frozenset[str], frozenset[str]], ...], tuple[str, ...]]:
-    """Load question words with first-person words, by language, and phrases that ask for remaining work."""
+    """Load each language's question words and first-person words, and the phrases that ask for remaining work."""
     tables = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text(encoding="utf-8"))
     about_us = (line.split("|") for line in tables["about_us"].strip().splitlines())
     left = (phrase.strip() for phrase in tables["left"].replace("\n", ",").split(","))
@@ -704,15 +703,15 @@ def _common_terms() -> frozenset[str]:
 
 
 # -- Spelling correction ---------------------------------------------------------------------------
-# Words that the home does not know are replaced by the most similar known ones. Opt-in, because most unknown words are
-# correct, and a similar word would produce a wrong answer.
+# Each word unknown to the home is replaced with the most similar known word. This is opt-in, because most unknown words
+# are correct, and a similar word would produce a wrong answer.
 
 
 LEAST_CHARACTERS = 4
-"""Minimum length; shorter words have too many neighbours."""
+"""Minimum length of a corrected word. Shorter words have too many neighbours."""
 
 _TWO_SLIPS_MIN_CHARACTERS = 7
-"""Minimum length of a word that may differ in two places; shorter ones in one."""
+"""Minimum length of a word that can have two mistakes. Shorter words can have one."""
 
 _WORD = re.compile(r"[^\W\d_]+")
 _MAX_UNKNOWN_WORDS = 12
@@ -735,7 +734,7 @@ _ENDINGS = (
     "ment",
     "y",
 )
-"""Endings that the index strips, unless they are misspelt."""
+"""Endings that the index strips if they are spelt correctly."""
 
 _MAX_ENDING_CHARACTERS = max(map(len, _ENDINGS))
 
@@ -775,7 +774,7 @@ def _unknown(home: Home, text: str) -> list[str]:
 
 
 def _nearest(home: Home, word: str) -> str | None:
-    """Return the most similar known word, of several the most frequent, or ``None``."""
+    """Return the most similar known word, or ``None``. Among equally similar words, prefer the most frequent."""
     slips = 2 if len(word) >= _TWO_SLIPS_MIN_CHARACTERS else 1
     least, most = (
         max(LEAST_CHARACTERS - 1, len(word) - _MAX_ENDING_CHARACTERS - 1),
@@ -783,7 +782,7 @@ def _nearest(home: Home, word: str) -> str | None:
     )
     counts: dict[str, int] = {}
     for search in (home.memory_search, home.turn_search):
-        # The first letter is seldom wrong, but may be swapped with the second.
+        # The first letter is seldom wrong, but can be swapped with the second.
         for initial in {word[0], word[1]}:
             for stem, count in search.vocabulary(initial, least, most):
                 counts[stem] = counts.get(stem, 0) + count
@@ -795,7 +794,7 @@ def _nearest(home: Home, word: str) -> str | None:
 
 
 def _within(word: str, stems: Iterable[str], slips: int) -> Mapping[str, int]:
-    """Return the known stems within some slips of a word, with any ending, and the number of slips."""
+    """Map each stem that, with some ending, is at most ``slips`` mistakes from a word to the number of mistakes."""
     pairs = _pairs(word)
     distances = {}
     for stem in stems:
@@ -819,7 +818,7 @@ def _pairs(word: str) -> set[str]:
 
 
 def slip_count(word: str, other: str) -> int:
-    """Return the optimal string alignment distance: letters added, omitted, exchanged or swapped with a neighbour."""
+    """Return the optimal string alignment distance, which counts insertions, deletions, substitutions and swaps."""
     before: Sequence[int] = ()
     last = list(range(len(other) + 1))
     for row, letter in enumerate(word, start=1):
@@ -834,7 +833,7 @@ def slip_count(word: str, other: str) -> int:
 
 
 def _as_written(home: Home, stem: str, misspelt: str) -> str:
-    """Return a stem's word as written in a text, or the stem if no text has it."""
+    """Return the word of a stem as a text spells it, or the stem if no text contains it."""
     memories = home.memories.by_rows(home.memory_search.rows_of_stem(stem, _MAX_TEXTS))
     stored_turns = home.sessions.by_rows(home.turn_search.rows_of_stem(stem, _MAX_TEXTS))
     texts = [

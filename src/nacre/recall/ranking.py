@@ -1,4 +1,4 @@
-"""Ranking of memories and turns: aspects of turns, traces of questions, joint use, diversity and order."""
+"""Ranking of memories and turns: aspects, recorded questions, joint use, diversity and order."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Aspect(StrEnum):
 
 
 def shows(turn: Turn, aspect: Aspect) -> bool:
-    """Return True if a turn has an aspect, judged by its tool calls if these are conclusive, else by its text."""
+    """Return True if the tool calls or the text of a turn show an aspect."""
     calls = turn.tool_calls
     match aspect:
         case Aspect.TOOLS:
@@ -78,7 +78,7 @@ def admission(aspect: str, role: str) -> Callable[[Turn], bool] | None:
 
 
 def with_error(hit: TurnHit, terms: Sequence[str]) -> TurnHit:
-    """Return a hit that quotes the error in its turn. Tool output is untrusted."""
+    """Return the hit with an excerpt that quotes the turn's error. Tool output makes the turn untrusted."""
     turn = hit.turn
     errors = [
         f"{call.name}: {call.error or call.outcome}" for call in turn.tool_calls if call.failed
@@ -107,8 +107,8 @@ def _compile(kinds: dict[str, list[str]]) -> re.Pattern[str]:
     return re.compile("|".join([words, *kinds["signs"]]), re.IGNORECASE)
 
 
-# -- Cases: traces of questions and answers --------------------------------------------------------
-# Only the ids of answers are recorded. A viewer sees their current text, and forgotten content disappears here, too.
+# -- Recorded questions ----------------------------------------------------------------------------
+# Only a summary of the outcome is recorded, so no content of a memory remains here after it is forgotten.
 
 
 _QUESTION_CHARACTERS = 400
@@ -130,7 +130,7 @@ _VERDICT_WORDS = {Verdict.USED: "used", Verdict.UNUSED: "not used", Verdict.CORR
 
 
 def note_question(home: Home, query: RecallQuery | requests.DeepQuery, outcome: str) -> None:
-    """Record a question and its outcome as one line in the spool, without a database write."""
+    """Append a question and its outcome to the spool as one line, without writing to the database."""
     question = shorten(home.redactor.clean(query.text), _QUESTION_CHARACTERS)
     criteria = query.filter
     is_narrowed = criteria.scope is not Scope.PRIVATE or any(
@@ -145,15 +145,15 @@ def note_question(home: Home, query: RecallQuery | requests.DeepQuery, outcome: 
 
 
 def outcome_of(result: RecallResult) -> str:
-    """Return the outcome of a question, as it is recorded."""
+    """Describe the outcome of a question for the record."""
     if not result.is_answered:
         return models.NOT_SURE if result.hits or result.turns else models.NOTHING_FOUND
     return f"{count(len(result.hits), 'memory', 'memories')}, {count(len(result.turns), 'turn')}"
 
 
-# -- Joint use: memories used together raise each other's rank (seed facts 1.2.2) ------------------
-# A gain reorders hits that probably answer. Other memories may only follow below all of those, if they were used
-# together more than once, and only a few.
+# -- Joint use: memories used together raise each other's rank -------------------------------------
+# A gain reorders hits that probably answer. A few other memories can follow below these hits, if they were used
+# together more than once. See seed facts 1.2.2.
 
 
 SEEDS = 5
@@ -161,20 +161,20 @@ NEIGHBOURS = 10
 LEAST_WEIGHT = 0.1
 SHARE = 0.15
 COMPANION_WEIGHT = 0.15
-"""Minimum weight of an edge to show an otherwise unrelated memory. One session gives 0.1, which is too little."""
+"""Minimum weight of an edge to show an otherwise unrelated memory. A single session gives only 0.1."""
 
 COMPANIONS = 3
 
 
 def seeds(hits: Sequence[ScoredMemory]) -> list[str]:
-    """Return the ids of the best hits that probably answer, by signals that do not depend on ranks."""
+    """Return the ids of the best hits that probably answer, judged by absolute signals."""
     return [item.memory.id for item in hits if item.confidence >= BORDER][:SEEDS]
 
 
 def pulls(edges: Sequence[memories.Edge]) -> dict[str, float]:
-    """Return the weight of each neighbour's strongest edge to a seed.
+    """Map each neighbour to the weight of its strongest edge to a seed.
 
-    ``edges`` start at the seeds, strongest first; ten per seed count.
+    ``edges`` start at the seeds, strongest first. Only the first ten per seed count.
     """
     weights: dict[str, float] = {}
     counts: dict[str, int] = {}
@@ -191,7 +191,7 @@ def may_come_along(weight: float) -> bool:
 
 
 def lift(hits: Sequence[ScoredMemory], weights: Mapping[str, float]) -> list[ScoredMemory]:
-    """Add to each hit that probably answers: own score + .15 · weight, at most 1."""
+    """Add 0.15 · weight to the score of each hit that probably answers, up to 1."""
     lifted = [
         _with_gain(item, weights[item.memory.id])
         if item.memory.id in weights and item.confidence >= BORDER
@@ -207,7 +207,7 @@ def companions(
     unranked_memories: Sequence[Memory],
     weights: Mapping[str, float],
 ) -> list[ScoredMemory]:
-    """Return memories to show below the hits: unsure hits of lanes (``others``) and ``unranked_memories``."""
+    """Choose the memories to show below the hits, from the unsure hits ``others`` and from ``unranked_memories``."""
     unranked = [ScoredMemory(memory, 0.0, {}, Signals(0.0, None)) for memory in unranked_memories]
     ceiling = min((item.score for item in hits), default=0.0)
     lifted = [
@@ -237,10 +237,10 @@ def _with_gain(item: ScoredMemory, weight: float, ceiling: float = 1.0) -> Score
 T = TypeVar("T")
 
 LAMBDA = 0.7
-"""Weight of relevance; the rest is the weight of dissimilarity."""
+"""Weight of relevance. Dissimilarity has the remaining weight."""
 
 NEAR_COPY = 0.75
-"""Minimum likeness at which an item counts as a copy and follows all others."""
+"""Minimum similarity of a near copy, which is chosen only after all other items."""
 
 
 def diversify(
@@ -251,9 +251,10 @@ def diversify(
     limit: int,
     relevance_share: float = LAMBDA,
 ) -> list[tuple[T, float]]:
-    """Choose up to ``limit`` items by score and dissimilarity to those chosen before. Return each with its likeness.
+    """Choose up to ``limit`` items that score high and differ from each other. Return each with its likeness.
 
-    Likeness is the Jaccard index of words longer than two characters; scores are expected in 0..1.
+    Likeness is the highest Jaccard index with an item chosen before, over words longer than two characters. Scores
+    must be in 0..1.
     """
     remaining = list(items)
     bags = {
@@ -275,7 +276,7 @@ def diversify(
 
 
 def share_left(score: float, likeness: float, relevance_share: float = LAMBDA) -> float:
-    """Return the share of its score (0 to 1) that an item keeps for its place: likeness costs (1-λ)/λ of itself."""
+    """Return the share of an item's score, 0 to 1, that remains after subtracting likeness · (1-λ)/λ."""
     if score <= 0 or relevance_share <= 0:
         return 0.0
     return max(0.0, 1 - (1 - relevance_share) / relevance_share * likeness / score)
@@ -290,7 +291,7 @@ def _mmr_score(score: float, likeness: float, relevance_share: float) -> float:
 
 
 def most_of(lists: Sequence[Sequence[ScoredMemory]]) -> list[ScoredMemory]:
-    """Merge the hits of several questions: each memory with its best score and its highest confidence."""
+    """Merge the hits of several questions. Each memory gets its best score and its highest confidence."""
     best: dict[str, ScoredMemory] = {}
     for item in (item for ranked in lists for item in ranked):
         other = best.get(item.memory.id)
@@ -310,7 +311,7 @@ def most_of(lists: Sequence[Sequence[ScoredMemory]]) -> list[ScoredMemory]:
 
 
 def _in_order(group: Sequence[ScoredMemory]) -> list[ScoredMemory]:
-    """Sort a group by date, latest first, and assign its scores by position."""
+    """Sort a group by date, latest first, and reassign the scores in descending order."""
     if len(group) == 1:
         return list(group)
     scores = sorted((hit.score for hit in group), reverse=True)
@@ -319,17 +320,17 @@ def _in_order(group: Sequence[ScoredMemory]) -> list[ScoredMemory]:
 
 
 # -- Constants for ranking turns -------------------------------------------------------------------
-# One value contains all constants, so that a benchmark can omit one ingredient at a time.
+# All constants are in one object, so that a benchmark can turn off each of them separately.
 
 
 @frozen
 class Recipe:
-    """The ingredients of turn recall.
+    """Constants of turn recall.
 
-    ``lexical``, ``vector`` and ``session`` are shares of the fused score; ``session`` applies to words and to meaning.
-    The others are added to a fused score of at most 1: ``author`` if the question names only the turn's author,
+    ``lexical``, ``vector`` and ``session`` are weights in the fused score. ``session`` applies to words and to meaning.
+    Bonuses are added to the fused score, which is at most 1: ``author`` if the question names only the turn's author,
     ``presence`` if it names a participant or the project of the session, ``name`` for part of an identifier, ``time``
-    for a turn in the named period. ``asks`` is subtracted from turns that only ask, since the answer is near them.
+    for a turn in the named period. ``asks`` is subtracted from turns that only ask, since a nearby turn answers.
     """
 
     lexical: float = 0.5
@@ -343,60 +344,62 @@ class Recipe:
 
     bm25: Bm25 = Bm25(k1=0.8, b=0.5)
     reach: int = 2
-    """Turns before and after a turn that count as its neighbours."""
+    """Number of turns before a turn, and after it, that count as neighbours."""
 
     neighbours: float = 0.35
-    """Weight of a neighbour's term, relative to 1 for the turn's own."""
+    """Weight of a term in a neighbour, relative to a term in the turn itself."""
 
     smoothing: float = 0.5
-    """Weight of the neighbours' mean cosine, relative to 1 for the turn's own."""
+    """Weight of the neighbours' mean cosine, relative to the cosine of the turn itself."""
 
     doubt: float = 0.5
-    """Exponent by which the lexical lane counts less if even its best turn covers little of the question."""
+    """Exponent that makes the lexical lane count less if its best turn covers little of the question."""
 
     scale: Scale = min_max
     """Normalises the scores of a lane to 0..1."""
 
     candidates: int = 100
-    """Turns proposed by each lane."""
+    """Number of turns that each lane proposes."""
 
     parts: int = 30
-    """Turns proposed because they contain part of an identifier."""
+    """Maximum number of turns proposed because they contain part of an identifier."""
 
     window: int = 400
-    """Turns with known term counts; others count as empty neighbours."""
+    """Maximum number of turns whose term counts are read. Other neighbours count as empty."""
 
     postings: int = 10_000
-    """Rows that the question's words may match in total. Beyond, the most frequent words are dropped. Limits the
-    time of the lexical lane; only homes with thousands of turns reach it."""
+    """Maximum total number of rows that the words match. Beyond it, the most frequent words are dropped.
+
+    This limits the time of the lexical lane in homes with thousands of turns.
+    """
 
     passages: int = 3
-    """Turns that represent their session by meaning."""
+    """Number of turns with the highest cosines that represent a session."""
 
 
 DEFAULT = Recipe()
-"""Tuned on LoCoMo dev, the LongMemEval subset, DevMemBench dev and their pile; docs/benchmarks.md has the tables."""
+"""Tuned on LoCoMo dev, the LongMemEval subset, DevMemBench dev, and all three combined. See docs/benchmarks.md."""
 
 
 # -- Ranking of memories ---------------------------------------------------------------------------
-# Every recall uses this part, and a hook uses nothing else, so the vectors, models, turns and vault files that only a
-# full recall needs are in :mod:`nacre.recall.recall`.
+# Hooks use only this part. Whatever only a full recall needs (vectors, models, turns and vault files) is in
+# :mod:`nacre.recall.recall`.
 
 
 _ALTERNATIVE = "alternative_to"
-"""The relation of two memories that a person declared both valid. A literal, so that hooks load no further module."""
+"""Relation of two memories that a person declared both valid. A literal spares hooks an import."""
 
 _MOMENT = timedelta(milliseconds=1)
 
 DIVERSIFY_FROM = 3
-"""Candidates for diversity, per requested hit."""
+"""Number of candidates for diversity per requested hit."""
 
 
 def ranked_by_words(home: Home, query: RecallQuery) -> list[ScoredMemory]:
-    """Return the memories that match by words alone, best first.
+    """Return the memories whose words match, best first.
 
-    Same as :func:`nacre.recall.recall.recall` in the mode ``lexical``, without importing manual edits, and without
-    resolving the dates of events in the question.
+    Works like :func:`nacre.recall.recall.recall` in ``lexical`` mode, but neither imports manual edits nor resolves
+    the dates of events in the question.
     """
     question = _read_question(home, query, query.text)
     ranking = ranking_of(home, query, question)
@@ -427,13 +430,13 @@ def _read_question(home: Home, query: RecallQuery, text: str) -> recall_question
 
 
 def read_plainly(home: Home, text: str) -> recall_question.Question:
-    """Parse a question, with the names known to the index."""
+    """Parse a question, using the names that the index knows."""
     authors, projects = home.sessions.authors(), home.sessions.projects()
     return recall_question.read_question(text, now=home.now(), authors=authors, projects=projects)
 
 
 def projects_named(home: Home, prompt: str) -> tuple[str, ...]:
-    """Return the known projects that a prompt names, except those named by everyday words ("repo", "demo")."""
+    """Return the known projects that a prompt names, except projects named with everyday words ("repo", "demo")."""
     return tuple(
         name
         for name in read_plainly(home, prompt).projects
@@ -442,7 +445,7 @@ def projects_named(home: Home, prompt: str) -> tuple[str, ...]:
 
 
 def ranking_of(home: Home, query: RecallQuery, question: recall_question.Question) -> Ranking:
-    """Return the ranking options of a question: as of now, or of the end of the requested day."""
+    """Return the ranking options for a question, as of now or the end of the requested day."""
     now = home.clock()
     day = query.filter.as_of
     moment = min(now, day_interval(day)[1] - _MOMENT) if day else now
@@ -471,7 +474,7 @@ def rank_memories(
     vector: QueryVector | None = None,
     lexical: bool = True,
 ) -> tuple[list[ScoredMemory], Filter]:
-    """Return ranked memories and the filter that was used."""
+    """Rank memories, and return them with the filter that was used."""
     engine = engine_of(home)
     query = replace(query, filter=_with_date_window(query))
     if query.mode is Mode.BROWSE:
@@ -483,7 +486,7 @@ def rank_memories(
 
 
 def _with_date_window(query: RecallQuery) -> Filter:
-    """Return the filter with the window around the query's date, unless it has its own times (seed facts 1.2.1)."""
+    """Restrict the filter to the days around the query's date, unless it names times already. See seed facts 1.2.1."""
     filter_, reach = query.filter, timedelta(days=query.radius_days)
     if query.around is None or filter_.since or filter_.until:
         return filter_
@@ -493,7 +496,7 @@ def _with_date_window(query: RecallQuery) -> Filter:
 
 
 def _move(moment: datetime, by: timedelta) -> datetime | None:
-    """Return the moved moment, or ``None`` outside the supported years."""
+    """Return ``moment`` moved by a duration, or ``None`` outside the supported years."""
     try:
         return moment + by
     except OverflowError:
@@ -501,7 +504,7 @@ def _move(moment: datetime, by: timedelta) -> datetime | None:
 
 
 def narrow(query: RecallQuery, question: recall_question.Question) -> Filter:
-    """Restrict the filter to the kinds and projects of a question for a list; options take precedence."""
+    """Restrict the filter to the kinds and projects that a question asks to list. Explicit options take precedence."""
     filter_ = query.filter
     if not question.lists:
         return filter_
@@ -513,7 +516,7 @@ def narrow(query: RecallQuery, question: recall_question.Question) -> Filter:
 
 
 def window_of(query: RecallQuery, question: recall_question.Question) -> Window | None:
-    """Return the time that the question names, unless an option does."""
+    """Return the question's time window, or ``None`` if an option sets a time."""
     if query.mode is Mode.BROWSE or query.filter.since or query.filter.until or query.around:
         return None
     return question.window
@@ -522,7 +525,7 @@ def window_of(query: RecallQuery, question: recall_question.Question) -> Window 
 def confident(
     ranked: Sequence[ScoredMemory], query: RecallQuery, question: recall_question.Question
 ) -> list[ScoredMemory]:
-    """Return the hits that probably answer, and memories linked from a sure hit."""
+    """Return the hits that probably answer, and memories linked from a likely hit."""
     if query.mode is Mode.BROWSE or question.is_open:
         return list(ranked)
     sure_ids = {item.memory.id for item in ranked if item.confidence >= BORDER}
@@ -535,7 +538,7 @@ def confident(
 
 
 def doubts(home: Home, hits: Sequence[ScoredMemory]) -> list[tuple[str, str]]:
-    """Return the pairs of probably outdated memories and their replacements: (older, newer)."""
+    """Return pairs (older, newer) of a memory that is probably outdated and its replacement."""
     pairs = home.reviews.doubts([item.memory.id for item in hits], both_ways=True)
     return [(doubt.older, doubt.newer) for doubt in pairs]
 
@@ -543,10 +546,10 @@ def doubts(home: Home, hits: Sequence[ScoredMemory]) -> list[tuple[str, str]]:
 def newest_first(
     home: Home, query: RecallQuery, hits: Sequence[ScoredMemory]
 ) -> list[ScoredMemory]:
-    """Move memories that may be outdated, or have alternatives, right after the newer ones.
+    """Move memories with a newer replacement or alternative to just after the newer memory.
 
-    For a prompt, drop the older one of a doubted pair until a person decides, even if it was edited since. Of two that
-    doubt each other, keep the one stated last.
+    For a prompt, drop the older memory of a doubted pair until a person decides, even if it was edited since. If two
+    memories doubt each other, keep the memory stated last.
     """
     doubted_pairs = doubts(home, hits)
     memories = {item.memory.id: item.memory for item in hits}
@@ -602,7 +605,7 @@ def diverse(ranked: Sequence[ScoredMemory], query: RecallQuery) -> list[ScoredMe
 
 
 def _with_mmr(item: ScoredMemory, likeness: float, relevance_share: float) -> ScoredMemory:
-    """Record in a hit's components the share of its score kept for its place. The score itself stays."""
+    """Add the likeness and the remaining share of the score to a hit's components."""
     if not likeness:
         return item
     share = round(share_left(item.score, likeness, relevance_share), 4)

@@ -104,7 +104,7 @@ from nacre.values.session import Speaker, StoredTurn, Trust, Turn
 def rank_candidates(
     home: Home, query: RecallQuery, question: Question, criteria: Filter, lanes: Lanes
 ) -> list[ScoredMemory]:
-    """Return the pending candidates that a filter admits, with their confidence. The full-text index omits them."""
+    """Return the pending candidates that a filter admits, with confidence. The full-text index has no candidates."""
     if query.mode is Mode.BROWSE or question.is_open:
         return []
     pending = [item.memory for item in home.candidates.waiting() if _admits(criteria, item.memory)]
@@ -138,9 +138,9 @@ def rank_candidates(
 
 
 def less_likely(hits: Sequence[ScoredMemory], likely: Sequence[ScoredMemory]) -> list[ScoredMemory]:
-    """Return candidates and weak hits, surest first, for display after the likely memories.
+    """Return candidates and weak hits to show after the likely memories, surest first.
 
-    If any hit is sure, include a weak hit only if it contains every word of the question.
+    If any hit is sure, omit weak hits that lack a word of the question.
     """
     shows_weak = not any(map(is_sure, (*hits, *likely)))
     shown = [
@@ -152,7 +152,6 @@ def less_likely(hits: Sequence[ScoredMemory], likely: Sequence[ScoredMemory]) ->
 
 
 def _cosines(home: Home, vector: QueryVector | None) -> dict[str, float]:
-    """Return, for each candidate, the cosine of its best turn."""
     if vector is None:
         return {}
     turns = home.database.all("list_turns_of_candidates")
@@ -281,9 +280,9 @@ def search_sessions(
 ) -> RecallResult:
     """Return the turns that match a question, best first. Raises InvalidQueryError.
 
-    If a turn contains every word of the question and is not itself only a question, return only turns that contain
-    every word, unless ``exact`` is false. ``admits`` filters the turns; the number of ranked turns grows until enough
-    pass. ``truncated`` is set if more turns match.
+    If ``exact`` is set and some turn contains every word of the question without being a question itself, return only
+    turns that contain every word. ``admits`` filters the turns, and more turns are ranked until enough pass.
+    ``truncated`` is set if more turns match.
     """
     started = time.perf_counter()
     check(query)
@@ -321,7 +320,6 @@ def search_sessions(
 
 
 def _time_range(criteria: Filter, window: Window | None) -> dict[str, Any]:
-    """Return the time range of an answer: read from the question if it names one, else from the filter."""
     span = window or criteria
     return {
         "since": span.since,
@@ -331,14 +329,14 @@ def _time_range(criteria: Filter, window: Window | None) -> dict[str, Any]:
 
 
 def _in_scope(home: Home, query: RecallQuery) -> RecallQuery:
-    """Return the query extended to the project's dependencies; a prompt keeps the filter of its context."""
+    """Extend the query to the project's dependencies, unless it is a prompt."""
     if query.is_prompt:
         return query
     return replace(query, filter=with_dependencies(home, query.filter))
 
 
 def _with_spelling(home: Home, query: RecallQuery) -> tuple[RecallQuery, tuple[Lane, ...]]:
-    """Return the query with corrected spelling if fuzzy search is on, and the lane that lists the corrections."""
+    """Correct the query's spelling if fuzzy search is on."""
     if not query.fuzzy or query.mode is Mode.BROWSE:
         return query, ()
     text, lane = correct_spelling(home, query.text)
@@ -346,7 +344,7 @@ def _with_spelling(home: Home, query: RecallQuery) -> tuple[RecallQuery, tuple[L
 
 
 def _read_question(home: Home, query: RecallQuery) -> Question:
-    """Parse the question, and resolve the date of an event that it mentions ("after the release")."""
+    """Parse the question and date any event that it mentions ("after the release")."""
     authors, projects = home.sessions.authors(), home.sessions.projects()
 
     def read(text: str) -> Question:
@@ -365,7 +363,7 @@ def _read_question(home: Home, query: RecallQuery) -> Question:
 def _note_use(
     home: Home, query: RecallQuery, sure: Sequence[ScoredMemory], hits: Sequence[ScoredMemory]
 ) -> None:
-    """Record a use of the shown memories that probably answer, but not of their companions."""
+    """Record that the probable answers were used. Their companions do not count as used."""
     likely = {item.memory.id for item in sure}
     used = [item.memory.id for item in hits if item.memory.id in likely]
     if used:
@@ -399,7 +397,6 @@ def check(query: RecallQuery) -> None:
 def _with_parts(
     home: Home, query: RecallQuery, ranked: list[ScoredMemory], criteria: Filter, ranking: Ranking
 ) -> list[ScoredMemory]:
-    """Merge the hits of a prompt with the hits of each of its sentences."""
     rankings = [ranked]
     for part in parts_of(query.text) if query.is_prompt else ():
         question = _read_question(home, replace(query, text=part))
@@ -420,7 +417,7 @@ def _with_expansion(
     criteria: Filter,
     ranking: Ranking,
 ) -> tuple[list[ScoredMemory], tuple[Lane, ...]]:
-    """Merge in the hits of rephrased questions if expansion is on; return them with the expansion's lane."""
+    """Add the hits of rephrased questions if expansion is on."""
     if not query.expand or question.is_open or query.mode is Mode.BROWSE:
         return ranked, ()
     phrasings, lane = rephrase(home, query.text)
@@ -448,7 +445,7 @@ def _with_companions(
     ranked: Sequence[ScoredMemory],
     hits: list[ScoredMemory],
 ) -> tuple[list[ScoredMemory], list[ScoredMemory]]:
-    """Return the hits raised by joint use, and their companions, shown below them."""
+    """Raise hits that were used together, and return them and the companions to show below."""
     seeds = ranking.seeds(hits)
     if not seeds or not query.co_recall or not query.boost or query.mode is Mode.BROWSE:
         return hits, []
@@ -472,7 +469,7 @@ def _with_companions(
 
 
 def _rerank(lanes: Lanes, ranked: list[Hit], text: Callable[[Hit], str]) -> list[Hit]:
-    """Let the reranker reorder the best hits, if there is one. Scores stay with the positions."""
+    """Reorder the best hits with the reranker, if there is one. Each position keeps its score."""
     if lanes.second is None or len(ranked) < 2:
         return ranked
     reordered = lanes.second.reorder(ranked, score=lambda item: item.score, text=text)
@@ -484,7 +481,7 @@ def _rerank(lanes: Lanes, ranked: list[Hit], text: Callable[[Hit], str]) -> list
 
 
 def _fit_budget(ranked: list[ScoredMemory], query: RecallQuery) -> tuple[list[ScoredMemory], bool]:
-    """Return the leading hits that fit the token budget (at least one), and whether any was cut."""
+    """Return the first hits that fit the token budget, at least one, and whether any were cut."""
     if not query.budget_tokens:
         return ranked, False
     kept: list[ScoredMemory] = []
@@ -500,7 +497,7 @@ def _fit_budget(ranked: list[ScoredMemory], query: RecallQuery) -> tuple[list[Sc
 def _turns_beside(
     home: Home, query: RecallQuery, question: Question, lanes: Lanes, *, is_sure: bool
 ) -> list[TurnHit]:
-    """Return turns to show next to the memories; none if the filter uses fields that only memories have.
+    """Return turns to show next to the memories, or none if the filter uses fields that turns lack.
 
     Include weak turns only if no turn is likely to answer and no memory is sure (``is_sure``).
     Omit turns that match a superseded memory, unless the question is about the past.
@@ -528,7 +525,7 @@ def _turns_beside(
 
 
 def _is_outdated(home: Home, hit: TurnHit, question: Question) -> bool:
-    """Return True if, among the memories stated in this turn, the one nearest to the question was superseded."""
+    """Return True if the memory stated in this turn that is closest to the question was superseded."""
     stated = home.comparisons.stated_in(hit.session.id, hit.turn.id)
     question_words = set(question.words)
     nearness = [(len(question_words.intersection(words(text))), not old) for text, old in stated]
@@ -578,7 +575,7 @@ def _rank_turns(
 
 
 def _complete(ranked: Sequence[ScoredTurn]) -> list[ScoredTurn]:
-    """Return the turns that contain every word of the question, or none if all of them are only questions."""
+    """Return the turns that contain every word of the question, or none if they are all mere questions."""
     complete = [item for item in ranked if item.signals.whole]
     return complete if any("asks" not in item.components for item in complete) else []
 
@@ -607,7 +604,6 @@ def readable(turn: Turn) -> str:
 
 
 def _confidence_components(item: ScoredMemory | ScoredTurn) -> dict[str, float]:
-    """Return the confidence of a hit and the signals behind it."""
     signals = item.signals
     values = {"sure": item.confidence, "coverage": signals.coverage}
     if signals.unknown:
@@ -622,7 +618,7 @@ def _confidence_components(item: ScoredMemory | ScoredTurn) -> dict[str, float]:
 
 @frozen
 class _Measure:
-    """Text similarity: ``holds`` is the share of a memory in the reply, ``repeats`` the likeness of two memories."""
+    """Text similarity. ``holds`` compares a memory with the reply, and ``repeats`` compares two memories."""
 
     borders: Borders
     holds: Callable[[Memory], float]
@@ -637,11 +633,11 @@ def feedback(
     session: str | None = None,
     stored: Sequence[str] = (),
 ) -> FeedbackReport:
-    """Judge memories as used, not used or corrected, by an agent's reply.
+    """Judge from an agent's reply whether memories were used, not used or corrected.
 
-    Judge the referenced memories, or those used in the host's session since its last feedback. ``stored`` lists
-    memories that the agent stored since then. The reply is not kept. Raises InvalidQueryError if neither memories nor
-    a session are given, NotFoundError, ConflictError.
+    Judge the referenced memories, or else the memories used in the host's session since its last feedback. ``stored``
+    lists memories that the agent stored since then. The reply is not kept. Raises NotFoundError, ConflictError, and
+    InvalidQueryError if neither memories nor a session are given.
     """
     if not references and not session:
         raise InvalidQueryError(
@@ -671,7 +667,7 @@ def feedback(
     with home.database.transaction():
         judged = _judge(home, memories, findings, REPLY_SHARE)
         if session and not references:
-            # A reply judges every use once, and marks the used memories as used together.
+            # Each use is judged only once. The used memories also count as used together.
             name = session_name(session)
             home.session_uses.judge(name, [item.memory_id for item in judged])
             used = [item.memory_id for item in judged if item.verdict is Verdict.USED]
@@ -680,7 +676,7 @@ def feedback(
 
 
 def judge(home: Home, references: Sequence[str], *, good: bool) -> FeedbackReport:
-    """Apply a person's own verdict. A bad memory is also queued for review. Raises NotFoundError, ConflictError."""
+    """Apply a person's verdict. Also queue bad memories for review. Raises NotFoundError, ConflictError."""
     catch_up(home)
     fold_usage(home)
     memories = _memories_named(home, references)
@@ -727,7 +723,7 @@ def _used_in(home: Home, session: str) -> list[Memory]:
 
 
 def _measure(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:
-    """Measure by vectors if an embedding model is available, else by words."""
+    """Compare vectors if an embedding model is available, else words."""
     if home.settings.text("embedding.model") != "none":
         try:
             embedder = embedder_of(home, BUNDLED)
@@ -745,7 +741,7 @@ def _measure(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:
 
 
 def _by_words(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:
-    """Measure by shared stems without stop words: the share of a memory's stems, or of the shorter of two memories."""
+    """Return the share of the memory's stems, or the shorter memory's stems, that both texts contain."""
     search = home.memory_search
 
     def stems(text: str) -> set[str]:

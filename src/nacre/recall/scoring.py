@@ -1,4 +1,4 @@
-"""Scores and confidence of hits: agenr's factors, clamped (docs/context.md), lane fusion, reranking and calibration."""
+"""Scores and confidence of hits: agenr's factors, lane fusion, reranking and calibration. See docs/context.md."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from nacre.values.recall import HitConfidence, Lane, LaneState
 from nacre.values.review import Maturity, Usage
 
 FACTOR_RANGE = (0.5, 1.25)
-"""Bounds of the product of all factors after relevance, so that an irrelevant hit never overtakes a relevant one."""
+"""Bounds of the product of all factors other than relevance. They keep irrelevant hits below relevant hits."""
 
 STABILITY_DAYS = {Expiry.CORE: math.inf, Expiry.PERMANENT: 365.0, Expiry.TEMPORARY: 30.0}
-"""Days until retrievability falls to .9 (a stability, not a half-life)."""
+"""Number of days until retrievability falls to 0.9. This is a stability, not a half-life."""
 
 ADDED_FACTORS = ("maturity", "confidence")
-"""Factors that are not in agenr's formula but in the other seed (seed facts 2.3)."""
+"""Factors from the second seed, which agenr's formula lacks. See seed facts 2.3."""
 
 INFERRED_FACTOR = 0.85
 OUTSIDE_WINDOW = 0.3
 NEAR_WINDOW = 0.4
 MATURITY_FACTORS = {Maturity.CANDIDATE: 1.0, Maturity.ESTABLISHED: 1.1, Maturity.PROVEN: 1.2}
 BROWSE_HALF_LIFE_DAYS = 30.0
-"""Half-life in days of a memory's score in a search without a question (seed facts 1.2.2)."""
+"""Half-life in days of a memory's score when browsing without a question. See seed facts 1.2.2."""
 
 _DAY_SECONDS = 86_400.0
 
 
 def days_between(earlier: datetime, later: datetime) -> float:
-    """Return the days from one time to another, at least 0."""
+    """Return the number of days between two times, at least 0."""
     return max(0.0, (later - earlier).total_seconds() / _DAY_SECONDS)
 
 
@@ -52,18 +52,18 @@ def recency(days: float, expiry: Expiry) -> float:
 
 
 def gaussian(days: float, radius_days: float) -> float:
-    """Return the nearness to a date; sigma is half the radius."""
+    """Return how near a date is. Sigma is half the radius."""
     sigma = radius_days / 2
     return math.exp(-0.5 * (days / sigma) ** 2)
 
 
 def importance_score(importance: int) -> float:
-    """Map importance 1 to 10 to 0.55 to 1.0."""
+    """Map an importance from 1 to 10 linearly onto 0.55 to 1.0."""
     return 0.55 + (min(10, max(1, importance)) - 1) / 9 * 0.45
 
 
 def recall_strength(usage: Usage, days: float, expiry: Expiry) -> float:
-    """Return a strength that grows with recalls and fades with the days since the last one."""
+    """Return a strength that grows with each recall and fades with the days since the last recall."""
     if expiry is Expiry.CORE:
         return 1.0
     if usage.recall_count <= 0:
@@ -72,9 +72,9 @@ def recall_strength(usage: Usage, days: float, expiry: Expiry) -> float:
 
 
 def spacing_factor(usage: Usage, created: datetime) -> float:
-    """Return a factor for spaced recalls: ln(2 + largest gap in days), at least 1.
+    """Return the factor for spaced recalls, ln(2 + largest gap in days), at least 1.
 
-    If only their number is known, assume even spacing from the memory's creation to the last recall.
+    If only the number of recalls is known, assume even spacing from the memory's creation to the last recall.
     """
     ordered = sorted(usage.intervals) or _evenly_spread(usage, created)
     if len(ordered) < 2:
@@ -84,7 +84,7 @@ def spacing_factor(usage: Usage, created: datetime) -> float:
 
 
 def _evenly_spread(usage: Usage, created: datetime) -> list[float]:
-    """Return evenly spaced times in milliseconds, one more than there were recalls; none without a span."""
+    """Return evenly spaced times in milliseconds, one more than the number of recalls, or none if unknown."""
     last = usage.last_recalled
     if usage.recall_count <= 0 or last is None or created >= last:
         return []
@@ -93,7 +93,7 @@ def _evenly_spread(usage: Usage, created: datetime) -> list[float]:
 
 
 def freshness(memory: Memory, now: datetime) -> float:
-    """Return a boost for new important memories, from 1.5 within the hour to 1.1 within the day."""
+    """Return the boost for new important memories, from 1.5 in the first hour to 1.1 within a day."""
     if memory.importance < 6:
         return 1.0
     hours = days_between(memory.created, now) * 24
@@ -101,7 +101,7 @@ def freshness(memory: Memory, now: datetime) -> float:
 
 
 def todo_staleness(memory: Memory, now: datetime) -> float:
-    """Halve a todo's weight every 7 days, down to .10, or .40 for an important one."""
+    """Halve a todo's weight every 7 days, down to 0.10, or 0.40 if it is important."""
     if memory.kind is not Kind.TODO:
         return 1.0
     floor = 0.40 if memory.importance >= 8 else 0.10
@@ -111,14 +111,14 @@ def todo_staleness(memory: Memory, now: datetime) -> float:
 def age_factor(
     memory: Memory, now: datetime, *, around: datetime | None, radius_days: float
 ) -> float:
-    """Return the age factor of a browsed memory: half-life 30 days, or the nearness to a date."""
+    """Return the age factor of a browsed memory, which is the nearness to ``around`` if given."""
     if around:
         return _nearness(memory, around, radius_days)
     return float(0.5 ** (days_between(memory.updated, now) / BROWSE_HALF_LIFE_DAYS))
 
 
 def window_closeness(time: datetime, window: Window, radius_days: float) -> float:
-    """Return 1 within the question's time window, less outside."""
+    """Return 1 within the question's time window and less outside it."""
     if window.since and time < window.since:
         return gaussian((window.since - time).total_seconds() / _DAY_SECONDS, radius_days)
     if window.until and time >= window.until:
@@ -127,7 +127,7 @@ def window_closeness(time: datetime, window: Window, radius_days: float) -> floa
 
 
 def window_factor(memory: Memory, window: Window) -> float:
-    """Return the factor of the question's time window: 1 within it, falling with the distance."""
+    """Return the factor for the question's time window, which is 1 inside and falls with distance."""
     length = (
         (window.until - window.since).total_seconds() / _DAY_SECONDS
         if window.since and window.until
@@ -152,9 +152,9 @@ def factors(
     radius_days: float = 14.0,
     as_seen: datetime | None = None,
 ) -> dict[str, float]:
-    """Return all factors after relevance, by name, for :func:`product`.
+    """Return the named factors other than relevance, for :func:`product`.
 
-    Days count back from ``as_seen``, by default ``now``; freshness always counts from ``now`` (seed facts 1.2.1).
+    Ages are relative to ``as_seen``, by default ``now``. Freshness is always relative to ``now``. See seed facts 1.2.1.
     """
     fresh, now = freshness(memory, now), as_seen or now
     if around:
@@ -186,23 +186,23 @@ def product(parts: dict[str, float]) -> float:
 
 
 # -- Fusion of lanes -------------------------------------------------------------------------------
-# Min-max preserves the lead of a lane's best hit, which rank fusion loses (retrieval study: 1.8 points of recall@10 on
-# chat, more at rank 1 in one pile).
+# Min-max scaling preserves the lead of a lane's best hit, while rank fusion loses it. In the retrieval study, this was
+# worth 1.8 points of recall@10 on chat, and more at rank 1 in the combined pile.
 
 
 K = TypeVar("K", bound=Hashable)
 
 
 class Scale(Protocol):
-    """Maps scores to 0..1; ``floor``, if known, is the score that becomes 0."""
+    """A function that maps scores to 0..1. ``floor``, if known, is the score that becomes 0."""
 
     def __call__(self, scores: Mapping[K, float], floor: float | None = None) -> dict[K, float]: ...
 
 
 def min_max(scores: Mapping[K, float], floor: float | None = None) -> dict[K, float]:
-    """Scale to 0..1; ``floor`` is the value that becomes 0 (by default the lowest score).
+    """Scale scores to 0..1. ``floor`` is the value that becomes 0, by default the lowest score.
 
-    Equal scores all become 1, unless they are 0.
+    If all scores are equal, they become 1, or 0 unless positive.
     """
     if not scores:
         return {}
@@ -214,9 +214,9 @@ def min_max(scores: Mapping[K, float], floor: float | None = None) -> dict[K, fl
 
 
 def blend(lanes: Mapping[str, tuple[float, Mapping[K, float]]]) -> dict[K, dict[str, float]]:
-    """Return each key's weighted part from each lane, by the lane's name; 0 from lanes without the key.
+    """Map each key to its weighted score in each lane, or 0 if the lane lacks the key.
 
-    Weights are normalised by the sum over lanes with results.
+    Weights are normalised over the lanes that have results.
     """
     total = sum(weight for weight, scores in lanes.values() if scores) or 1.0
     keys: dict[K, None] = {}
@@ -229,7 +229,7 @@ def blend(lanes: Mapping[str, tuple[float, Mapping[K, float]]]) -> dict[K, dict[
 
 
 # -- Reranking -------------------------------------------------------------------------------------
-# A model that reads question and text together reorders the best hits, within limits of number and time.
+# A model that reads the question and the text together reorders a limited number of the best hits in limited time.
 
 
 T = TypeVar("T")
@@ -237,17 +237,17 @@ T = TypeVar("T")
 CANDIDATES = 20
 SECONDS = 0.3
 SHARE = 0.5
-"""Weight of the reranker's score; the rest is the weight of the first score."""
+"""Weight of the reranker's score. The first score has the remaining weight."""
 
 _BATCH_TEXTS = 4
-"""Texts per reranker call; the time limit is checked between calls."""
+"""Number of texts per reranker call. The time limit is checked between calls."""
 
 
 @dataclass
 class SecondLook:
-    """Reorders lists of hits for one question, with one time limit for all of them.
+    """Reorders lists of hits for a question, within a shared time limit.
 
-    ``clock`` counts seconds. If the model fails or runs out of time, the remaining order is unchanged.
+    ``clock`` counts seconds. If the model fails or runs out of time, the remaining hits keep their order.
     """
 
     reranker: Reranker
@@ -260,7 +260,7 @@ class SecondLook:
     def reorder(
         self, items: Sequence[T], *, score: Callable[[T], float], text: Callable[[T], str]
     ) -> list[T]:
-        """Return the best CANDIDATES in their new order, then the others."""
+        """Return the first CANDIDATES items reordered, followed by the other items."""
         reranked = self._scores([text(item) for item in items[:CANDIDATES]])
         if len(reranked) < 2:
             return list(items)
@@ -276,7 +276,7 @@ class SecondLook:
         return Lane("reranker", LaneState.RAN, note=self.reranker.name)
 
     def _scores(self, texts: Sequence[str]) -> list[float]:
-        """Return the scores of the first texts, as many as the time limit allows."""
+        """Score as many texts as the time limit allows, in order."""
         scores: list[float] = []
         for at in range(0, len(texts), _BATCH_TEXTS):
             if self._spent >= self.seconds:
@@ -294,16 +294,16 @@ class SecondLook:
 
 
 # -- Confidence ------------------------------------------------------------------------------------
-# Hits are shown or withheld by absolute signals, never by ranks: a logistic model of four signals. Its constants are in
-# ``confidence.toml``, written by ``scripts/calibrate_confidence.py``. Cosines are first mapped to a common scale of all
-# embedding models; a form without the cosine is used if no vector was compared.
+# A logistic model of four absolute signals decides which hits are shown. Ranks never matter. The constants are in
+# ``confidence.toml``, written by ``scripts/calibrate_confidence.py``. Cosines are first mapped to a scale that is
+# common to all embedding models. If no vector was compared, a variant without the cosine is used.
 
 
 SURE = 0.8
 BORDER = 0.5
 """Minimum confidence of the best hit for unsolicited context."""
 NEAR = 0.15
-"""Minimum confidence of a shown hit that shares no word with the question."""
+"""Minimum confidence to show a hit that shares no word with the question."""
 
 
 class Sure(Protocol):
@@ -329,10 +329,10 @@ HitT = TypeVar("HitT", bound=Sure)
 class Signals:
     """The absolute signals of one hit.
 
-    ``coverage`` is the weighted share of the question's distinctive words in the hit; a turn counts with its direct
-    neighbours. ``cosine`` is ``None`` if no vector was compared. ``unknown`` is the weighted share of words that occur
-    nowhere in the home; ``unknown_name`` if these include a name. ``empty``: the question has no distinctive words
-    ("ok, go on"). ``whole``: the hit alone contains every word of the question.
+    ``coverage`` is the weighted share of the question's distinctive words in the hit, or in a turn and its neighbours.
+    ``cosine`` is ``None`` if no vector was compared. ``unknown`` is the weighted share of words that occur nowhere in
+    the home, and ``unknown_name`` is set if they include a name. ``empty`` is set if the question has no distinctive
+    words ("ok, go on"), and ``whole`` if the hit alone contains every word.
     """
 
     coverage: float
@@ -358,7 +358,7 @@ class Weights:
 class Sureness:
     """The confidence model. ``scale`` calibrates cosines.
 
-    ``further`` is the minimum confidence of further hits once the best hit has passed.
+    ``further`` is the minimum confidence of the other hits if the best hit is likely.
     """
 
     with_meaning: Weights
@@ -367,7 +367,7 @@ class Sureness:
     further: float
 
     def confidence(self, signals: Signals) -> float:
-        """Return the confidence, 0 to 1. An answer is shown from BORDER on."""
+        """Return the confidence, 0 to 1. Answers are shown if it is at least BORDER."""
         if signals.empty:
             return 0.0
         weights, meaning = self.words_alone, 0.0
@@ -388,7 +388,7 @@ class Sureness:
 def sureness_of(kind: str, model: str | None, seen: Seen | None = None) -> Sureness:
     """Return the confidence model for ``turns``, ``memories``, or memories related to ``prompts``.
 
-    ``model`` is the embedding model, and ``seen`` its observed distribution of cosines.
+    ``model`` is the embedding model. ``seen`` is the observed distribution of its cosines.
     """
     table = tomllib.loads(Path(__file__).with_name("confidence.toml").read_text(encoding="utf-8"))
     constants = table[kind]
@@ -403,7 +403,7 @@ def sureness_of(kind: str, model: str | None, seen: Seen | None = None) -> Suren
 def select_answering(kind: str, ranked: Sequence[HitT]) -> list[HitT]:
     """Return the hits that probably answer, in order. ``kind`` is ``turns``, ``memories`` or ``prompts``.
 
-    Return none unless one of them is sure.
+    Return none if the confidence of every hit is below BORDER.
     """
     if max((item.confidence for item in ranked), default=0.0) < BORDER:
         return []
@@ -412,7 +412,7 @@ def select_answering(kind: str, ranked: Sequence[HitT]) -> list[HitT]:
 
 
 def matches(item: Sure) -> bool:
-    """Return True if a hit shares a word or a meaning with the question, since some hit is always the nearest."""
+    """Return True if a hit shares words or meaning with the question. The nearest hit can be unrelated."""
     if item.signals.empty:
         return item.signals.whole
     holds_words = not item.components.keys().isdisjoint(("lexical", "name"))
@@ -427,7 +427,7 @@ def is_sure(item: Sure) -> bool:
 
 
 def in_words(confidence: float) -> HitConfidence:
-    """Return a confidence as a word."""
+    """Convert a confidence to a word."""
     if confidence >= SURE:
         return HitConfidence.SURE
     return HitConfidence.LIKELY if confidence >= BORDER else HitConfidence.WEAK

@@ -1,4 +1,4 @@
-"""Recall over turns: lexical, vector and session lanes, each turn read with its neighbours."""
+"""Recall of turns through lexical, vector and session lanes. A turn's neighbours count, too."""
 
 from __future__ import annotations
 
@@ -32,13 +32,12 @@ _CHECKED_TURNS = 40
 """Number of best turns that are checked for being only questions."""
 
 Place = tuple[int, int]
-"""A session row and the position of a turn in the session."""
+"""Row of a session, and position of a turn in the session."""
 
 
 @frozen
 class ScoredTurn:
-    """A turn's place, its fused score (0 to about 1.5) and the score's components, its signals, and the confidence
-    derived from them (0 to 1)."""
+    """A turn with its place, fused score (0 to about 1.5), score components, signals, and confidence (0 to 1)."""
 
     row: int
     place: Place
@@ -50,8 +49,11 @@ class ScoredTurn:
 
 @frozen
 class _LexicalHits:
-    """Results of the lexical lane: the best turns with terms, those with part of an identifier (``named``), and the
-    matches of surrounding turns."""
+    """Results of the lexical lane.
+
+    ``matches`` are the best turns that contain terms. ``named`` are turns with part of an identifier. ``around`` are
+    the matches of surrounding turns.
+    """
 
     matches: dict[Place, Match] = field(default_factory=dict)
     terms: tuple[Term, ...] = ()
@@ -62,7 +64,7 @@ class _LexicalHits:
 
     @property
     def all_matches(self) -> dict[Place, Match]:
-        """All known matches by place."""
+        """All known matches, keyed by place."""
         return {**self.around, **self.matches}
 
 
@@ -88,7 +90,7 @@ class TurnRecall:
         radius_days: float = 14.0,
         limit: int = 100,
     ) -> list[ScoredTurn]:
-        """Return the best turns, best first. ``vector`` is the embedded question if that lane can run."""
+        """Return the best turns, best first. ``vector`` is ``None`` if the vector lane cannot run."""
         words = self._lexical(question, criteria) if lexical else _LexicalHits()
         admitted = self._selection.admitted_turns(criteria)
         near = self._nearest_turns(vector, admitted)
@@ -118,7 +120,7 @@ class TurnRecall:
         return hits
 
     def time_of(self, event: Question, criteria: Filter) -> datetime | None:
-        """Return the time of an event: of the turn that mentions it, if one is sure to, by words alone."""
+        """Return the time of the turn that most likely mentions an event, or ``None``. Only words are compared."""
         ranked = self.rank(event, criteria, vector=None, limit=10)
         if not ranked or ranked[0].confidence < BORDER:
             return None
@@ -131,7 +133,7 @@ class TurnRecall:
         parts: dict[Place, dict[str, float]],
         scores: dict[Place, float],
     ) -> list[Place]:
-        """Return the best places reordered, with turns that only ask ranked lower."""
+        """Reorder the best places, ranking turns that only ask lower."""
         if not self._recipe.asks:
             return best
         rows = {pool[place]: place for place in best[:_CHECKED_TURNS]}
@@ -169,7 +171,7 @@ class TurnRecall:
         terms: Sequence[Term],
         matches: Mapping[Place, Match],
     ) -> Iterable[Place]:
-        """Yield turns with an identifier of the question inside a longer one, which a word search does not find."""
+        """Yield turns in which a longer identifier contains one from the question. A word search does not find them."""
         places = [
             (session, seq)
             for _, session, seq in self._search.match_parts(
@@ -201,7 +203,7 @@ class TurnRecall:
     def _pool(
         self, words: _LexicalHits, near: Mapping[int, float], admitted: Admission | None
     ) -> dict[Place, int]:
-        """Return the candidates of all lanes and their neighbours: place → row. Adds the neighbours' matches."""
+        """Map the places of all candidates and their neighbours to rows. Add the neighbours' matches to ``words``."""
         places = [*list(words.matches)[: self._recipe.candidates], *words.named]
         places += self._sessions.places(list(near)).values()
         reach = self._recipe.reach
@@ -280,7 +282,7 @@ class TurnRecall:
         }
 
     def _smooth(self, cosines: Mapping[Place, float]) -> dict[Place, float]:
-        """Add to each turn's cosine a share of the neighbours' mean, weighted by nearness."""
+        """Add a share of the neighbours' mean cosine, weighted by nearness, to each turn's cosine."""
         steps = [
             step for distance in range(1, self._recipe.reach + 1) for step in (-distance, distance)
         ]
@@ -305,7 +307,6 @@ class TurnRecall:
         around: datetime | None,
         radius_days: float,
     ) -> dict[Place, dict[str, float]]:
-        """Return the parts of the score that are added after fusion."""
         bonuses: dict[Place, dict[str, float]] = defaultdict(dict)
         for place in words.named:
             if place in pool:
@@ -339,7 +340,7 @@ class TurnRecall:
         people: Sequence[str],
         bylines: Mapping[Place, tuple[str | None, datetime | None]],
     ) -> None:
-        """Add bonuses for turns of a person in question, and for sessions with that person."""
+        """Add bonuses for turns by these people, and for turns in their sessions."""
         present: dict[int, set[str]] = defaultdict(set)
         for (session, _), (author, _) in bylines.items():
             if author and author in people:
@@ -360,7 +361,7 @@ def _signals(
     matches: Mapping[Place, Match],
     cosine: float | None,
 ) -> Signals:
-    """Return the signals of a turn with its direct neighbours, fewer than those that count for its rank."""
+    """Return the signals of a turn and its direct neighbours. More neighbours count for the rank."""
     session, seq = place
     near = (matches.get((session, seq + step)) for step in (-1, 0, 1))
     counts = [match.held for match in near if match]
@@ -376,7 +377,7 @@ def _signals(
 def _closeness(
     time: datetime | None, question: Question, around: datetime | None, radius_days: float
 ) -> float:
-    """Return 1 within the question's time window, less outside."""
+    """Return the nearness to ``around``, or else to the question's time window."""
     window = question.window
     if time is None:
         return 0.0
@@ -386,7 +387,7 @@ def _closeness(
 
 
 def _sessions_by_words(words: _LexicalHits) -> dict[int, float]:
-    """Return each session's lexical score as a whole, in which a turn counts at most once per term."""
+    """Return the lexical score of each whole session. Each term counts at most once per turn."""
     counts: dict[int, Held] = {}
     for (session, _), match in words.all_matches.items():
         totals = counts.setdefault(session, {})

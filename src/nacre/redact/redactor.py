@@ -1,4 +1,4 @@
-"""Redaction: remove secrets from a text before anything stores, embeds, logs or commits it."""
+"""Removal of secrets from text before the text is stored, embedded, logged or committed."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ HOME_PATH = "home-path"
 """Rule name of users' home folders, which are replaced by ``~``."""
 
 SECONDS_A_TEXT = 2.0
-"""Time limit for one of the owner's patterns on one text."""
+"""Time limit in seconds for one of the owner's patterns on one text."""
 
 Find = Callable[[str], list[tuple[int, int]]]
-"""Returns the start and end of each match in a text."""
+"""Function that returns the span of each match in a text."""
 
 
 def find_by(pattern: re.Pattern[str]) -> Find:
@@ -64,7 +64,9 @@ _ISSUERS = re.compile(
     r"|3[47][0-9]{13}|3(?:0[0-5]|[68][0-9])[0-9]{11}|35(?:2[89]|[3-8][0-9])[0-9]{12}"
     r"|(?:6011|64[4-9][0-9]|65[0-9]{2}|62[0-9]{2})[0-9]{12,15}"
 )
-"""Ranges and lengths of Visa, Mastercard, American Express, Diners, JCB, Discover and UnionPay."""
+"""Number ranges and lengths of Visa, Mastercard, American Express, Diners, JCB, Discover and
+UnionPay.
+"""
 
 
 def _find_cards(text: str) -> list[tuple[int, int]]:
@@ -102,14 +104,15 @@ KINDS: Mapping[str, tuple[str, Find]] = MappingProxyType(
         "payment_cards": ("payment-card", _find_cards),
     }
 )
-"""Optional kinds of text to redact, by the settings' names: the rule name and a finder."""
+"""Optional kinds of text to redact. Each setting name maps to a rule name and a finder."""
 
 
 def find_own(pattern: str, seconds: float = SECONDS_A_TEXT) -> Find:
-    """Return a finder for a regular expression of the owner. If it exceeds ``seconds``, the whole
-    text matches.
+    """Return a finder for one of the owner's regular expressions. If the search exceeds
+    ``seconds``, the whole text matches.
 
-    Raises InvalidSettingsError if it is not a regular expression, or matches the empty text.
+    Raises InvalidSettingsError if ``pattern`` is not a regular expression or matches the empty
+    text.
     """
     hint = "redact patterns are Python regular expressions; correct or remove this one"
     try:
@@ -133,17 +136,16 @@ def find_own(pattern: str, seconds: float = SECONDS_A_TEXT) -> Find:
     return find
 
 
-# -- Scanning: find the places where a rule may match, or where decoding may reveal more
+# -- Scanning: find where a rule might match or decoding might reveal more -----
 
 
 RUN = 18
-"""Minimum length in bytes of a run of word characters, dashes and dots in which case-sensitive
-rules are tried.
+"""Minimum length in bytes of a run of word characters, dashes and dots for trying case-sensitive
+rules.
 """
 
 INNER = 8
-"""Number of bytes after a dash or dot in a run that are compared with the beginnings of literals.
-"""
+"""Number of bytes after a dash or dot in a run that are compared with the start of literals."""
 
 _INVISIBLE_CLASS = b"!"
 _RUN_CLASS = 97
@@ -157,14 +159,16 @@ _KEYED_RUN = re.compile(
     rb"\n(\+?)([a-z][a-z0-9]{0,9}+[-_](?<!toolu_)(?<!msg_)(?<!call_)(?<!req_)(?:(?=[\w-]{40})(?=[a-z0-9_-]*[A-Z])"
     rb"|(?:[a-z0-9]{1,8}[-_]){0,2}(?:[0-9a-f]{8}-[0-9a-f]{4}-|(?=[A-Za-z]{0,19}[0-9])[A-Za-z0-9]{20}))[^\n]*)"
 )
-"""A run that begins with a short prefix and may be a key, after an optional sign of a diff line."""
+"""A run that starts with a short prefix and might be a key. The "+" of a diff line can precede the
+prefix.
+"""
 _LONG_RUN = bytes([_RUN_CLASS]) * RUN
 _COLOURED = re.compile(rb"\\(?:u001b|x1b|033)\[")  # a leading literal makes the search fast
 _COLOUR = re.compile(rb"\\{1,4}(?:u001b|x1b|033)\[[0-9;]{0,12}m")
 
 
 class Places:
-    """The places in a text of the literals of rules, and of possible private blocks."""
+    """Offsets of rule literals and of possible private blocks in a text."""
 
     __slots__ = ("_at", "_table", "data")
 
@@ -178,23 +182,23 @@ class Places:
 
     @property
     def is_private(self) -> bool:
-        """True if the text may have a private block."""
+        """True if the text might contain a private block."""
         return PRIVATE_HINT in self._at
 
     def list_views(self) -> list[bytes]:
-        """Return the hints that decoding may reveal more of the text."""
+        """Return the hints that decoding might reveal more of the text."""
         return [hint for hint in self._at if hint in VIEW_HINTS]
 
     def list_encoded(self) -> Sequence[int]:
-        """Return the places where base64 text may begin."""
+        """Return the offsets at which base64 text might start."""
         return self._at.get(RUN_LITERAL, ())
 
     def add(self, literal: bytes, place: int) -> None:
-        """Add a place. The places of a literal must be added in order."""
+        """Add an offset. The offsets of a literal must be added in order."""
         self._at.setdefault(literal, []).append(place)
 
     def add_all(self, literal: bytes, data: bytes) -> None:
-        """Add all places of a literal in the text, or in a converted copy of it."""
+        """Add all offsets of a literal in the text or in a converted copy."""
         self._at.pop(literal, None)
         place = data.find(literal)
         while place >= 0:
@@ -202,7 +206,7 @@ class Places:
             place = data.find(literal, place + 1)
 
     def list_steps(self) -> list[tuple[Step, Sequence[int]]]:
-        """Return the steps to try, in the order of the rules, with their places."""
+        """Return the steps to try with their offsets, in rule order."""
         by_literal = self._table.by_literal
         return sorted(
             (step, places)
@@ -211,8 +215,8 @@ class Places:
         )
 
     def split(self, ends: Sequence[int]) -> dict[int, Places]:
-        """Return the places by piece number, for pieces with any. One character separates the
-        pieces.
+        """Return the places in each piece that has any, keyed by piece number. One character
+        separates the pieces.
         """
         pieces: dict[int, Places] = {}
         for literal, places in self._at.items():
@@ -226,16 +230,15 @@ class Places:
 
 
 class Scan:
-    """A scan of one text, or of several joined by line breaks.
+    """A scan of one text, or of several texts joined by line breaks.
 
-    No literal contains a line break, and to a regex, a line break looks like the beginning of a
-    text.
+    No literal contains a line break, and a regex treats a line break like the start of a text.
     """
 
     __slots__ = ("_classes", "_data", "_ends", "_rest", "_table")
 
     def __init__(self, data: bytes, table: RuleTable, ends: Sequence[int] = ()) -> None:
-        """Take a text, and the ends of its pieces if it has several."""
+        """Take a text, and the end offsets of its pieces if there are several."""
         self._data = data
         self._table = table
         self._ends = ends or (len(data),)
@@ -248,11 +251,12 @@ class Scan:
         return _INVISIBLE_CLASS not in self._classes and (not self._rest or is_visible(self._rest))
 
     def look(self, *, closely: bool = True) -> Places:
-        """Return the literals of rules that may match at their places. With ``closely=False``,
-        return all literals.
+        """Return the places of literals whose rules might match there. With ``closely=False``,
+        return the places of all literals.
         """
         data = self._data
-        # Escaped colours, as in raw JSON, hide the start of a token. Blanks of equal length keep all places.
+        # Escaped colours, as in raw JSON, hide the start of a token. Blanks of equal length keep
+        # all offsets.
         if _COLOURED.search(data):
             data = _COLOUR.sub(lambda match: b" " * len(match[0]), data)
             self._classes = data.translate(_CLASSES)
@@ -271,7 +275,8 @@ class Scan:
             if literal in VIEW_HINTS or (literal == PRIVATE_HINT and may_begin(data, place)):
                 places.add(literal, place)
             elif literal in anywhere:
-                # A place inside the last match is not tried, because trying each one is too slow.
+                # Offsets inside the last match are not tried, because trying each offset is too
+                # slow.
                 if closely and place >= reached.get(literal, 0):
                     match = compile_any(literal).match(data, place, ends[bisect_right(ends, place)])
                     if match is None:
@@ -329,8 +334,8 @@ class Scan:
 
 
 def _iter_keyed(data: bytes, joined: bytes) -> Iterator[int]:
-    """Yield the places of runs that may be keys, after the letter of an escaped line break in front
-    of them.
+    """Yield the offsets of runs that might be keys. Skip the letter of an escaped line break at the
+    start of a run.
     """
     for sign, run in _KEYED_RUN.findall(joined):
         start = data.find(sign + run)
@@ -339,25 +344,25 @@ def _iter_keyed(data: bytes, joined: bytes) -> Iterator[int]:
             start = data.find(sign + run, start + len(run))
 
 
-# -- Replacing secrets by markers ----------------------------------------------
+# -- Replacing secrets with markers --------------------------------------------
 
 
 PASSES = 16
-"""Maximum number of passes over a text. A replacement can expose another secret, so passes repeat
-until none is found.
+"""Maximum number of passes over a text. A replacement can expose a new secret, so passes repeat
+until no secret is found.
 """
 
 BATCH_BYTES = 60_000
-"""Approximate size of a batch in which several texts are scanned together."""
+"""Approximate size in bytes of a batch of texts that are scanned together."""
 
 RETRIES = 8
-"""Maximum number of further matches that start inside a rejected match of the rule. This bounds the
-time on any text.
+"""Maximum number of further matches that start inside a rejected match of the same rule. This
+bounds the time for any text.
 """
 
 _MAX_FINDER_CALLS, _FINDER_WINDOW_BYTES = 40, 600
-"""Maximum number of calls of a finder within this many bytes. Each call reads the words after a
-name. Real text has fewer names, but "pass=pass=…" would be too slow.
+"""Maximum number of finder calls per window, and window size in bytes. Each call reads the words
+after a name. Real text has fewer names, but "pass=pass=…" would be too slow.
 """
 
 _SHORT_MARKERS: Mapping[str, bytes] = MappingProxyType({PRIVATE: b"[private]", HOME_PATH: b"~"})
@@ -367,14 +372,14 @@ _MARKER = re.compile(rb"\[(?:REDACTED:[a-z0-9-]+|private)\]")
 
 @frozen
 class Redacted:
-    """A text without its secrets, and the number of secrets found by each rule."""
+    """A text without its secrets, and the number of secrets that each rule found."""
 
     text: str
     found: Mapping[str, int]
 
 
 class _Spans:
-    """Non-overlapping spans to replace. The first to claim a byte keeps it."""
+    """Non-overlapping spans to replace. The first span to claim a byte keeps it."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []
@@ -409,9 +414,9 @@ class _Spans:
 
 
 class Redactor:
-    """Replaces secrets by `[REDACTED:<rule>]`, and private blocks by `[private]`.
+    """Redactor that replaces secrets with `[REDACTED:<rule>]` and private blocks with `[private]`.
 
-    Safe to share between threads. Redacting a second time changes nothing.
+    Threads can share it. Redacting a second time changes nothing.
     """
 
     def __init__(
@@ -436,8 +441,8 @@ class Redactor:
     def redact(self, text: str) -> Redacted:
         """Return the text without secrets, and the number of secrets per rule.
 
-        Invisible text (terminal colours, control characters) is removed first, because it hides the
-        start of a secret. If a secret is only found after normalising disguised letters and
+        Invisible text (terminal colours, control characters) is removed first, because it can hide
+        the start of a secret. If a secret is found only after normalising disguised letters and
         removing soft hyphens, the normalised text is returned.
         """
         plain = self._redacted(text)
@@ -466,11 +471,9 @@ class Redactor:
         return Redacted(data.decode("utf-8", "surrogatepass"), MappingProxyType(dict(counts)))
 
     def clean_all(self, texts: Sequence[str]) -> list[str]:
-        """Return the texts without secrets, like `clean` for each, but much faster for many short
-        texts.
-        """
+        """Return the texts as `clean` returns them, but much faster for many short texts."""
         unique = list(dict.fromkeys(texts))
-        # Between markers, the owner's patterns are searched separately.
+        # The owner's patterns are searched separately in the text between markers.
         suspects = {
             number
             for number, text in enumerate(unique)
@@ -489,9 +492,11 @@ class Redactor:
         return [cleaned.get(text, text) for text in texts]
 
     def find_suspects(self, pieces: Sequence[bytes]) -> set[int]:
-        """Return the numbers of the pieces in which a rule may match. Pieces have no line breaks.
+        """Return the numbers of the pieces in which a rule might match. Pieces must not contain
+        line breaks.
 
-        No other piece has a secret, even with other punctuation or blanks between its words.
+        No other piece contains a secret, even with different punctuation or blanks between its
+        words.
         """
         if self._owner:
             return set(range(len(pieces)))
@@ -533,7 +538,6 @@ class Redactor:
         return self._claim_decoded(places, spans) if decodes else spans
 
     def _claim_decoded(self, places: Places, spans: _Spans) -> _Spans:
-        """Claim secrets that appear after decoding."""
         data = places.data
         for place in places.list_encoded():
             encoded = decode_base64(data, place)
@@ -553,7 +557,6 @@ class Redactor:
         return spans
 
     def _claim_all(self, places: Places, spans: _Spans) -> _Spans:
-        """Claim the secrets that the rules find."""
         data, rules = places.data, self._table.rules
         for (number, _, longer), at in places.list_steps():
             rule = rules[number]
@@ -575,7 +578,7 @@ class Redactor:
         return spans
 
     def _claim(self, rule: Rule, match: re.Match[bytes], spans: _Spans) -> bool:
-        """Claim the secrets in a match of a rule. Return True if there are any."""
+        """Claim the secrets in a rule's match. Return True if there are any secrets."""
         is_any = False
         for start, end in rule.iter_secrets(match):
             if self._must_redact(match.string, start, end):
@@ -584,9 +587,7 @@ class Redactor:
         return is_any
 
     def _must_redact(self, data: bytes, start: int, end: int) -> bool:
-        """Return True if a secret is not allowed, does not consist of markers, and does not cut
-        one.
-        """
+        """Return True unless a secret is allowed, consists of markers, or cuts a marker."""
         if data[start:end] in self._allow or not _MARKER.sub(b"", data[start:end]):
             return False
         return not (_cuts_marker(data, start) or _cuts_marker(data, end))
@@ -603,7 +604,7 @@ def rule_names() -> list[str]:
 
 
 def _iter_batches(pieces: Iterable[bytes]) -> Iterator[tuple[int, list[bytes], list[int]]]:
-    """Yield batches of pieces: the number of the first, the pieces, and their ends in the joined
+    """Yield batches with the number of the first piece, the pieces, and their ends in the joined
     text.
     """
     first, at = 0, -1
@@ -621,7 +622,7 @@ def _iter_batches(pieces: Iterable[bytes]) -> Iterator[tuple[int, list[bytes], l
 
 
 def _may_call_finder(recent_calls: deque[int], place: int) -> bool:
-    """Return True and record the place, unless the finder was called too often just before it."""
+    """Return True and record the offset, unless the finder was called too often just before."""
     if len(recent_calls) == _MAX_FINDER_CALLS and place - recent_calls[0] < _FINDER_WINDOW_BYTES:
         return False
     recent_calls.append(place)
@@ -652,7 +653,7 @@ def _iter_owner_spans(find: Find, data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _iter_hidden(scan: Scan, pieces: Sequence[bytes]) -> Iterator[int]:
-    """Yield the numbers of the pieces with invisible characters or disguised letters."""
+    """Yield the numbers of pieces with invisible characters or disguised letters."""
     is_all_visible = scan.is_visible
     for number, piece in enumerate(pieces):
         if not (is_all_visible or is_visible(piece)) or (

@@ -42,12 +42,12 @@ _FOLD = bytes(
     ord(_FOLDED.get(chr(byte).lower(), chr(byte).lower())) if byte < 128 else byte
     for byte in range(256)
 )
-"""Translates a text for searching: lower case, with rare letters and signs unified, because each
-anchor byte costs a pass over the text.
+"""Translation for searching: lower case, with rare letters and symbols unified, because each anchor
+byte costs a pass over the text.
 """
 
 _ANCHORS = tuple(b"~ : - k b p h c".split())
-"""The bytes by which words are searched, most preferred first."""
+"""Bytes at which word searches start, most preferred first."""
 
 _ONE_PASS_BYTES = 2000
 """Maximum length in bytes of a text that is searched for all words in one pass."""
@@ -61,20 +61,18 @@ _LOOKAHEADS: Mapping[bytes, bytes] = {
     b" -p": rb"(?!ass|k)",
     **{b" -" + flag: rb"(?=[ ='\"])" for flag in (b"a", b"b", b"c", b"k", b"u", b"w", b"x")},
 }
-"""Regular expressions after frequent words, in the folded text. Without them, the words would match
-everywhere.
+"""Regular expressions required after frequent words in the folded text. Otherwise, these words
+would match everywhere.
 """
 
 
 class Hints:
-    """A case-insensitive search for many words. It is the first scan of every text and must be
-    fast.
-    """
+    """Case-insensitive search for many words. It is the first scan of every text and must be fast."""
 
     __slots__ = ("_search", "_searches", "_words", "blind")
 
     def __init__(self, words: Collection[bytes]) -> None:
-        """Take the words in lower case. ``blind`` has those that cannot be searched in this way."""
+        """Take the words in lower case. ``blind`` contains words that cannot be searched this way."""
         tails = {word: tail for word in words if (tail := _cut_tail(word.translate(_FOLD)))}
         self.blind = frozenset(words) - tails.keys()
         regexes = {
@@ -95,7 +93,7 @@ class Hints:
         }
 
     def find(self, data: bytes) -> Iterator[tuple[bytes, int]]:
-        """Yield the words in a text with their places, which are in order for each word."""
+        """Yield each word found in a text with its offset. The offsets of each word are in order."""
         folded = data.translate(_FOLD)
         searches = (regex.finditer(folded) for anchor, regex in self._searches if anchor in folded)
         matches = (
@@ -111,7 +109,7 @@ class Hints:
 
 
 def _cut_tail(folded: bytes) -> bytes:
-    """Return a word from its anchor byte on. The anchor is not the last byte if there is another."""
+    """Return a word from its anchor byte on. Avoid an anchor that is the last byte, if possible."""
     return next(
         (
             folded[folded.index(anchor) :]
@@ -124,11 +122,11 @@ def _cut_tail(folded: bytes) -> bytes:
 
 
 def _join(anchor: bytes, words: Sequence[tuple[bytes, bytes]]) -> bytes:
-    """Return a regex for words with the same anchor. It consumes only the anchor, so that no word
-    hides another.
+    """Return a regex for words with the same anchor. It consumes only the anchor, so that matches
+    can overlap.
 
     Longer words come first. Words with the same second byte are grouped, because that byte excludes
-    most places.
+    most matches.
     """
     regexes: dict[bytes, list[bytes]] = defaultdict(list)
     for tail, word in sorted(words, key=lambda pair: -len(pair[0])):
@@ -154,7 +152,7 @@ _BASE64 = re.compile(rb"(?:[A-Za-z0-9+/]{4}){6,}(?:[A-Za-z0-9+/]{2,3})?={0,2}")
 _IN_BASE64 = re.compile(rb"[A-Za-z0-9+/]")
 _MIN_BASE64_BYTES, _MAX_BASE64_BYTES = 48, 40_000
 BASE64_TEXT = rb"(?:[CDI-Za-f][A-Za-z0-9+/]{3}){6}"
-"""The beginning of base64 text: each third byte of the text is printable or breaks a line."""
+"""Start of base64 text. Every third byte of the decoded text is printable or a line break."""
 
 _TEXT = re.compile(rb"[\t\n\r\x20-\x7e\x80-\xff]+")
 _MAX_CODE_POINT = 0x10FFFF
@@ -184,7 +182,7 @@ class View:
         self.text = b"".join((*pieces, data[position:]))
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Return the span in the original of a span in the view. It never cuts an escape."""
+        """Return the original span of a span in the view. The original span never cuts an escape."""
         return self._place(start)[0], self._place(end - 1)[1]
 
     def _place(self, at: int) -> tuple[int, int]:
@@ -222,19 +220,19 @@ _DECODERS: Mapping[bytes, tuple[re.Pattern[bytes], Callable[[bytes], bytes]]] = 
 }
 
 VIEW_HINTS = frozenset(_DECODERS)
-"""The hints that decoding may reveal more of a text."""
+"""Hints that decoding might reveal more of a text."""
 
 
 def view(data: bytes, hint: bytes) -> View:
-    """Return a text decoded for one of the hints."""
+    """Return a text with the escapes of a hint decoded."""
     return View(data, *_DECODERS[hint])
 
 
 def decode_base64(data: bytes, place: int) -> tuple[int, int, bytes] | None:
-    """Return the span and the content of base64 at a place, or None if it is not text."""
+    """Return the span and content of base64 at an offset, or None if the content is not text."""
     if place and _IN_BASE64.match(data, place - 1):
         return None
-    # Checking the beginning first excludes images and other binary data cheaply.
+    # Checking the start first cheaply excludes images and other binary data.
     if _find_plain(data, place, _MIN_BASE64_BYTES) is None:
         return None
     result = _find_plain(data, place, _MAX_BASE64_BYTES)
@@ -252,8 +250,8 @@ def _find_plain(data: bytes, place: int, max_bytes: int) -> tuple[int, bytes] | 
     return (match.end(), plain) if match and _TEXT.fullmatch(plain) else None
 
 
-# -- Cells in rows of SQL: the column of a secret in the values of INSERT and COPY
-# Blanks may be escaped, as in JSON.
+# -- Cells in SQL rows: a secret's column in the values of INSERT and COPY -----
+# Blanks can be escaped, as in JSON.
 
 
 _MAX_COLUMNS_BYTES, _MAX_TABLE_BYTES, _MAX_ROWS_BYTES = 2_000, 120, 20_000
@@ -277,7 +275,7 @@ _TAB = re.compile(rb"\t|\\{1,4}t")
 
 
 def inserted_cells(data: bytes, place: int) -> Iterator[tuple[int, int]]:
-    """Yield the cells in the column whose name is at a place, if it is a column of INSERT or COPY."""
+    """Yield the cells of the INSERT or COPY column whose name is at an offset."""
     opened = data.rfind(b"(", max(0, place - _MAX_COLUMNS_BYTES), place)
     closed = data.find(b")", place, place + _MAX_COLUMNS_BYTES)
     if (
@@ -322,7 +320,7 @@ def _iter_lines(data: bytes, place: int, number: int) -> Iterator[tuple[int, int
 def iter_parts(
     mark: re.Pattern[bytes], data: bytes, start: int, end: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield the spans of the parts of a span that a mark separates."""
+    """Yield the spans that a mark separates within a span."""
     for match in mark.finditer(data, start, end):
         yield start, match.start()
         start = match.end()
@@ -360,10 +358,10 @@ _HEADING = re.compile(rb"""[ "']{0,2}[A-Za-z\x80-\xff][\w .()\x80-\xff-]{0,40}["
 
 
 def key_lines(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield the span of a private key's lines before its end, or after its beginning if it has no
-    end.
+    """Yield the span of a private key's lines before its end marker, or after its start marker if
+    there is no end.
 
-    Line prefixes, as of ``grep -n`` or a log, are included.
+    Line prefixes, as from ``grep -n`` or a log, are included.
     """
     if b"END" in match[0][:10].upper():
         first = min(
@@ -453,7 +451,7 @@ def table_cells(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]
 
 
 def _iter_marked_column(data: bytes, place: int) -> Iterator[tuple[int, int]]:
-    """Yield the cells below a cell, in columns separated by commas, semicolons, tabs or blanks."""
+    """Yield the cells below a cell, in columns separated by commas, semicolons, tabs or spaces."""
     start = data.rfind(b"\n", max(0, place - _LINE_BYTES), place) + 1
     end = _line_end(data, place)
     head = data[start:end].rstrip(b"\r")
@@ -515,8 +513,8 @@ FINDERS: Mapping[str, Finder] = {
     "near-password": near_password,
     "said-phrase": said_phrase,
 }
-"""Finders by their names in the rule table. They yield the spans of possible secrets from a text
-and a match.
+"""Finders, keyed by their names in the rule table. A finder takes a text and a match and yields the
+spans of possible secrets.
 """
 
 
@@ -524,22 +522,24 @@ and a match.
 
 
 RUN_BYTES = b"+-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
-"""The bytes of runs in which case-sensitive rules are tried."""
+"""Bytes in the runs in which case-sensitive rules are tried."""
 
 HEAD = 3
-"""Number of bytes of a run that select the rules to try."""
+"""Number of bytes at the start of a run that select the rules to try."""
 
 RUN_LITERAL = b"\0run"
 """Pseudo-literal for a run with a characteristic shape."""
 
 KEYED_LITERAL = b"\0keyed"
-"""Pseudo-literal for a run that begins with a short prefix and may be a key."""
+"""Pseudo-literal for a run that starts with a short prefix and might be a key."""
 
 SHAPED_RUN = re.compile(BASE64_TEXT + rb"|[0-9a-f]{32}-[0-9a-f]{8}-|[0-9]{6}-[0-9]{6}-[0-9]{6}-")
-"""The beginning of such runs, and of possible base64 text."""
+"""Start of the runs for ``RUN_LITERAL``, and of possible base64 text."""
 
 SHAPED = frozenset(b"CDIJKLMNOPQRSTUVWXYZabcdef0123456789")
-"""Possible values of their first, fifth and ninth bytes, which are faster to check."""
+"""Possible values of the first, fifth and ninth bytes of a ``SHAPED_RUN``, which are faster to
+check.
+"""
 
 PRIVATE_HINT = b"private"
 """Hint for private blocks, which are not in the table."""
@@ -552,7 +552,7 @@ _BOUNDARY = rb"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:
-    """One row of the rule table; `rules.toml` explains the fields."""
+    """One row of the rule table. `rules.toml` explains the fields."""
 
     name: str
     literals: tuple[bytes, ...]
@@ -591,7 +591,9 @@ class Rule:
                 yield start, end
 
     def _precedes(self, match: re.Match[bytes]) -> tuple[int, int] | None:
-        """Return the span of the required text before a match (its group, if it has one), or None."""
+        """Return the span of the required text before a match (of its regex group, if any), or
+        None.
+        """
         if not self.before:
             return match.span()
         data, start = match.string, match.start()
@@ -604,7 +606,6 @@ class Rule:
         return (floor + part.start(group), floor + part.end(group)) if part else None
 
     def _iter_each(self, data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
-        """Yield the matches of `each` in the text around a match."""
         start, end = max(0, match.start() - self.reach), match.end() + _MAX_STRETCH_BYTES
         for stop in _compile_part(self.stop).finditer(data, start, end):
             if stop.end() <= match.start():
@@ -619,8 +620,8 @@ class Rule:
 
 
 def secret_span(match: re.Match[bytes]) -> tuple[int, int]:
-    """Return the span of the secret in a match, extended to the end of a character that a length
-    limit cut.
+    """Return the span of the secret in a match. If a length limit cut a character, include the
+    whole character.
     """
     start, end = match.span(match.lastindex or 0)
     while end < len(match.string) and match.string[end] & 0xC0 == 0x80:
@@ -629,18 +630,19 @@ def secret_span(match: re.Match[bytes]) -> tuple[int, int]:
 
 
 Step = tuple[int, int, bytes]
-"""A rule's number, the index of the literal to try it at, and the literal itself if it is longer
-than the found one.
+"""A rule's number, the index of its literal, and the literal if it is longer than the literal
+found.
 """
 
 
 @frozen
 class RuleTable:
-    """The rules in order, and indexes from the findings in a text to the rules to try.
+    """The rules in order, and indexes that select the rules to try on a text.
 
-    ``by_literal`` has the steps for each literal. ``anywhere`` are the literals of case-insensitive
-    rules. ``hints`` searches these, except for ``foreign``, which maps literals to their non-ASCII
-    parts. ``by_head`` maps the beginning of a run to the other literals.
+    ``by_literal`` contains the steps for each literal. ``anywhere`` contains the literals of
+    case-insensitive rules. ``hints`` searches for them, except for the keys of ``foreign``, which
+    maps literals to their non-ASCII parts. ``by_head`` maps the start of a run to the literals of
+    case-sensitive rules.
     """
 
     rules: tuple[Rule, ...]
@@ -664,7 +666,8 @@ def load_table() -> RuleTable:
     rows = [*content["block"], *tokens, *content["rule"], *_list_command_rows(content["command"])]
     rules = tuple(_parse_rule(row, parts, names) for row in rows)
     anywhere = _list_steps(rules, ignore_case=True)
-    # A literal that begins with another is searched at its places: "key=" at "key".
+    # A literal that starts with a different literal is searched where that literal occurs: "key="
+    # at "key".
     for literal in sorted(anywhere, key=len, reverse=True):
         gate = next(
             (other for other in anywhere if other != literal and literal.startswith(other)), None
@@ -693,7 +696,8 @@ def _list_steps(rules: Sequence[Rule], *, ignore_case: bool) -> dict[bytes, tupl
 
 
 def _list_heads(literal: bytes) -> list[bytes]:
-    # The "n" of an escaped line break in raw JSON, or the sign of a diff line, may precede a literal.
+    # The "n" of an escaped line break in raw JSON, or the "+" of a diff line, can precede a
+    # literal.
     heads = [literal[:HEAD], *(letter + literal[: HEAD - 1] for letter in (b"n", b"r", b"t", b"+"))]
     while any(len(head) < HEAD for head in heads):
         heads = [
@@ -706,7 +710,7 @@ _PREFIX = re.compile(r"(?:[A-Za-z0-9_-]|\\[.+])+(?![?*+{])")
 
 
 def _list_token_rows(tokens: Mapping[str, str | Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield rules for the tokens of providers, searched by the literal prefix of their regex."""
+    """Yield rules for providers' tokens. By default, the prefix of a rule's regex is its literal."""
     for name, token in tokens.items():
         row = {"regex": token} if isinstance(token, str) else token
         prefix = _PREFIX.match(row["regex"])
@@ -779,15 +783,15 @@ def _expand(regex: bytes, parts: Mapping[str, bytes]) -> bytes:
 
 @cache
 def compile_rule(rule: Rule) -> re.Pattern[bytes]:
-    """Compile a rule. Only rules to be tried on a text are compiled."""
+    """Compile a rule. Rules are compiled only when they are tried on a text."""
     bounded = rule.regex if rule.glued or rule.ignore_case else _BOUNDARY + rule.regex
     return re.compile(bounded, re.IGNORECASE if rule.ignore_case else re.NOFLAG)
 
 
 @cache
 def compile_any(literal: bytes) -> re.Pattern[bytes]:
-    """Compile all rules that begin with a literal into one regex. If it does not match, none of
-    them does.
+    """Compile all rules that start with a literal into one regex. If it does not match, no rule
+    matches.
     """
     return _compile_together(
         tuple(sorted({number for number, _, _ in load_table().by_literal[literal]}))

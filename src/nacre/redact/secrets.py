@@ -1,4 +1,4 @@
-"""Checks of whether a matched text is a secret, and searches for private blocks and for secrets in
+"""Checks that decide whether a match is a secret, and searches for private blocks and secrets in
 sentences.
 """
 
@@ -22,8 +22,8 @@ def measure_entropy(secret: bytes) -> float:
 
 
 def is_bytes(data: bytes, start: int, end: int) -> bool:
-    """Return True if numbers or characters may be a key's bytes: no number above 255, and not in
-    order, like a code table.
+    """Return True if numbers or characters might be a key's bytes. Numbers above 255, or in order
+    as in a code table, are not.
     """
     if b"," not in data[start:end]:
         return True
@@ -43,11 +43,11 @@ def is_bytes(data: bytes, start: int, end: int) -> bool:
     return values != sorted(values)
 
 
-# -- Checks: exclude placeholders and code, and require the look of a password or key
+# -- Checks: exclude placeholders and code, and require text like a password or key
 
 
 LOOK_BACK = 64
-"""Number of bytes before a literal or secret that a check may read."""
+"""Maximum number of bytes before a literal or secret that a check can read."""
 
 _VARIABLE = re.compile(
     rb"arn:aws|(?:\xe2\x80\xa2|\xe2\x97\x8f){3}|:\w|\d+\.\d+$|[A-Za-z_][\w.]*\[(?:\d+|[A-Za-z_]\w*)?\]?$"
@@ -78,7 +78,7 @@ _FOREIGN_PLACEHOLDER = re.compile(
     rb"|\xd0\xba\xd0\xbb\xd1\x8e\xd1\x87[\x80-\xff]*|token|jeton|anahtar[\w\x80-\xff]*)(?:[_-][A-Za-z\x80-\xff]+)*$",
     re.IGNORECASE,
 )
-"""Placeholders in other languages: words of which one names a secret."""
+"""Placeholders in other languages. One of their words names a secret."""
 _CODE = re.compile(rb"[A-Za-z_]\w*(?:(?:\.|->|::|\?\.)[A-Za-z_]\w*)*(?:[|:=+/*?-].*)?$")
 _WORDS = re.compile(rb"[A-Za-z]+(?:[|_.:/-][A-Za-z]*)*$")
 _NUMBERED_NAME = re.compile(
@@ -234,8 +234,8 @@ def _is_account(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_chosen(data: bytes, start: int, end: int) -> bool:
-    """Return True for a possible human-chosen password: letters with digits or signs, of no other
-    known form.
+    """Return True for a likely human-chosen password: letters with digits or symbols, in no other
+    known format.
     """
     secret = data[start:end]
     if (
@@ -270,7 +270,7 @@ def _is_titled(data: bytes, start: int, end: int) -> bool:
 
 def _is_strong(data: bytes, start: int, end: int) -> bool:
     """Return True for a chosen password that is not a word with a number, a date, a version or an
-    issue's name.
+    issue key.
     """
     secret = data[start:end]
     if _TITLED.fullmatch(secret):
@@ -303,7 +303,7 @@ def _is_hidden(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_opaque(data: bytes, start: int, end: int) -> bool:
-    """Return True for random text, a UUID or a hash. For unambiguous names only."""
+    """Return True for random text, a UUID or a hash. Use only after unambiguous names."""
     secret = data[start:end]
     if len(secret) < 16 or not _is_literal(data, start, end):
         return False
@@ -328,8 +328,8 @@ def _is_encoded(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_direct(data: bytes, start: int, end: int) -> bool:
-    """Return True for a chosen password, or path-like text with digits and capitals. For places
-    where only a password is possible.
+    """Return True for a chosen password, or path-like text with digits and capitals. Use only where
+    the text must be a password.
     """
     secret = data[start:end]
     if b" " in secret or len(secret) < 6:
@@ -349,8 +349,8 @@ def _is_direct(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_argument(data: bytes, start: int, end: int) -> bool:
-    """Return True for a chosen password, or, in quotes, for text with a digit or sign that is not a
-    variable or placeholder.
+    """Return True for a chosen password. In quotes, also accept text with a digit or symbol that is
+    not a variable or placeholder.
     """
     if data[start - 1 : start] not in _QUOTES:
         return _is_chosen(data, start, end)
@@ -365,8 +365,8 @@ def _is_argument(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_joined(data: bytes, start: int, end: int) -> bool:
-    """Return True for joined words, as in passwords and in names in code. For sentences that are
-    not about code.
+    """Return True for joined words, which occur in passwords and in code. Use only in sentences
+    that are not about code.
     """
     secret = data[start:end]
     return (
@@ -391,8 +391,8 @@ def _is_phrase(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_words(data: bytes, start: int, end: int) -> bool:
-    """Return True for four or more words that are unlikely to be a sentence. For announced
-    passphrases only.
+    """Return True for four or more words that are unlikely to be a sentence. Use only for announced
+    passphrases.
     """
     words = data[start:end].split()
     if len(words) < 4 or _VARIABLE.match(data, start, end) or _PLACEHOLDER.match(data, start, end):
@@ -405,8 +405,8 @@ def _is_words(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_slug(data: bytes, start: int, end: int) -> bool:
-    """Return True for lower-case words joined by dashes without technical words. For announced
-    passwords only.
+    """Return True for lower-case, non-technical words joined by dashes. Use only for announced
+    passwords.
     """
     word = data[start:end].decode("utf-8", "replace")
     if not word.islower() or not _SLUG.fullmatch(word) or _is_non_secret(data[start:end]):
@@ -428,7 +428,7 @@ def _is_cell(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_ciphered(data: bytes, start: int, end: int) -> bool:
-    """Return True for opaque text, or for more changes and signs than people type."""
+    """Return True for opaque text, or for text with more changes and symbols than people type."""
     secret = data[start:end]
     if b" " in secret:
         return False
@@ -455,7 +455,7 @@ def _is_basic(data: bytes, start: int, end: int) -> bool:
 
 def _is_mnemonic(data: bytes, start: int, end: int) -> bool:
     """Return True for a valid number of seed-phrase words, with at most one repetition and no
-    frequent word that no word list has.
+    common word that is missing from all word lists.
     """
     words = _LETTERS.findall(data[start:end].lower())
     if len(words) not in _MNEMONIC_SIZES or len(set(words)) < len(words) - 1:
@@ -487,7 +487,7 @@ def _is_literal(data: bytes, start: int, end: int) -> bool:
         return False
     if _DOTENV_NAME.search(data[max(0, start - LOOK_BACK) : start]):
         return True
-    if (  # at least twelve letters of which fewer than a quarter are vowels
+    if (  # at least twelve letters, fewer than a quarter of them vowels
         len(secret) >= 12
         and secret.isalpha()
         and secret.islower()
@@ -558,13 +558,15 @@ CHECKS: Mapping[str, Callable[[bytes, int, int], bool]] = {
     "mnemonic": _is_mnemonic,
     "code": _is_code,
 }
-"""Checks by their names in the rule table. They take a text and the span of a possible secret."""
+"""Checks, keyed by their names in the rule table. A check takes a text and the span of a possible
+secret.
+"""
 
 
 # -- Private blocks ``<private>…</private>`` -----------------------------------
-# They also count in code fences, across lines, in any case, nested, and escaped as in JSON and
-# HTML. A block without an end extends to the end of the text, because it is safer to lose words
-# than to keep marked ones.
+# Blocks are found in code fences, across lines, in any letter case, nested, and escaped as in JSON
+# and HTML. A block without an end extends to the end of the text, because losing words is safer
+# than keeping private words.
 
 
 PRIVATE = "private"
@@ -582,14 +584,14 @@ _MAX_OPENING_BYTES = 40  # bytes: the longest opening, and blanks
 
 
 def may_begin(data: bytes, place: int) -> bool:
-    """Return True if a block may begin at "private" in a text."""
+    """Return True if the "private" at ``place`` might start a block."""
     before = data[max(0, place - _MAX_OPENING_BYTES) : place].lower()
     return any(opening in before for opening in _OPENINGS)
 
 
 def iter_blocks(data: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the spans of the outermost private blocks with their tags. An end without a start is
-    ignored.
+    """Yield the spans of the outermost private blocks, including their tags. Ignore an end without
+    a start.
     """
     depth = start = 0
     for tag in _TAG.finditer(data):
@@ -605,8 +607,8 @@ def iter_blocks(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 # -- Secrets in sentences: words after a name such as "password", in any language
-# The words after the name are checked in order. A word needs less resemblance to a secret if it is
-# closer and clearly announced ("is", a colon, quotes).
+# The words after the name are checked in order. A word that is close to the name and clearly
+# announced ("is", a colon, quotes) needs less resemblance to a secret.
 
 
 _WINDOW_CHARACTERS = 600
@@ -648,7 +650,7 @@ _FILLERS = frozenset(
     " noch immer still schon weiterhin"
     " ein een una uma".split()
 )
-"""Words that may be in between."""
+"""Words that can occur between name and secret."""
 
 _NON_NOUNS = frozenset(
     "for of to on in at over there here from by with via we i you he she they it that which as and or will has had"
@@ -657,14 +659,14 @@ _NON_NOUNS = frozenset(
 )
 _COPULAS = frozenset("is was are were".split())
 _BRAND = re.compile(r"\d{1,2}[A-Z][a-z]+")
-"""Brand names after a compound such as "key manager", whose value is not a secret."""
+"""Brand names that follow a compound such as "key manager" and are not secrets."""
 
 _NON_KEY_WORDS = frozenset(
     "id ids kid hash hashes mac hmac digest digests fingerprint fingerabdruck empreinte huella impronta"
     " odcisk отпечаток commit commits checksum prüfsumme request version signature length nonce etag uuid".split()
 )
 _NON_KEY_ROOTS = ("sha", "md5", "publi", "públi", "pubbli", "öffentlich", "публичн")
-"""Words, and beginnings of words, after which the value is not a key."""
+"""Words and word stems after which the value is not a key."""
 
 _TOPIC_WORDS = frozenset(
     "must cannot can't can’t darf muss müssen doit peut debe deve pode può musi może moet kan mag должен"
@@ -684,9 +686,7 @@ _TOPIC_ROOTS = (
     "pubblic",
     "compuest",
 )
-"""Words, and beginnings of words, in sentences about passwords in general, or about another type of
-key.
-"""
+"""Words and word stems in sentences about passwords in general or about a different type of key."""
 
 _SECRET_KEY_PREFIX = re.compile(
     rb"(?:api|secret|auth|access|client|app|signing|encryption|admin|bot|private|personal|webhook|licen[sc]e|application|deploy|service|sdk"
@@ -703,7 +703,7 @@ _BARE_HASH = re.compile(r"[0-9a-f]{7,}(?:-[0-9a-f]{4,}){0,4}$")
 _LONG_WORD = re.compile(rb"(?<![A-Za-z0-9])(?=[!-/:-~]{0,80}+[0-9])[A-Za-z0-9_./+=~-]{16}")
 _GLUED = re.compile(rb"[\x80-\xff][!-~]")
 _NON_KEY_END = re.compile(r"(?:key|token|secret)s?$|\.(?-i:[a-z]{2,4})$", re.IGNORECASE)
-"""Endings of names of keys and of file names."""
+"""Endings of key names and file names."""
 
 _IS_SHORT = re.compile(rb"(?:'|\xe2\x80\x99)s(?=[ ])")
 _SHORT_NAMES = frozenset((b"pw", b"pwd", b"psk", b"mdp"))
@@ -726,16 +726,16 @@ class Word(NamedTuple):
 
     text: str
     number: int
-    """Number of words in between."""
+    """Number of words between the name and this word."""
     announced: int
     """Number of words since the announcement."""
     is_assigned: bool
-    """True if a colon or similar announced it."""
+    """True if a colon or similar symbol announced the word."""
     is_quoted: bool
     is_last: bool
-    """True if its clause ends after it."""
+    """True if the clause ends after the word."""
     is_foreign: bool = False
-    """True if the name is not used in code, so that no identifier follows it."""
+    """True if the name is not used in code, so that no identifier follows the name."""
 
     def passes(self, check: str) -> bool:
         """Return True if the word passes one of :data:`CHECKS`."""
@@ -751,7 +751,7 @@ def said_password(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, in
     if phrase and CHECKS["words"](data, *phrase.span(1)):
         yield phrase.span(1)
     else:
-        # 密码heron-71: no separator. "pw heron-71": not a phrase about passwords in general.
+        # 密码heron-71 has no separator. "pw heron-71" is not about passwords in general.
         possessive = _IS_SHORT.match(data, match.end())
         is_glued = (
             bool(possessive)
@@ -824,8 +824,8 @@ def _is_other(text: str) -> bool:
 
 
 def _is_noun(text: str) -> bool:
-    """Return True if a word directly after "password" or "key" forms a compound with it, which is
-    not a secret.
+    """Return True if a word forms a compound with a preceding "password" or "key" and is thus not a
+    secret.
     """
     is_word = (
         len(text) > 2 and text.isalpha() and text.islower() and not text.endswith(("ed", "ly"))
@@ -834,7 +834,7 @@ def _is_noun(text: str) -> bool:
 
 
 def _is_slug_said(word: Word) -> bool:
-    """Return True if the word is a slug. Directly after the name it needs three words, and
+    """Return True if the word is a slug. Directly after the name, a slug needs three words, and
     underscores indicate code.
     """
     if not word.is_assigned or not word.is_last:
@@ -884,15 +884,14 @@ class _Walk:
         announced: int = _NOT_ANNOUNCED,
         is_foreign: bool = False,
     ) -> None:
-        """Take the check for the secret, and a check for words after which the value is not the
-        secret.
+        """Take ``judge``, which recognises the secret, and ``ends``, which recognises words after
+        which no secret follows.
         """
         self._judge, self._announced, self._ends = judge, announced, ends
         self._number, self._is_assigned, self._is_foreign = 0, False, is_foreign
         self._is_compound = False
 
     def find(self, text: str) -> tuple[int, int] | None:
-        """Return the span of the secret, or None."""
         closed = _CLOSED.match(text)
         position = closed.end() if closed else 0
         while self._number < _MAX_WORDS:
@@ -932,7 +931,7 @@ class _Walk:
         return None if not (is_code or is_brand) and self._judge(word) else word
 
     def _passes_foreign(self, text: str) -> bool:
-        """Skip words of a script without blanks. Return True to continue."""
+        """Skip words in a script without spaces. Return True to continue."""
         if _FOREIGN_LINK.search(text):
             self._announced, self._is_assigned = 0, False
         else:
@@ -941,7 +940,7 @@ class _Walk:
         return not _FOREIGN_OTHER.search(text)
 
     def _passes(self, word: Word, behind: str, following: str) -> bool:
-        """Skip a word and the signs after it. Return True to continue."""
+        """Skip a word and the punctuation after it. Return True to continue."""
         text = word.text.lower()
         if self._is_compound and text in _COPULAS:
             return False
@@ -970,8 +969,8 @@ def _trim(token: re.Match[str]) -> tuple[int, int]:
 
 # -- Passwords near a name without a connecting sentence, and passphrases ------
 # Examples are "the db password went from Oakland#1994 to 8tRz!vPq2Lm", and an answer to "what's the
-# password?" on its own line. A shape that only chosen passwords have, or the position of an answer,
-# is sufficient here.
+# password?" on a separate line. Here, a shape that only chosen passwords have, or the position of
+# an answer, is sufficient.
 
 
 _BYTES_BEFORE, _BYTES_AFTER, _LINE = 120, 240, 400
@@ -994,7 +993,7 @@ _PAIR = re.compile(
     ([A-Za-z0-9][!-.:-~]{5,39}[A-Za-z0-9!?#$*+])(?=[\s),.;"'`]|$)""",
     re.VERBOSE,
 )
-"""A name and a password as people write them, with blanks around the slash."""
+"""A name and a password as people write them, with spaces around the slash."""
 
 _ASKED = re.compile(r"(?:^|[?:：？。])\s*$")
 _ANSWER = re.compile(
@@ -1023,14 +1022,14 @@ _TALK = frozenset(
     "kein keine muss soll wird ist sind leer falsch im vom und oder mit wenn pas doit dans pour avec est vide et ou "
     "si debe para por con non deve vuota nel nella sono o".split()
 )
-"""Words of a sentence about a passphrase. Articles are not included, since passphrases also have
+"""Words in sentences about passphrases. Articles are not included, since passphrases also contain
 them.
 """
 
 
 def near_password(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield the spans of words near a name that have the shape of a password, and of a line that
-    answers it.
+    """Yield the spans of password-shaped words near a name, and of an answer on a line after the
+    name.
     """
     start, end = max(0, match.start() - _BYTES_BEFORE), match.end() + _BYTES_AFTER
     for nearby in _CANDIDATE.finditer(data, start, end):
@@ -1052,8 +1051,8 @@ def said_phrase(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]
 
 
 def is_unmistakable(word: bytes) -> bool:
-    """Return True if a word has a shape of chosen passwords that names, code and versions do not
-    have.
+    """Return True if a word has a shape that occurs in chosen passwords but not in names, code and
+    versions.
     """
     if _ADDRESS.match(word) or _CHORD.match(word):
         return False
@@ -1063,8 +1062,8 @@ def is_unmistakable(word: bytes) -> bool:
 
 
 def _iter_answers(data: bytes, place: int) -> Iterator[tuple[int, int]]:
-    """Yield the span of the only word of a line after a question, or after a line that ends with
-    the name.
+    """Yield the span of the only word on a line that follows a question or a line ending with the
+    name.
     """
     lines = data[place : place + _LINE * _MAX_ANSWER_LINES].split(b"\n", _MAX_ANSWER_LINES + 1)
     if len(lines) == 1 or not _ASKED.search(lines[0].decode("utf-8", _DECODE_ERRORS)):
@@ -1084,6 +1083,6 @@ def _iter_answers(data: bytes, place: int) -> Iterator[tuple[int, int]]:
 
 
 def _bytes_of(text: str, start: int, end: int, place: int) -> tuple[int, int]:
-    """Return the byte span of a part of a text that begins at ``place``."""
+    """Return the byte span of part of a text that starts at byte ``place``."""
     first = place + len(text[:start].encode("utf-8", _DECODE_ERRORS))
     return first, first + len(text[start:end].encode("utf-8", _DECODE_ERRORS))

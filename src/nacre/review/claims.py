@@ -1,4 +1,4 @@
-"""Extraction of memories' claims by a model."""
+"""Extraction of claims from memories with a model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from nacre.values.models import Prompt
 def tell_claim(
     home: Home, model: LanguageModel, memory: Memory, *, also_known: Sequence[str] = ()
 ) -> Claim | None:
-    """Extract a memory's claim with a model; ``None`` if it has none. Raises errors of the call.
+    """Extract a memory's claim with a model. Return ``None`` if the memory has none. Raises the call's
+    errors.
 
     ``also_known`` are entities of unsaved claims.
     """

@@ -49,12 +49,12 @@ class DreamAction(StrEnum):
 
 @frozen
 class Step:
-    """A step of a dream: the memories that end, the one that stays (``into``), a subject and a reason.
+    """A step of a dream: the memories that end, the memory that stays (``into``), a subject and a reason.
 
-    ``links`` are targets of links to drop or add. A filed memory is ``into`` and moves to ``project``; the
-    project ``subject`` joins ``project``; a page is that of ``project``, or the profile, with nacre's part in
-    ``words``. For a link, ``words`` are the relation. A writer's step has ``by`` (its name), ``words`` (the
-    kept memory's new text, empty if unchanged) and ``mark`` (a fingerprint of its sources).
+    ``links`` are targets to unlink or to link with the relation ``words``. A filed memory (``into``)
+    moves to ``project``. The project ``subject`` joins ``project``. A page step writes ``words`` to the
+    page of ``project``, or to the profile. A writer's step has the writer's name (``by``), the kept
+    memory's new text (``words``, empty if unchanged) and a fingerprint of the sources (``mark``).
     """
 
     action: DreamAction
@@ -86,7 +86,7 @@ class Step:
 
 @frozen
 class PageDraft:
-    """A page's sections (headings and lines) by a writer (``by``), and a summary of the sources.
+    """The page sections (headings and lines) by a writer (``by``), and a summary of the sources.
 
     ``project`` is empty for the owner's profile.
     """
@@ -105,7 +105,7 @@ SIGNALS = ("relevance", "frequency", "diversity", "recency", "consolidation", "r
 class Promotion:
     """An evaluation of a project's new sessions: six signals from 0 to 1 and their weighted sum.
 
-    The page is written unless gates ``failed``.
+    The page is written unless any gate ``failed``.
     """
 
     project: str
@@ -122,14 +122,15 @@ class Promotion:
 
 @frozen
 class DreamPlan:
-    """The steps of a dream over ``seen`` active memories; ``put_off`` exceeds the bound ``most``.
+    """The steps of a dream that examined ``seen`` active memories.
 
-    ``refused``: the writer's rejected steps with reasons, queued for review. ``settled``: marks of answered
-    clusters and pairs. ``unasked``: number of questions put off. ``note``: why the writer was not asked, or
-    stopped. ``promotions``: projects with new sessions. ``unfiled``: ids in the inbox without a known
-    project, ``None`` if not examined. ``texts``: beginnings of the affected memories, by id.
-    ``brought_back``: number of memories skipped because a person restored them. ``looked``: pages asked
-    about, by project (empty: the profile), with marks. ``keys``: identifiers of the steps.
+    ``put_off`` steps exceed the bound ``most``. ``refused`` are the writer's rejected steps with reasons,
+    for review. ``settled`` are marks of answered clusters and pairs. ``unasked`` is the number of
+    postponed questions. ``note`` explains why the writer was not asked or stopped. ``promotions`` are
+    projects with new sessions. ``unfiled`` are inbox ids without a known project, ``None`` if not
+    examined. ``texts`` are ids and starts of affected memories. ``brought_back`` is the number of
+    memories skipped because a person restored them. ``looked`` are projects (empty for the profile) and
+    marks of pages asked about. ``keys`` identify the steps.
     """
 
     steps: tuple[Step, ...]
@@ -163,8 +164,9 @@ class DreamPlan:
 class DreamEstimate:
     """The cost of asking a writer about clusters, pages and pairs.
 
-    ``cost`` is in millionths of a US dollar, ``None`` if the price is unknown. ``model`` is ``none`` without
-    a writer; ``unasked`` clusters are put off; ``note`` says why there are none.
+    ``cost`` is in millionths of a US dollar, ``None`` if the price is unknown. ``model`` is ``none``
+    without a writer. ``unasked`` clusters are postponed. ``note`` explains why no clusters are asked
+    about.
     """
 
     model: str
@@ -183,7 +185,7 @@ class DreamEstimate:
 class DreamReport:
     """A plan, the operation that executed it (``None`` if nothing was done), and the diary's path.
 
-    ``left`` are skipped steps with reasons. ``is_first``: a home's first dream only plans.
+    ``left`` are skipped steps with reasons. ``is_first`` marks a home's first dream, which only plans.
     """
 
     plan: DreamPlan
@@ -197,9 +199,7 @@ class DreamReport:
 
 
 TEMPORARY_FOR = timedelta(days=130)
-"""Lifetime of a temporary memory since its last use. The seed's documents say this; its code differs (seed
-facts 1.0).
-"""
+"""Lifetime of a temporary memory after its last use. The seed's code differs. See seed facts 1.0."""
 
 _HALF_LIFE_DAYS = 90.0
 _MIN_SCORE = 0.05
@@ -207,7 +207,7 @@ _MIN_SCORE = 0.05
 
 _SCORE_PER_RECALL, _MAX_RECALL_SCORE = 0.05, 0.3
 _FLOORS = ((8, 0.4), (6, 0.15))
-"""Minimum scores by importance."""
+"""Pairs of minimum importance and minimum score."""
 
 _ANY_IMPORTANCE, _ANY_NUMBER = 11, 2**62
 
@@ -215,7 +215,8 @@ _ANY_IMPORTANCE, _ANY_NUMBER = 11, 2**62
 def plan_ending(
     memories: Sequence[Memory], usage: Mapping[str, Usage], now: datetime, settings: Settings
 ) -> list[Step]:
-    """Return steps for outdated and unused memories, by the first rule that applies. Open todos stay."""
+    """Return steps that end outdated and unused memories by the first applicable rule. Open todos stay.
+    """
     protected = settings.texts("forgetting.protect")
     steps = []
     for memory in memories:
@@ -231,7 +232,7 @@ def plan_ending(
 
 
 def bounds(settings: Settings) -> EndingBounds:
-    """Return database bounds of memories that :func:`plan_ending` certainly keeps."""
+    """Return database bounds for memories that :func:`plan_ending` certainly keeps."""
     if not settings.flag("forgetting.enabled"):
         return EndingBounds(TEMPORARY_FOR, timedelta(0), 0, 0)
     faded = int(
@@ -246,7 +247,7 @@ def bounds(settings: Settings) -> EndingBounds:
 
 
 def _expiry(memory: Memory, used: Usage, now: datetime) -> str:
-    """Return why a memory is past its time, or an empty string."""
+    """Return the reason why a memory has expired, or an empty string."""
     if memory.expires_on and memory.expires_on <= day_of(now):
         return f"was valid until {memory.expires_on}"
     last = last_used(memory, used)
@@ -256,7 +257,7 @@ def _expiry(memory: Memory, used: Usage, now: datetime) -> str:
 
 
 def _disuse(memory: Memory, used: Usage, now: datetime, settings: Settings) -> str:
-    """Return why an unused memory is forgotten, or an empty string."""
+    """Return the reason why an unused memory is forgotten, or an empty string."""
     last, worth = last_used(memory, used), score(memory, used, now)
     is_young = now - last <= timedelta(days=settings.whole("forgetting.max_age_days"))
     if is_young or not settings.flag("forgetting.enabled") or worth >= _MIN_SCORE:
@@ -265,7 +266,9 @@ def _disuse(memory: Memory, used: Usage, now: datetime, settings: Settings) -> s
 
 
 def score(memory: Memory, used: Usage, now: datetime) -> float:
-    """Return a memory's protection from forgetting (seed facts 1.4), 0 to 1.3, decaying since its last use."""
+    """Return a memory's protection from forgetting (0 to 1.3), which decays without use. See seed facts
+    1.4.
+    """
     days = max(0.0, (now - last_used(memory, used)) / timedelta(days=1))
     own: float = 0.5 ** (days / _HALF_LIFE_DAYS) + min(
         used.recall_count * _SCORE_PER_RECALL, _MAX_RECALL_SCORE
@@ -289,7 +292,7 @@ _MAX_PARALLEL = 3
 
 @contextmanager
 def writer_of(home: Home, *, background: bool) -> Iterator[tuple[LanguageModel | None, str]]:
-    """Open the writer, or give the reason why it may not be asked; close it at the end.
+    """Yield the open writer, or the reason why it must not be asked. Close the writer at the end.
 
     Raises ModelRefusedError if the configured model cannot be opened.
     """
@@ -311,7 +314,7 @@ def answers(
 ) -> tuple[list[A | None], str | None]:
     """Ask the writer several questions in parallel.
 
-    Returns ``None`` for each failed or unasked question, and the first problem. Stops once the writer is
+    Return ``None`` for each failed or unasked question, and the first problem. Stop once the writer is
     unavailable or the budget is spent.
     """
     results: list[Answer[A] | NacreError | None] = []

@@ -198,25 +198,25 @@ class GapRequest(Request, frozen=True, kw_only=True):
 
 
 # -- Judging pending memories -------------------------------------------------
-# Memories are judged in small groups: claims first, then reads of the home, then parallel model
-# calls, so that the result does not depend on which answer arrives first. Nothing is written here.
+# Memories are judged in small groups. Claims come first, then reads of the home, then parallel model
+# calls, so that the order of the answers does not matter. Nothing is written here.
 
 
 TOGETHER = 6
-"""Memories judged in one group."""
+"""Number of memories judged in one group."""
 
 AT_ONCE = 3
-"""Maximum parallel questions to a model."""
+"""Maximum number of parallel questions to a model."""
 
 BY_RULES = "rules"
 
 Models = Callable[[Task], LanguageModel | None]
-"""Returns the model of a task, or ``None``. Raises ModelRefusedError."""
+"""Function that returns the model of a task, or ``None``. Raises ModelRefusedError."""
 
 
 @frozen
 class PairFinding:
-    """Another memory, its judgement, the outcome for the pair, and the judge."""
+    """A second memory, its judgement, the outcome for the pair, and the judge."""
 
     other: Memory
     judged: Judgement
@@ -229,10 +229,10 @@ class PairFinding:
 class JudgedMemory:
     """A memory at the time of the model calls, and the answers.
 
-    ``is_reworded``: its words changed since its claim was extracted. ``claim`` is the new claim;
-    ``is_claimless`` is set if it has none. ``error`` explains a missing answer, ``is_partial`` marks a failed
-    answer about an earlier memory in the group, and ``is_left`` a question not sent because a model was
-    unavailable.
+    ``is_reworded`` is set if the text changed after the claim was extracted. ``claim`` is the new claim,
+    and ``is_claimless`` is set without one. ``error`` explains a missing answer, ``is_partial`` marks a
+    failed answer about an earlier memory in the group, and ``is_left`` a question not sent without a
+    model.
     """
 
     memory: Memory
@@ -246,7 +246,7 @@ class JudgedMemory:
 
     @property
     def is_open(self) -> bool:
-        """True if nothing prevents more questions."""
+        """True if further questions can be asked."""
         return self.error is None and not self.is_left
 
     @property
@@ -258,7 +258,7 @@ class JudgedMemory:
 def look_at(home: Home, looked: Sequence[JudgedMemory], models: Models) -> None:
     """Fill in the judgement of each memory. Call without a lock. Raises ModelRefusedError.
 
-    Later memories see earlier ones; each pair is judged once.
+    Later memories are compared with earlier ones. Each pair is judged once.
     """
     _extract_claims(home, looked, models)
     questions = _Asking(home, models)
@@ -270,7 +270,7 @@ def look_at(home: Home, looked: Sequence[JudgedMemory], models: Models) -> None:
 
 
 def _extract_claims(home: Home, looked: Sequence[JudgedMemory], models: Models) -> None:
-    """Extract claims in sequence: each call gets the earlier entities, so that names stay consistent."""
+    """Extract claims in sequence. Each call gets the earlier entities so that names stay consistent."""
     unclaimed = [item for item in looked if item.memory.claim is None or item.is_reworded]
     model = models(Task.CLAIMS) if unclaimed else None
     if model is None:
@@ -329,14 +329,14 @@ class _Asking:
             )
 
     def about_todos(self, item: JudgedMemory) -> None:
-        """Queue a question about todos that the memory may complete."""
+        """Queue a question about todos that the memory might complete."""
         candidates = review_judgements.open_todos(self._home, item.memory)
         model = self._models(Task.TODOS) if candidates else None
         if model:
             self._questions.append((item, partial(_find_finished, model, item.memory, candidates)))
 
     def ask(self) -> None:
-        """Ask all questions. A pair whose earlier question failed makes the later memory partial."""
+        """Ask all questions. If the earlier question about a pair failed, the later memory is partial."""
         answers = ask_all(self._home, [question for _, question in self._questions], AT_ONCE)
         for (item, _), answer in zip(self._questions, answers, strict=True):
             if isinstance(answer, Answer):
@@ -349,9 +349,9 @@ class _Asking:
 
 
 def _by_rules(memory: Memory, others: Sequence[Memory], *, is_alone: bool) -> list[PairFinding]:
-    """Return pairs that rules decide: claims with the same key.
+    """Return findings for pairs whose claims have the same key, which rules decide.
 
-    ``is_alone``: no model judges, so different values of a key become conflicts for a person.
+    If ``is_alone`` is set, no model judges, so different values become conflicts for a person.
     """
     claim = memory.claim
     same = {
@@ -436,7 +436,7 @@ def target_of(home: Home, reference: str, memory: Memory) -> Memory:
 
 
 def words_of_both(target: Memory, memory: Memory) -> str:
-    """Return the joined text of two memories, or the target's if it contains the other."""
+    """Return the joined text of two memories, or the target's text if it contains the other text."""
     if normalise(memory.content) in normalise(target.content):
         return target.content
     between = "\n\n" if "\n" in target.content + memory.content else " "
@@ -446,7 +446,8 @@ def words_of_both(target: Memory, memory: Memory) -> str:
 def merge_into(change: Change, target: Memory, memory: Memory, content: str | None) -> Memory:
     """Write the target with the given content or the joined text, and mark it as trusted.
 
-    Subject, kind and speaker stay; tags and evidence are combined. Raises InvalidInputError, EditConflictError.
+    Subject, kind and speaker stay. Tags and evidence are combined. Raises InvalidInputError,
+    EditConflictError.
     """
     home = change.home
     words = (words_of_both(target, memory) if content is None else content).strip()
@@ -466,9 +467,9 @@ def merge_into(change: Change, target: Memory, memory: Memory, content: str | No
 
 
 # -- Conflicts ----------------------------------------------------------------
-# A pending pair is a ``contradicts`` link in the newer memory's front matter, drawn by rules or a
-# model. It survives a rebuild and a sync. Decisions are in both files and the ledger, and can be
-# undone.
+# A pending pair is a ``contradicts`` link in the newer memory's front matter, added by rules or a
+# model. It survives a rebuild and a sync. Decisions are stored in both files and the ledger, and can
+# be undone.
 
 
 RESOLVE = "resolve"
@@ -479,7 +480,7 @@ _MIN_REFERENCE_CHARACTERS = 4
 
 
 def list_pending(home: Home) -> list[Pair]:
-    """Return the pairs in conflict, the oldest first, after reading manual edits."""
+    """Return the pairs in conflict, oldest first, after reading manual edits."""
     catch_up(home)
     return list_waiting(home)
 
@@ -502,7 +503,7 @@ def list_waiting(home: Home) -> list[Pair]:
 
 
 def find(home: Home, reference: str) -> Pair:
-    """Return the pair named by two ids joined by ``+``, or by one id that is in one pair only.
+    """Return the pair named by two ids joined by ``+``, or by one id that is in a single pair.
 
     Raises NotFoundError, ConflictError.
     """
@@ -532,8 +533,9 @@ def _is_in(pair: Pair, reference: str) -> bool:
 def resolve(home: Home, pair: Pair, choice: Choice, reason: str | None = None) -> Pair:
     """Settle a pair as a person decided, and return both memories.
 
-    ``keep-new``: the newer memory supersedes the older one. ``keep-old``: the newer one is retired.
-    ``keep-both``: both stay, and the pair is not doubted again. Raises ConflictError if already settled.
+    With ``keep-new``, the newer memory supersedes the older one. With ``keep-old``, the newer one is
+    retired. With ``keep-both``, both stay, and the pair is not doubted again. Raises ConflictError if
+    already settled.
     """
     home.actor.require_owner("nacre review resolve")
     clean = home.redactor.clean(reason) if reason else None
@@ -544,7 +546,7 @@ def resolve(home: Home, pair: Pair, choice: Choice, reason: str | None = None) -
 
 
 def settle(change: Change, pair: Pair, choice: Choice, reason: str | None = None) -> Pair:
-    """Settle a pair within a change that has read manual edits. The reason must be redacted."""
+    """Settle a pair within a change that has already read manual edits. The reason must be redacted."""
     home = change.home
     older, newer = (home.memories.find(memory.id) for memory in (pair.older, pair.newer))
     if (
@@ -575,7 +577,7 @@ def settle(change: Change, pair: Pair, choice: Choice, reason: str | None = None
 
 
 def _close(change: Change, pair: Pair, choice: Choice) -> None:
-    """Close the conflict, and the older memory's doubt unless another pair keeps it."""
+    """Close the conflict, and the older memory's doubt unless the memory is in another pair."""
     home = change.home
     judged = home.claims.judged().get((pair.older.id, pair.newer.id))
     with home.database.transaction():
@@ -590,15 +592,15 @@ def _close(change: Change, pair: Pair, choice: Choice) -> None:
 
 
 # -- The queue of new memories ------------------------------------------------
-# The queue survives a crash or a spent budget. No lock or transaction is held during a model call;
-# memories that changed meanwhile are judged again.
+# The queue survives a crash or a spent budget. No lock or transaction is held during a model call.
+# Memories that change during the call are judged again.
 
 
 JUDGE = "judge"
 """Operation name of model judgements in the ledger."""
 
 MOST_TRIES = 5
-"""Maximum unusable answers or concurrent changes of a queued memory."""
+"""Maximum number of unusable answers or concurrent changes of a queued memory."""
 
 _BACKOFF_MS = 60_000
 _REFUSED_MS = 3_600_000
@@ -607,9 +609,9 @@ _BUDGET_MS = 3_600_000
 
 @frozen
 class JudgeReport:
-    """Counts of a run: judged, claims, superseded, conflicts, todos done, given up, and still waiting.
+    """Counts of a run. ``todos`` counts completed todos, and ``given_up`` abandoned memories.
 
-    ``note`` says why the run stopped early.
+    ``note`` explains why the run stopped early.
     """
 
     judged: int = 0
@@ -631,8 +633,8 @@ def judge_waiting(
 ) -> JudgeReport:
     """Judge the queued memories, the longest waiting first, for at most ``seconds``.
 
-    ``background`` requires permission for background models; otherwise failed memories are retried at once.
-    One process runs at a time. An unavailable model or a spent budget ends the run.
+    ``background`` requires permission for background models. Otherwise, failed memories are retried
+    immediately. Only one process runs at a time. An unavailable model or a spent budget ends the run.
     """
     waiting = home.claims.waiting().count
     if not (waits_for_models(home) if background else may_judge(home)):
@@ -653,7 +655,7 @@ def judge_waiting(
         finally:
             for model in filter(None, run.models.values()):
                 model.close()
-        embed_memories(home)  # written above
+        embed_memories(home)  # memories written above
     finally:
         lock.release()
     return JudgeReport(**run.counts, waiting=home.claims.waiting().count, note=run.note)
@@ -661,7 +663,7 @@ def judge_waiting(
 
 @dataclass
 class _Run:
-    """A run over the queue."""
+    """One pass through the queue."""
 
     home: Home
     background: bool
@@ -706,7 +708,7 @@ class _Run:
             self.finish(item, waiting[item.memory.id].tries)
 
     def finish(self, item: JudgedMemory, tries: int) -> None:
-        """Write the result, or postpone or give up the memory."""
+        """Write the result, or postpone or abandon the memory."""
         memory_id = item.memory.id
         try:
             if item.error:
@@ -727,7 +729,7 @@ class _Run:
             self.stop(error.message, _REFUSED_MS)
 
     def retry(self, memory_id: str, tries: int, why: str) -> None:
-        """Postpone a memory, or give it up after ``MOST_TRIES``."""
+        """Postpone a memory, or abandon it after ``MOST_TRIES``."""
         if tries + 1 >= MOST_TRIES:
             self.home.claims.done(memory_id)
             self.count("given_up")
@@ -740,13 +742,13 @@ class _Run:
         self.home.claims.postpone_all(self.now() + wait_ms, why)
 
     def model(self, task: Task) -> LanguageModel | None:
-        """Return the model of a task, opened once."""
+        """Return the model of a task. Open it only once."""
         if task not in self.models:
             self.models[task] = model_for(self.home, task, background=self.background)
         return self.models[task]
 
     def apply(self, item: JudgedMemory) -> bool:
-        """Write the findings; return ``False`` if a memory changed during the model calls."""
+        """Write the findings. Return ``False`` if a memory changed during the model calls."""
         home = self.home
         with home.change(JUDGE) as change:
             catch_up(home)
@@ -779,12 +781,12 @@ class _Run:
         return is_whole
 
     def is_changed(self, before: Memory) -> bool:
-        """Return True if another memory is still active but changed, and must be judged again."""
+        """Return True if the other memory is still active but changed, and must be judged again."""
         other = self.home.memories.find(before.id)
         return other is not None and other.is_active and not _is_unchanged(before, other)
 
     def still_applies(self, memory: Memory, finding: PairFinding) -> bool:
-        """Return True if the other memory is unchanged and the pair still unsettled."""
+        """Return True if the other memory is unchanged and the pair is still unsettled."""
         other = self.home.memories.find(finding.other.id)
         return (
             other is not None
@@ -794,15 +796,13 @@ class _Run:
 
 
 def _order(memory: Memory, finding: PairFinding) -> tuple[bool, bool]:
-    """Sort first the findings that supersede the memory itself, since it then supersedes nothing."""
+    """Sort findings that supersede the memory itself first, since it then supersedes nothing."""
     is_later = in_order(memory, finding.other)[1] is memory
     return is_later, finding.outcome is not Resolution.SUPERSEDED
 
 
 def _is_unchanged(before: Memory, now: Memory) -> bool:
-    """Return True if nothing changed in a memory that a model read or that decides; confirmations do not
-    count.
-    """
+    """Return True if a memory is unchanged, apart from links, claims and confirmations."""
     return replace(before, links=(), confirmed=(), claim=None) == replace(
         now, links=(), confirmed=(), claim=None
     )
@@ -810,7 +810,7 @@ def _is_unchanged(before: Memory, now: Memory) -> bool:
 
 @dataclass
 class _Judgement:
-    """The pending changes to one memory and others."""
+    """The pending changes to the judged memory and to other memories."""
 
     change: Change
     memory: Memory
@@ -839,7 +839,7 @@ class _Judgement:
             self._withdraw_doubt(earlier, later, finding)
 
     def _withdraw_doubt(self, earlier: Memory, later: Memory, finding: PairFinding) -> None:
-        """Withdraw a doubt of the rules that the model does not share."""
+        """Withdraw a doubt from the rules that the model does not share."""
         self._set(earlier, later)
         self.entries.append(
             self.change.entry(
@@ -883,7 +883,6 @@ class _Judgement:
                 self.others[memory.id] = memory
 
     def write(self) -> None:
-        """Write all changes."""
         home = self.change.home
         involved = home.memories.in_any_state([self.memory.id, *self.others])
         before = {memory.id: memory for memory in involved}
@@ -935,7 +934,7 @@ def keep_reason(candidate: HeldCandidate) -> str:
 
 
 def keep(home: Home, candidate: HeldCandidate, request: ReviewKeepRequest) -> StoreOutcome:
-    """Make a candidate a memory, in its own or other words, or merge it into another memory.
+    """Turn a candidate into a memory, optionally with a new text, or merge it into another memory.
 
     The result is trusted. Raises NotFoundError, ConflictError, DepartedError unless ``anyway``, and
     InvalidInputError for empty content or content that depends on missing context.
@@ -969,7 +968,6 @@ def keep(home: Home, candidate: HeldCandidate, request: ReviewKeepRequest) -> St
 
 
 def _merge(home: Home, candidate: HeldCandidate, into: str, content: str | None) -> StoreOutcome:
-    """Merge a candidate into an existing memory."""
     with home.change("merge", why=keep_reason(candidate)) as change:
         catch_up(home)
         target = target_of(home, into, candidate.memory)
@@ -987,7 +985,7 @@ def _settle(change: Change, memory: Memory) -> None:
 
 
 def drop(home: Home, candidates: Sequence[HeldCandidate]) -> list[Memory]:
-    """Drop candidates so that they are not proposed again. Journal and history keep none of their text."""
+    """Drop candidates for good. The journal and history keep none of their text."""
     memories = [candidate.memory for candidate in candidates]
     with (
         home.change(DROP, subject=count(len(memories), "candidate")) as change,
@@ -1000,7 +998,7 @@ def drop(home: Home, candidates: Sequence[HeldCandidate]) -> list[Memory]:
 
 
 def find_candidates(home: Home, reference: str) -> HeldCandidate | None:
-    """Return a candidate by the beginning or end of its id. Raises ConflictError."""
+    """Return the candidate whose id starts or ends with ``reference``. Raises ConflictError."""
     candidates = home.candidates.find(reference.strip())
     if len(candidates) > 1:
         raise ConflictError(

@@ -88,7 +88,7 @@ class DreamRequest(DreamPlanRequest, frozen=True, kw_only=True):
 
 @frozen
 class Alike:
-    """Groups of similar memories, the nearest first, and the total number."""
+    """Groups of similar memories, nearest first, and the total number of groups."""
 
     groups: tuple[Cluster, ...]
     total: int
@@ -108,13 +108,13 @@ def alike(home: Home, request: AlikeRequest) -> Alike:
 
 
 # -- Restored memories --------------------------------------------------------
-# A memory that is active although the ledger says that a dream ended it was restored by its owner.
-# No dream ends it again. The ledger keeps this across rebuilds and machines.
+# If a memory is active although the ledger says that a dream ended it, the owner restored it.
+# No dream ends it again. The ledger preserves this across rebuilds and machines.
 
 
 DREAM = "dream"
 ENDED = "ended"
-"""Names in the ledger of a dream and of the memories that it ended."""
+"""Ledger names of a dream and of the memories that it ended."""
 
 _ENTRY = re.compile(rb'"action": ?"dream"')
 
@@ -138,9 +138,7 @@ _MAX_CONFIRMATIONS = 20
 def apply_steps(
     home: Home, steps: Sequence[Step], memories: Mapping[str, Memory]
 ) -> dict[str, Memory]:
-    """Return the kept memories as changed by the steps, and the superseded ones. Statement times do not
-    change.
-    """
+    """Return the kept and superseded memories after the steps. Statement times do not change."""
     changed: dict[str, Memory] = {}
     for step in steps:
         present = {**memories, **changed}
@@ -178,10 +176,10 @@ def _changed(home: Home, step: Step, memories: Mapping[str, Memory]) -> list[Mem
 
 
 def _enrich_keeper(home: Home, step: Step, memories: Mapping[str, Memory]) -> Memory:
-    """Return the kept memory with the writer's words and the others' data (seed facts 1.4).
+    """Return the kept memory with the writer's words and data from the merged memories.
 
-    These are the earliest date, the highest importance, all tags and links, and confirmations. An agent's
-    memory adds nothing to the owner's.
+    The data are the earliest date, the highest importance, all tags, links and confirmations. An agent's
+    memory adds nothing to the owner's. See seed facts 1.4.
     """
     keeper = memories[step.into or ""]
     others = [
@@ -222,7 +220,7 @@ def _enrich_keeper(home: Home, step: Step, memories: Mapping[str, Memory]) -> Me
 
 
 def _sayings(memory: Memory) -> list[Confirmation]:
-    """Return where a merged memory was stated."""
+    """Return a merged memory's confirmations, including the original statement."""
     if not (is_owners(memory) and memory.source.session):
         return list(memory.confirmed)
     return [
@@ -232,7 +230,7 @@ def _sayings(memory: Memory) -> list[Confirmation]:
 
 
 def _redirect_superseded(home: Home, step: Step, memories: Mapping[str, Memory]) -> list[Memory]:
-    """Redirect memories superseded by merged ones to the kept memory."""
+    """Redirect memories that merged memories superseded to the kept memory."""
     keeper = memories[step.into or ""]
     old = [
         memory
@@ -248,7 +246,7 @@ def _redirect_superseded(home: Home, step: Step, memories: Mapping[str, Memory])
 
 
 def retire(change: Change, steps: Sequence[Step], memories: Mapping[str, Memory]) -> None:
-    """Retire the ended memories and those that an expired memory had superseded."""
+    """Retire the ended memories, and the memories that an expired memory had superseded."""
     home = change.home
     now = home.now()
     retired, entries = [], []
@@ -377,9 +375,9 @@ def _memory_line(memory_id: str, memories: Mapping[str, Memory]) -> str:
 
 
 # -- Links to deleted memories ------------------------------------------------
-# A target missing from the index may be in another home or an unreadable file, or be a page or
-# address. A link is dropped only if the ledger or a tombstone shows that its target ended, and no
-# file of it is left.
+# A target missing from the index can be in another home or an unreadable file, or be a page or
+# address. A link is dropped only if the ledger or a tombstone shows that the target ended, and no
+# file for the target is left.
 
 
 _ID_SHOWN = 8
@@ -400,12 +398,12 @@ def plan_unlinking(home: Home, memories: Iterable[Memory]) -> list[Step]:
 
 
 def gone_for_good(home: Home, memory_ids: Collection[str]) -> frozenset[str]:
-    """Return the ids that belonged to memories of which no file is left; empty while any file is unread."""
+    """Return the ids of former memories of which no file is left, or none while any file is unread."""
     lacking = set(memory_ids) - home.memories.all_ids() if memory_ids else set()
     if not lacking or home.problems:
         return frozenset()
     if not home.vault.times().keys() <= home.files.seen_now()[0].keys():
-        return frozenset()  # the vault may hold memories missing from the index
+        return frozenset()  # the vault can contain memories missing from the index
     ids = {
         tombstone.value
         for tombstone in home.tombstones.all()
@@ -424,9 +422,7 @@ def gone_for_good(home: Home, memory_ids: Collection[str]) -> frozenset[str]:
 
 
 TRIES, PATIENCE = 3, timedelta(days=7)
-"""Dreams, and time since the first, after which a memory that could not be filed is retired (seed
-facts 3.1).
-"""
+"""Number of dreams, and time since the first, before an unfiled memory is retired. See seed facts 3.1."""
 
 NOBODY_KNOWS = "no project found for it"
 
@@ -449,10 +445,9 @@ class Filing:
         return frozenset(projects(self.home))
 
     def evidence(self, memory: Memory) -> tuple[str, str] | None:
-        """Return the project that all evidence supports, with that evidence; ``None`` if there is none or a
-        conflict.
+        """Return the project that all evidence supports, with the evidence, or ``None``.
 
-        For an unvouched memory only its session counts, not its text.
+        For an unvouched memory, only its session counts, not its text.
         """
         reasons = self._by_sessions(memory)
         if memory.project:
@@ -465,7 +460,7 @@ class Filing:
         return (slug, why) if why and slug in self._projects else None
 
     def objection(self, step: Step, memory: Memory | None) -> str | None:
-        """Return the objection to filing a memory in its present state, or ``None``."""
+        """Return the objection to filing a memory in its current state, or ``None``."""
         if memory is None or not memory.is_active or not memory.inbox:
             return "it is no longer in the inbox"
         if step.mark != mark((memory,)):
@@ -475,8 +470,9 @@ class Filing:
         return None if is_same else "there is no longer any evidence that it belongs there"
 
     def _by_sessions(self, memory: Memory) -> dict[str, str]:
-        """Return the projects of the memory's sessions; one without a project counts only if no other has
-        one.
+        """Return the projects of the memory's sessions.
+
+        A session without a project counts only if another session has one.
         """
         names = dict.fromkeys(
             (memory.source.session, *(confirmation.session for confirmation in memory.confirmed))
@@ -495,7 +491,7 @@ class Filing:
 
 
 def plan_filing(home: Home, inbox: Iterable[Memory], project: str | None) -> list[Step]:
-    """Return steps that file memories from the inbox into projects, or into one."""
+    """Return steps that file memories from the inbox into projects, or only into ``project``."""
     filing = Filing(home)
     steps = []
     for memory in inbox:
@@ -513,7 +509,7 @@ def plan_shelving(
     now: datetime,
     protected: Sequence[str],
 ) -> list[Step]:
-    """Return steps that retire memories which dreams failed to file and no one recalled."""
+    """Return steps that retire memories that dreams failed to file and nobody recalled."""
     attempts = _read_attempts(home)
     steps = []
     for memory in inbox:
@@ -527,9 +523,9 @@ def plan_shelving(
 
 
 def may_be_shelved(memory: Memory, protected: Sequence[str]) -> bool:
-    """Return True if an unfiled memory may be retired: it was extracted from a session.
+    """Return True if an unfiled memory may be retired, because it was extracted from a session.
 
-    Memories that a person wrote, proposals and open todos wait for the person.
+    Proposals, open todos and memories that a person wrote wait for the person.
     """
     is_extracted = bool(memory.source.session) and memory.is_learned and not memory.proposed
     is_kept = (
@@ -539,7 +535,7 @@ def may_be_shelved(memory: Memory, protected: Sequence[str]) -> bool:
 
 
 def record_attempt(home: Home, unfiled: Collection[str] | None) -> None:
-    """Record a failed attempt to file these; ``None`` if the dream did not try. Call in a transaction."""
+    """Record a failed attempt to file memories, unless ``unfiled`` is ``None``. Call in a transaction."""
     if unfiled is None:
         return
     before = _read_attempts(home)

@@ -1,4 +1,4 @@
-"""Selection of the memories that a model compares with a new one, and of later departures from a candidate."""
+"""Selection of memories to compare with a new memory, and of later departures from a candidate."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ from nacre.values.recall import Filter, Mode, RecallQuery
 from nacre.values.session import Trust, Turn
 
 MOST = 5
-"""Maximum memories judged (seed facts 1.3)."""
+"""Maximum number of memories judged. See seed facts 1.3."""
 
 _MAX_CANDIDATES = 60
 _MAX_TODOS = 200
 
 
 def rivals(home: Home, memory: Memory, beside: Sequence[Memory] = ()) -> list[Memory]:
-    """Return at most ``MOST`` memories of the project that may contradict a memory.
+    """Return at most ``MOST`` memories of the project that might contradict a memory.
 
-    In order: those the rules doubt, claims with the same key, the same entity and a similar attribute, the
-    same attribute of another entity, and the nearest vectors. Events are never contradicted, todos only by
-    todos, and trusted memories only by trusted ones. ``beside`` are memories whose claims are not in the index yet.
+    The order is: memories that the rules doubt, claims with the same key, the same entity and a similar
+    attribute, or the same attribute of a different entity, and the nearest vectors. Events are never
+    contradicted, todos only by todos, and trusted memories only by trusted memories. ``beside`` are
+    memories whose claims are not in the index yet.
     """
     beside_by_id = {other.id: other for other in beside}
     by_id: dict[str, Memory] = {}
@@ -50,7 +51,7 @@ def rivals(home: Home, memory: Memory, beside: Sequence[Memory] = ()) -> list[Me
 
 
 def may_be_at_odds(memory: Memory, other: Memory, judged: Container[tuple[str, str]]) -> bool:
-    """Return True if a model should judge two active memories that are not settled."""
+    """Return True if two memories are active and unsettled, so that a model should judge them."""
     if other.id == memory.id or not other.shares_place(memory) or not other.is_active:
         return False
     if other.kind is Kind.EVENT or (other.kind is Kind.TODO) != (memory.kind is Kind.TODO):
@@ -61,7 +62,7 @@ def may_be_at_odds(memory: Memory, other: Memory, judged: Container[tuple[str, s
 
 
 def is_settled(first: Memory, second: Memory, judged: Container[tuple[str, str]]) -> bool:
-    """Return True if a link relates two memories; a doubt counts once a model ``judged`` the pair."""
+    """Return True if a link relates two memories. A doubt counts only if a model ``judged`` the pair."""
     return _links(first, second.id, judged) or _links(second, first.id, judged)
 
 
@@ -71,7 +72,7 @@ def _links(memory: Memory, to: str, judged: Container[tuple[str, str]]) -> bool:
 
 
 def _doubted(home: Home, memory: Memory) -> Iterator[int]:
-    """Yield memories that the rules could not decide."""
+    """Yield rows of memories that the rules could not judge."""
     for link in memory.links:
         row = home.comparisons.row_of(link.to) if link.rel == CONTRADICTS else None
         if row is not None:
@@ -100,8 +101,9 @@ def _by_claim(home: Home, memory: Memory, beside: Sequence[Memory]) -> Iterator[
 
 
 def _by_meaning(home: Home, memory: Memory) -> Iterator[int]:
-    """Yield rows of the nearest vectors above the link threshold, or without vectors those that share rare
-    words.
+    """Yield rows of the nearest vectors above the link threshold.
+
+    Without vectors, yield rows of memories that share rare words.
     """
     near = _near(home, memory)
     if near is not None:
@@ -115,7 +117,7 @@ def _by_meaning(home: Home, memory: Memory) -> Iterator[int]:
 
 
 def _near(home: Home, memory: Memory) -> dict[int, float] | None:
-    """Return cosines of the nearest memories by row; ``None`` if this one has no vector."""
+    """Return the cosines of the nearest memories, keyed by row. Return ``None`` without a vector."""
     row = home.comparisons.row_of(memory.id)
     if home.settings.text("embedding.model") == "none" or row is None:
         return None
@@ -130,9 +132,9 @@ def _near(home: Home, memory: Memory) -> dict[int, float] | None:
 
 
 def open_todos(home: Home, memory: Memory) -> list[Memory]:
-    """Return at most ``MOST`` open todos that an event, fact or decision may complete.
+    """Return at most ``MOST`` open todos that an event, fact or decision might complete.
 
-    They share a word beyond the project's name, or have similar vectors.
+    The todos share a word beyond the project's name, or have similar vectors.
     """
     if memory.kind not in (Kind.EVENT, Kind.FACT, Kind.DECISION):
         return []
@@ -159,7 +161,7 @@ def _content_words(memory: Memory) -> set[str]:
 
 
 def _distinctive_stems(memory: Memory) -> set[str]:
-    """Return the stems of a memory's words, without its project's name."""
+    """Return the stems of a memory's words, except its project's name."""
     stems = _stems(words(f"{memory.subject} {memory.content}"))
     return stems - _stems(words(memory.project or ""))
 
@@ -169,7 +171,7 @@ def _stems(all_words: Iterable[str]) -> set[str]:
 
 
 # -- Departures from a candidate ----------------------------------------------
-# A later statement ends it or gives another value.
+# A departure is a later statement that ends a candidate or gives a different value.
 
 
 _MAX_SIMILAR = 12
@@ -185,7 +187,7 @@ class Departure(NamedTuple):
 
 
 def find_departure(home: Home, memory: Memory) -> Departure | None:
-    """Return the latest departing statement in memories and in the project's sessions."""
+    """Return the latest statement in memories or project sessions that departs from a memory."""
     others = home.memories.by_rows(home.comparisons.alike(memory, limit=_MAX_SIMILAR)).values()
     departures = [
         Departure(comparison.other.content, comparison.other.last_said)
@@ -198,7 +200,7 @@ def find_departure(home: Home, memory: Memory) -> Departure | None:
 
 
 def _sessions(home: Home, memory: Memory) -> set[int]:
-    """Return rows of the memory's session, and of later sessions of the project that share words with it."""
+    """Return rows of the memory's session, and of later project sessions that share words with it."""
     rows = {
         stored.row
         for stored in home.sessions.find(memory.source.session or "")

@@ -26,12 +26,12 @@ _KIND_WORDS = "project|repo|repository|codebase|Projekt|projet|proyecto|progetto
 _KIND_WORDS_CJK = "项目|仓库|代码库|プロジェクト|リポジトリ"
 
 Named = tuple[str, str]
-"""A project's slug and the evidence in the text, empty if ambiguous."""
+"""A project's slug, and the evidence in the text, which is empty if ambiguous."""
 
 
 @frozen
 class _Name:
-    """A project's name: patterns for any occurrence and for an unambiguous one."""
+    """A project's name, with patterns for any occurrence and for an unambiguous occurrence."""
 
     anywhere: re.Pattern[str]
     certain: re.Pattern[str]
@@ -41,12 +41,12 @@ class _Name:
 
 @dataclass(frozen=True)
 class ProjectNames:
-    """Finder of the known projects in a text, by name, path or remote."""
+    """Finder of the known projects that a text mentions with a name, path or remote."""
 
     home: Home
 
     def find_in(self, text: str) -> dict[str, str]:
-        """Return the projects in a text with their evidence, empty if ambiguous."""
+        """Return the evidence for each project in a text, empty if ambiguous."""
         reasons: dict[str, str] = {}
         for slug, reason in (*self._by_remote(text), *self._by_path(text), *self._by_name(text)):
             reasons[slug] = reasons.get(slug) or reason
@@ -59,7 +59,7 @@ class ProjectNames:
                 yield name.slug, f"names {name.name}" if is_sure else ""
 
     def _is_spoken_of_elsewhere(self, name: _Name) -> bool:
-        """Return True if memories of other projects contain the name, as they may for a library or service."""
+        """Return True if memories of other projects contain the name, as for a library or service."""
         if name not in self._spoken_of:
             texts = (text for project, text in self._filed if project != name.slug)
             self._spoken_of[name] = any(map(name.anywhere.search, texts))
@@ -127,12 +127,12 @@ class ProjectNames:
 
 
 def _is_distinctive(name: str) -> bool:
-    """Return True if a name is more than everyday words."""
+    """Return True if a name contains more than everyday words."""
     return bool(words(name)) and not is_common_name(name)
 
 
 def _name(name: str, slug: str) -> _Name:
-    """Return the patterns of a name as whole words, outside longer names and paths.
+    """Return the patterns for a name as whole words, outside longer names and paths.
 
     A name that is also an English word ("honey", "phoenix") is certain only if marked as a name.
     """

@@ -1,4 +1,4 @@
-"""Project pages, the owner's profile, and the changes that a dream may make to them."""
+"""Project pages, the owner's profile, and the changes that a dream can make to them."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ from nacre.vault.documents import load, split
 def plan_merging(
     memories: Iterable[Memory], usage: Mapping[str, Usage], protected: Sequence[str]
 ) -> list[Step]:
-    """Return steps that merge memories of one kind and place whose text is identical after normalisation.
+    """Return steps that merge memories with the same kind, place and normalised text.
 
-    Different word order, case or punctuation makes another statement. A protected memory is only ever the
-    keeper.
+    A different word order, case or punctuation makes a different statement. A protected memory can only
+    be the keeper.
     """
     groups: dict[tuple[object, ...], list[Memory]] = defaultdict(list)
     for memory in memories:
@@ -103,7 +103,7 @@ def have_same_terms(left: Memory, right: Memory) -> bool:
 
 
 def weight(memory: Memory, usage: Mapping[str, Usage]) -> tuple[Any, ...]:
-    """Return the keeper's sort key: vouched, the owner's, most used, latest (seed facts 1.4)."""
+    """Return the keeper's sort key: vouched, the owner's, most used, latest. See seed facts 1.4."""
     used = usage.get(memory.id, Usage())
     mentions = len(memory.confirmed) + used.recall_count
     return memory.is_vouched, is_owners(memory), mentions, memory.last_said, memory.id
@@ -118,14 +118,14 @@ def is_owners(memory: Memory) -> bool:
 
 
 MERGED = "merged"
-"""Front-matter key of a memory merged by a writer: author, time, sources and reason."""
+"""Front-matter key for a merge by a writer: author, time, sources and reason."""
 
 MOST_TOGETHER = 8
-"""Maximum memories in a cluster (seed facts 1.4)."""
+"""Maximum number of memories in a cluster. See seed facts 1.4."""
 
 _MAX_COMPARED = 20_000
 _MERGE_REST = timedelta(days=7)
-"""Time until a merged memory is examined again (seed facts 1.4)."""
+"""Time until a merged memory is examined again. See seed facts 1.4."""
 
 _MAX_CHARACTERS = 1_500
 _CLAIMS = frozenset({Kind.FACT, Kind.DECISION, Kind.PREFERENCE, Kind.LESSON, Kind.RELATIONSHIP})
@@ -135,11 +135,11 @@ Cluster = tuple[Memory, ...]
 
 
 def clusters(home: Home, memories: Sequence[Memory]) -> list[Cluster]:
-    """Return groups of vouched memories with similar embeddings, the nearest first.
+    """Return groups of vouched memories with similar embeddings, nearest first. Empty without vectors.
 
-    A group shares place, trust and validity, and kinds that may make the same statement. Every pair in it
-    reaches ``Calibration.ask_more``, because the ends of a chain of neighbours differ in meaning (the seed's
-    diameter floor). Empty without vectors.
+    The memories of a group agree in place, trust and validity, and their kinds can make the same
+    statement. Every pair reaches ``Calibration.ask_more`` (the seed's diameter floor), because the ends
+    of a chain of neighbours differ in meaning.
     """
     protected = home.settings.texts("forgetting.protect")
     eligible = [
@@ -161,7 +161,7 @@ def clusters(home: Home, memories: Sequence[Memory]) -> list[Cluster]:
 
 
 def may_be_one(left: Memory, right: Memory) -> bool:
-    """Return True if two memories differ in their text only."""
+    """Return True if two memories differ only in their text."""
     of_one_kind = left.kind is right.kind or {left.kind, right.kind} <= _CLAIMS
     return of_one_kind and left.shares_place(right) and have_same_terms(left, right)
 
@@ -176,7 +176,7 @@ def _rests(memory: Memory, now: datetime) -> bool:
 
 
 def _linked_completely(pairs: Sequence[tuple[int, int, float]]) -> Iterator[list[int]]:
-    """Yield groups in which every pair is among ``pairs``, joined in their order."""
+    """Yield groups in which every pair is in ``pairs``, joined in the order of ``pairs``."""
     joined = {frozenset(pair[:2]) for pair in pairs}
     group_of: dict[int, list[int]] = {}
     for left, right, _ in pairs:
@@ -201,7 +201,7 @@ def fingerprint(cluster: Sequence[Memory]) -> str:
 
 
 # -- Checks of a writer's proposals -------------------------------------------
-# Code makes the certain decisions; a second model call judges the rest.
+# Code makes the certain decisions. A second model call makes the others.
 
 
 _NUMBER = re.compile(r"\d+")
@@ -216,7 +216,7 @@ _NARROWS = re.compile(
     r"|sans|sin|sem)\b|不|别|没|无|禁止|只|仅",
     re.IGNORECASE,
 )
-"""Denials, and words that may express a denial in a summary."""
+"""Negations, and words that can express a negation in a summary."""
 
 
 def mark(memories: Iterable[Memory]) -> str:
@@ -250,12 +250,12 @@ def unfit(step: Step, memories: Mapping[str, Memory]) -> str | None:
 
 
 def last_stated(memory: Memory) -> datetime:
-    """Return when the memory was last stated. Later edits do not change this."""
+    """Return when a memory was last stated, regardless of later edits."""
     return max((memory.created, *(confirmation.at for confirmation in memory.confirmed)))
 
 
 def _unlike_a_merge(step: Step, named: Sequence[Memory]) -> str | None:
-    """Reject a merge that loses a number, option, path or code name of any source."""
+    """Return the reason to reject a merge, such as a lost number, option, path or code name."""
     if step.words and len({memory.speaker for memory in named}) > 1:
         return "one is from the owner, the other from an agent"
     words, sources = step.words or named[0].content, [memory.content for memory in named]
@@ -270,7 +270,8 @@ def _unlike_a_merge(step: Step, named: Sequence[Memory]) -> str | None:
 def unlike_sources(words: str, sources: Sequence[str]) -> str | None:
     """Return the reason to reject a line that summarises sources, or ``None``.
 
-    A line may not add a number, option, path, name or denial, nor lose a denial that all sources have.
+    A line must not add a number, option, path, name or negation, nor lose a negation that all sources
+    have.
     """
     source_text = "\n".join(sources)
     if (
@@ -287,7 +288,7 @@ def unlike_sources(words: str, sources: Sequence[str]) -> str | None:
 
 
 def _new_name(words: str, source_text: str) -> str | None:
-    """Return a name in the text that the sources do not contain in any form."""
+    """Return a name in the text that no source contains in any form, or ``None``."""
     stems = {word.stem for word in read(source_text).tokens}
     names = (token for token in read(words).tokens if token.is_name)
     return next(
@@ -309,7 +310,7 @@ def _new_number(words: str, source_text: str) -> str | None:
 
 
 def _unlike_in_new_words(words: str, sources: Sequence[str]) -> str | None:
-    """Reject new words that add a topic word, number, denial or order of things."""
+    """Reject new words that add a topic word, number, negation or order of things."""
     source_text = "\n".join(sources)
     if (
         added := _new_number(words, source_text)
@@ -323,9 +324,9 @@ def _unlike_in_new_words(words: str, sources: Sequence[str]) -> str | None:
 
 
 def _missing(text: str, source_text: str) -> str | None:
-    """Return a number, command option, path or code name of ``text`` that ``source_text`` lacks, or ``None``.
+    """Return a number, option, path or code name of ``text`` that ``source_text`` lacks, or ``None``.
 
-    The comparison is literal: the writer's second look judges paraphrases.
+    The comparison is literal. The writer's second call judges paraphrases.
     """
     text, source_text = whole_numbers(text), whole_numbers(source_text)
     numbers = {number.lstrip("0") for number in _NUMBER.findall(source_text)}
@@ -340,7 +341,7 @@ def _missing(text: str, source_text: str) -> str | None:
 
 
 # -- Pages in the vault -------------------------------------------------------
-# A page holds a person's text and, between two markers, a part that nacre writes in sections of
+# A page contains a person's text and, between two markers, a part that nacre writes in sections of
 # lines.
 
 
@@ -359,7 +360,7 @@ Section = tuple[str, tuple[str, ...]]
 
 @frozen
 class Page:
-    """A page, the part of it that nacre wrote, and whether its owner permits changes.
+    """A page, nacre's part of it, and whether its front matter permits changes.
 
     ``hash`` is ``None`` if the file does not exist.
     """
@@ -381,7 +382,8 @@ def path_of(project: str) -> str:
 
 
 def read_page(home: Home, project: str) -> Page:
-    """Read the page of a project, or the profile, which may not exist. Raises the errors in ``UNREADABLE``."""
+    """Read a project's page, or the profile, which might not exist. Raises the errors in ``UNREADABLE``.
+    """
     path = path_of(project)
     if not project and not home.vault.exists(path):
         return Page("", "", None, is_wanted=True)
@@ -402,7 +404,7 @@ def wants_dreams(front_matter: Mapping[str, Any]) -> bool:
 
 
 def page_write(home: Home, project: str, words: str) -> Intent:
-    """Return the write that replaces, appends or (without words) removes nacre's part, and no other byte."""
+    """Return the write that replaces, appends or (without ``words``) removes only nacre's part."""
     page = read_page(home, project)
     former = page.text if page.hash else None
     text = put_block(page.text, words) if words else drop_blocks(page.text)
@@ -410,7 +412,7 @@ def page_write(home: Home, project: str, words: str) -> Intent:
 
 
 def sections_of(part: str) -> list[Section]:
-    """Split nacre's part into sections; lines before the first heading have an empty title."""
+    """Split nacre's part into sections. Lines before the first heading have an empty title."""
     sections: list[tuple[str, list[str]]] = []
     for line in part.splitlines():
         if line.startswith(_HEADING):
@@ -432,16 +434,16 @@ def compose(sections: Sequence[Section]) -> str:
 
 
 def plain_words(text: str, characters: int) -> str:
-    """Return text as one line without active Markdown."""
+    """Return a text as one line without active Markdown."""
     return shorten(harmless(text), characters).replace("<", "&lt;").replace("[[", "\\[\\[")
 
 
 # -- Joining two projects -----------------------------------------------------
-# No model decides this: remotes, folders and aliases are evidence, similar names are not.
+# No model decides about joins. Remotes, folders and aliases are evidence, similar names are not.
 
 
 JOINS_A_NIGHT = 1
-"""Maximum joins per dream, since each changes all memories of a project."""
+"""Maximum number of joins per dream. Each join changes all memories of a project."""
 
 _ENTRY = re.compile(rb'"action": ?"project-merge"')
 
@@ -449,7 +451,7 @@ Pages = Mapping[str, ProjectFile | None]
 
 
 def plan_joining(home: Home, project: str | None) -> list[Step]:
-    """Return the steps that join projects; with ``project``, only those that involve it."""
+    """Return the steps that join projects, or only the steps that involve ``project``."""
     pages = dict(_readable(home, projects.known_slugs(home)))
     weights = _weights(home, pages)
     before = set(_joined_before(home))
@@ -466,7 +468,7 @@ def plan_joining(home: Home, project: str | None) -> list[Step]:
 
 
 def join_objection(home: Home, step: Step) -> str | None:
-    """Return the reason not to join two projects in their present state, or ``None``."""
+    """Return the reason not to join two projects in their current state, or ``None``."""
     pages = dict(_readable(home, (step.subject, step.project)))
     is_there = len(pages) == 2 and step.subject in projects.known_slugs(home)
     present = _step(home, step.subject, step.project, pages) if is_there else None
@@ -489,12 +491,12 @@ def _readable(home: Home, slugs: Iterable[str]) -> Iterator[tuple[str, ProjectFi
     for slug in slugs:
         try:
             yield slug, projects.page_of(home, slug)
-        except NacreError:  # a person has to mend it first
+        except NacreError:  # a person must repair the page first
             continue
 
 
 def _pairs(pages: Pages) -> set[tuple[str, str]]:
-    """Return projects whose pages list the same value, or name each other."""
+    """Return pairs of projects whose pages list the same value or name each other."""
     holders: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for slug, page in pages.items():
         facts = projects.facts(page)
@@ -511,7 +513,10 @@ def _pairs(pages: Pages) -> set[tuple[str, str]]:
 def _direction(
     pages: Pages, weights: Mapping[str, tuple[int, str]], left: str, right: str
 ) -> tuple[str, str]:
-    """Return (source, target): an alias goes into the project that lists it, else the smaller or younger one."""
+    """Return the source and target of a join.
+
+    An alias joins the project that lists it, otherwise the smaller or younger project joins.
+    """
     is_named = left in projects.facts(pages[right]).get("aliases", ())
     names_it = right in projects.facts(pages[left]).get("aliases", ())
     if is_named != names_it:
@@ -522,7 +527,7 @@ def _direction(
 
 
 def _weights(home: Home, pages: Pages) -> dict[str, tuple[int, str]]:
-    """Return each project's number of memories and sessions, and its id, which sorts by creation time."""
+    """Return each project's number of memories and sessions, and its id. Ids sort by creation time."""
     memories, sessions = home.project_contents.memories(), home.project_contents.sessions()
     return {
         slug: (
@@ -578,10 +583,10 @@ class ProfilePage(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 @frozen
 class Form:
-    """The sections of a page in order: answer field, heading, maximum number of lines.
+    """The form of a page. ``sections`` lists answer field, heading and maximum number of lines, in order.
 
-    Among the fields in ``ranks``, the first keeps lines with equal sources. ``summary`` is a section that may
-    repeat their sources, in at most ``summary_characters``.
+    If lines have equal sources, the first field in ``ranks`` keeps its line. The ``summary`` section can
+    repeat the sources, in at most ``summary_characters``.
     """
 
     prompt: str
@@ -599,7 +604,9 @@ class Form:
         return frozenset(title for _, title, _ in self.sections)
 
     def takes(self, memory: Memory, project: str, today: date) -> bool:
-        """Return True if a line may rest on a memory: current, vouched, of this project, speaker and kind."""
+        """Return True if a line may cite a memory: current, vouched, with matching project, speaker and
+        kind.
+        """
         return (
             memory.project == (project or None)
             and is_current(memory, today)
@@ -641,7 +648,7 @@ OF_OWNER = Form(
     (Speaker.OWNER,),
     (Kind.PREFERENCE, Kind.FACT, Kind.LESSON, Kind.RELATIONSHIP, Kind.DECISION),
 )
-"""Bounds and section order come from seed facts 3.1. The profile holds the owner's own words only."""
+"""Bounds and section order are from seed facts 3.1. The profile contains only the owner's own words."""
 
 
 def form_of(project: str) -> Form:
@@ -664,24 +671,24 @@ def by_rules(form: Form, sections: Sequence[Section]) -> list[Section]:
 
 SESSIONS_SHOWN = 10
 MOST_LOST = 0.25
-"""Maximum share of nacre's lines that may disappear without replacement (DESIGN 7)."""
+"""Maximum share of nacre's lines that can disappear without replacement. See DESIGN 7."""
 
 DAY = len("- 2026-11-18")
 """Length of a line's bullet and date."""
 
 
 def mark_of(home: Home, page: Page, project: str, words: str) -> str:
-    """Return a fingerprint of the page and of the memories named in its written lines."""
+    """Return a fingerprint of the page and of the memories that its written lines cite."""
     lines = _lines_of(by_writer(form_of(project), sections_of(words)))
     named = {memory.id: memory for line in lines for memory in _memories(home, line)}
     return f"{page.mark} {mark(named[key] for key in sorted(named))}" if named else page.mark
 
 
 def page_objection(home: Home, step: Step) -> str | None:
-    """Return the reason not to write a step's page in its present state, or ``None``.
+    """Return the reason not to write a step's page in its current state, or ``None``.
 
-    Reasons are an edit, ``dreams: false``, a secret, a line without a valid source, and more than
-    ``MOST_LOST`` of nacre's lines lost.
+    Reasons are an edit, ``dreams: false``, a secret, a line without a valid source, and the loss of more
+    than ``MOST_LOST`` of nacre's lines.
     """
     try:
         page = read_page(home, step.project)
@@ -716,7 +723,8 @@ def _is_borne_out(home: Home, step: Step, page: Page) -> bool:
 
 
 def may_stand(home: Home, form: Form, project: str, line: str) -> bool:
-    """Return True if a written line names sources that all exist, are current and belong to the page."""
+    """Return True if a written line cites sources, which all exist, are current and belong to the page.
+    """
     named = references_of(line)
     memories = _memories(home, line)
     sessions = [reference for reference in named if is_session(reference)]
@@ -738,17 +746,17 @@ def _lines_of(sections: Iterable[Section]) -> list[str]:
 
 
 def by_source(sections: Iterable[Section]) -> dict[str, str]:
-    """Return lines by their source references; a line without a reference is its own key."""
+    """Return lines keyed by source references. A line without a reference is its own key."""
     return {" ".join(references_of(line)) or line: line for line in _lines_of(sections)}
 
 
 def sessions_named(home: Home, source: str) -> list[StoredSession]:
-    """Return this machine's sessions that a line may mean; none for a memory or a session elsewhere."""
+    """Return this machine's sessions that ``source`` can mean. Memories and remote sessions give none."""
     return home.sessions.find(source) if is_session(source) else []
 
 
 def stays(home: Home, project: str, source: str) -> bool:
-    """Return True unless the session was forgotten or is known to belong to another project."""
+    """Return True unless ``source`` is a session that was forgotten or belongs to a different project."""
     if not is_session(source) or any(
         session.project != project for session in sessions_named(home, source)
     ):
@@ -777,7 +785,7 @@ def is_decision(home: Home, memory: Memory, project: str) -> bool:
 
 
 def _count_lost_lines(home: Home, step: Step, page: Page) -> tuple[int, int]:
-    """Return the number of nacre's lines, and how many would go without replacement."""
+    """Return the number of nacre's lines and the number that would be lost without replacement."""
     form, was, becomes = form_of(step.project), sections_of(page.part), sections_of(step.words)
     before, after = by_source(by_rules(form, was)), by_source(by_rules(form, becomes))
     written = _lines_of(by_writer(form, was))
@@ -801,11 +809,11 @@ def _count_lost_lines(home: Home, step: Step, page: Page) -> tuple[int, int]:
 
 
 # -- Sessions worth a page ----------------------------------------------------
-# Six signals and three gates (seed facts 2.4).
+# Six signals and three gates. See seed facts 2.4.
 
 
 MOST_READ = 30
-"""Latest sessions read per project; the frequency signal is full at five."""
+"""Maximum number of latest sessions read per project. The frequency signal is full at five."""
 
 LEAST_SCORE, LEAST_SESSIONS, LEAST_QUERIES = 0.5, 2, 2
 
@@ -832,7 +840,7 @@ _DECISION_WORDS = re.compile(
 
 @frozen
 class SummarisedSession:
-    """A session, its summary and the owner's requests, the most important first."""
+    """A session, its summary and the owner's requests, most important first."""
 
     stored: StoredSession
     summary: Summary
@@ -842,9 +850,9 @@ class SummarisedSession:
 def latest(
     home: Home, project: str, since: datetime | None, limit: int = MOST_READ
 ) -> list[SummarisedSession]:
-    """Return the owner's latest sessions whose transcripts still exist, the newest first.
+    """Return the owner's latest sessions whose transcripts still exist, newest first.
 
-    ``since`` excludes sessions that ended by then.
+    ``since`` excludes sessions that ended by that time.
     """
     criteria = SessionFilter(project=project, kind=SessionKind.MAIN, since=since)
     newest = home.sessions.newest(criteria, limit=limit)
@@ -911,7 +919,7 @@ def _richness(topics: Sequence[str]) -> float:
 
 DECISIONS_SHOWN = 12
 WINDOW = timedelta(days=90)
-"""Age of the sessions on a project's first page; a backfill has no limit."""
+"""Maximum age of the sessions on a project's first page. A backfill has no limit."""
 
 _REQUEST_CHARACTERS, _DECISION_CHARACTERS = 200, 300
 _MAX_FILES, _MAX_COMMITS = 3, 3
@@ -931,7 +939,7 @@ def plan_pages(
     """Return the page steps, and the evaluation of each project with new sessions.
 
     A page is written for new sessions, a writer's draft, or written lines that are no longer valid.
-    ``memories`` are the active ones; ``drafts`` are by project, the profile's under the empty key.
+    ``memories`` must be active. ``drafts`` are keyed by project, with an empty key for the profile.
     """
     steps, promotions = [], []
     for slug in sorted({file.slug for file in home.files.projects()}):
@@ -980,7 +988,7 @@ def _checked_step(
     why: Sequence[str],
     promotion: Promotion | None,
 ) -> tuple[Promotion | None, Step | None]:
-    """Return the step that writes a page, or the promotion with the objection to it."""
+    """Return the step that writes a page, or the promotion with the objection to the step."""
     reason = "; ".join([*why, *([draft.why] if draft else [])]) or "its sources no longer hold"
     step = Step(
         DreamAction.PAGE,
@@ -1000,7 +1008,6 @@ def _checked_step(
 
 
 def _profile(home: Home, draft: PageDraft | None) -> Step | None:
-    """Return the step that updates the owner's profile, or ``None``."""
     try:
         page = read_page(home, "")
     except UNREADABLE:
@@ -1015,7 +1022,7 @@ def _profile(home: Home, draft: PageDraft | None) -> Step | None:
 def _sections_to_write(
     home: Home, page: Page, project: str, draft: PageDraft | None
 ) -> list[Section]:
-    """Return a draft's sections, else the present written lines that are still valid."""
+    """Return a draft's sections, else the page's written lines that are still valid."""
     form = form_of(project)
     if draft:
         return by_writer(form, draft.sections)
@@ -1030,7 +1037,7 @@ def _written_before(page: Page, project: str) -> list[Section]:
 
 
 def _since(home: Home, page: Page, *, backfill: bool) -> datetime | None:
-    """Return when the latest session on the page ended; ``None`` for no limit."""
+    """Return when the latest session on the page ended, or ``None`` for no limit."""
     if backfill:
         return None
     ends = [
@@ -1064,9 +1071,10 @@ def _part(
 
 
 def activity(home: Home, slug: str, page: Page, sessions: Sequence[SummarisedSession]) -> list[str]:
-    """Return lines of the latest sessions, the newest first.
+    """Return lines about the latest sessions, newest first.
 
-    Lines already on the page remain while among the latest, since another machine may have written them.
+    Lines on the page remain while they are among the latest, since another machine might have written
+    them.
     """
     lines = tuple(_session_line(home, session) for session in sessions if session.topics)
     shown = by_source([("", lines)])

@@ -125,7 +125,7 @@ class Proposed:
 class Drafted:
     """The sections from an answer, and the numbers of proposed and refused lines.
 
-    ``is_misled``: the writer accepted the probe, so its answer is not used.
+    ``is_misled`` means that the writer accepted the probe, so the answer is not used.
     """
 
     sections: tuple[Section, ...] = ()
@@ -136,7 +136,7 @@ class Drafted:
 
 @frozen
 class PageQuestion:
-    """A question about a page: its form, its sources, and its written lines with source numbers."""
+    """A question about a page, with the form, the sources, and the written lines with source numbers."""
 
     form: Form
     sources: Sequence[Source]
@@ -146,7 +146,7 @@ class PageQuestion:
     seconds: float
 
     def answer(self) -> Drafted:
-        """Ask for the page and for its verification. Raises errors of the model; does not change the home."""
+        """Ask for the page and its verification, without changing the home. Raises the model's errors."""
         answer = ask(self.model, self.prompt(), self.form.answer)
         proposed = list(self._proposed(answer))
         good = [
@@ -191,12 +191,13 @@ class PageQuestion:
                 words, numbers = self.redactor.clean(plain).strip("- "), sorted(set(line.numbers))
                 is_shown = all(1 <= number <= len(self.sources) for number in numbers)
                 if not is_shown or len(numbers) > _MAX_SOURCES:
-                    numbers = []  # it cites an unknown one, or too many
+                    numbers = []  # it cites an unknown source, or too many
                 sources = tuple(self.sources[number - 1] for number in numbers)
                 yield Proposed(field, words, sources)
 
     def _confirmed_lines(self, proposed: Sequence[Proposed]) -> list[Proposed] | None:
-        """Return the lines confirmed by a second call; ``None`` if that confirmed the false probe."""
+        """Return the lines confirmed by a second call, or ``None`` if it confirms the false probe, too.
+        """
         at, probe = probe_beside([line.line for line in proposed])
         cases = [case_of(line) for line in proposed]
         common = {"said_by": Speaker.OWNER.value, "day": proposed[0].sources[0].day}
@@ -236,7 +237,7 @@ def case_of(line: Proposed) -> dict[str, object]:
 def probe_beside(texts: Sequence[str]) -> tuple[int, tuple[str, str]]:
     """Choose a position among the texts, and a probe: a text and a source that does not support it.
 
-    Both are derived from the texts, so that runs are reproducible.
+    Both are derived from the texts so that runs are reproducible.
     """
     drawn = int(content_hash("\0".join(texts)).hex()[:12], 16)
     pairs = known_pairs()
@@ -244,7 +245,7 @@ def probe_beside(texts: Sequence[str]) -> tuple[int, tuple[str, str]]:
 
 
 def each_once(form: Form, proposed: Sequence[Proposed]) -> Iterator[tuple[str, list[Proposed]]]:
-    """Yield the lines of each section, without repeated text, or sources used in an earlier section."""
+    """Yield the lines of each section, except lines that repeat an earlier text or set of sources."""
     words: set[str] = set()
     used_sources: set[frozenset[str]] = set()
     for field in (form.summary, *form.ranks):
@@ -262,19 +263,19 @@ def each_once(form: Form, proposed: Sequence[Proposed]) -> Iterator[tuple[str, l
 
 
 MOST_PAGES = 8
-"""Maximum pages per dream."""
+"""Maximum number of pages per dream."""
 
 LEAST_KNOWN, LEAST_NEW = 5, 3
-"""Memories that a page needs, and how many of them must have changed since the last question."""
+"""Minimum number of memories for a page, and of changes since the last question."""
 
 TOKENS_SHOWN = 6_000
-"""Maximum tokens of memories in one question."""
+"""Maximum number of memory tokens in one question."""
 
 _LOOKED = "dream pages"
 _TEXT_CHARACTERS = 500
 _FRAME_TOKENS = 30
 _ANSWER_TOKENS = 2_500
-"""Estimated tokens of both answers about a page."""
+"""Estimated number of tokens in both answers about a page."""
 
 _MISLED = "{} of {} pages by the writer are not used: it accepted a statement that its sources do not support"
 _SOURCE_MARK_CHARACTERS = 8
@@ -282,8 +283,9 @@ _SOURCE_MARK_CHARACTERS = 8
 
 @frozen
 class PageToAsk:
-    """A page to ask about, with its sources and marks of their versions. ``project`` is empty for the
-    profile.
+    """A page to ask about, with its sources and marks of the source versions.
+
+    ``project`` is empty for the profile.
     """
 
     project: str
@@ -299,8 +301,10 @@ class PageToAsk:
 
 @frozen
 class Consulted:
-    """Page drafts by project, link steps, marks of pages asked, settled pairs, the number not asked, and a
-    problem.
+    """Page drafts per project, link steps, and notes.
+
+    ``looked`` are marks of pages asked about, and ``settled`` marks of answered pairs. ``unasked`` counts
+    postponed questions. ``note`` is a problem.
     """
 
     drafts: Mapping[str, PageDraft]
@@ -317,7 +321,7 @@ NOT_CONSULTED = Consulted({})
 def wanted_pages(
     home: Home, memories: Iterable[Memory], project: str | None, writer: str
 ) -> list[PageToAsk]:
-    """Return the pages worth asking about, those with the most changes first."""
+    """Return the pages worth asking about, most changed first."""
     looked = _read_looked(home)
     slugs = sorted({file.slug for file in home.files.projects()})
     candidates = list(memories)
@@ -358,7 +362,7 @@ def ask_for_pages(
 
 
 def tokens_for(pages: Sequence[PageToAsk]) -> tuple[int, Tokens]:
-    """Return the maximum number of calls and tokens of asking about pages."""
+    """Return the maximum number of calls and tokens for asking about pages."""
     chosen = pages[:MOST_PAGES]
     asking = sum(
         count_tokens(words_of(page.form.prompt)) + count_tokens(words_of(BORNE)) for page in chosen
@@ -368,7 +372,7 @@ def tokens_for(pages: Sequence[PageToAsk]) -> tuple[int, Tokens]:
 
 
 def note_looked(home: Home, looked: Iterable[tuple[str, Sequence[str]]]) -> None:
-    """Record that these pages were asked about. Call in a transaction."""
+    """Record that pages were asked about. Call in a transaction."""
     added = {project: list(marks) for project, marks in looked}
     if added:
         home.usage.set_value(_LOOKED, json.dumps({**_read_looked(home), **added}))
@@ -379,7 +383,7 @@ def _read_looked(home: Home) -> dict[str, list[str]]:
 
 
 def _changes(page: PageToAsk, seen: Sequence[str]) -> int:
-    """Return the number of changes since a page was asked about, 0 if too few."""
+    """Return the number of changes since a page was last asked about, or 0 if too few."""
     count = len(set(page.marks) ^ set(seen))
     return count if count >= (LEAST_NEW if seen else LEAST_KNOWN) else 0
 
@@ -387,7 +391,7 @@ def _changes(page: PageToAsk, seen: Sequence[str]) -> int:
 def _page_to_ask(
     home: Home, project: str, memories: Sequence[Memory], writer: str
 ) -> PageToAsk | None:
-    """Return a page to ask about; ``None`` if it has too few memories or must not be written."""
+    """Return a page to ask about, or ``None`` if it has too few memories or must not be written."""
     try:
         page = read_page(home, project)
     except UNREADABLE:
@@ -415,9 +419,9 @@ def _page_to_ask(
 
 
 def _memories_to_show(memories: Sequence[Memory], named: set[str]) -> list[Memory]:
-    """Return the memories that fit a question, in order of statement.
+    """Return the memories that fit a question, ordered by last statement.
 
-    Those named on the page are chosen first, then the most important and the latest in turn.
+    Memories named on the page are chosen first, then the most important and the latest in turn.
     """
     by_day = sorted(memories, key=lambda memory: (memory.last_said, memory.id), reverse=True)
     by_weight = sorted(by_day, key=lambda memory: -memory.importance)
@@ -450,7 +454,7 @@ def _size(source: Source) -> int:
 
 
 def _lines_before(page: Page, form: Form) -> list[tuple[str, str]]:
-    """Return the page's written lines with their section's field."""
+    """Return each written line of the page with its section's field."""
     fields = {title: field for field, title, _ in form.sections}
     return [
         (fields[title], line)
@@ -498,7 +502,7 @@ def consult(
     background: bool,
     on_progress: OnProgress | None = None,
 ) -> Consulted:
-    """Ask a writer about pages and pairs, except ``settled`` ones. Nothing is changed.
+    """Ask a writer about pages and unsettled pairs. Nothing is changed.
 
     Raises ModelRefusedError if the configured model cannot be opened.
     """
@@ -535,12 +539,12 @@ def estimate_consulting(
 
 
 MOST_CLUSTERS = 120
-"""Maximum clusters per dream."""
+"""Maximum number of clusters per dream."""
 
 _ASKED_KEY = "dream asked"
 _MAX_ASKED = 4_000
 _ANSWER_TOKENS_WRITING = 200
-"""Estimated tokens of both answers about a cluster."""
+"""Estimated number of tokens in both answers about a cluster."""
 
 
 def ask_about_clusters(
@@ -551,9 +555,9 @@ def ask_about_clusters(
     background: bool,
     on_progress: OnProgress | None = None,
 ) -> tuple[Outcome, int, str | None]:
-    """Ask the writer about clusters; return the outcome, the number of clusters not asked, and a problem.
+    """Ask the writer about clusters. Return the outcome, the number of postponed clusters, and a problem.
 
-    Nothing is changed. Clusters answered before are skipped, so an interrupted dream resumes. Raises
+    Nothing is changed. Answered clusters are skipped, so an interrupted dream can resume. Raises
     ModelRefusedError if the configured model cannot be opened.
     """
     with writer_of(home, background=background) as (model, why_not):
@@ -585,8 +589,9 @@ def estimate(
     all_memories: Sequence[Memory] | None,
     project: str | None,
 ) -> DreamEstimate:
-    """Estimate the maximum cost of asking the writer, without a call; ``all_memories`` includes pages and
-    links (tier 3).
+    """Estimate the maximum cost of asking the writer, without a call.
+
+    With ``all_memories``, include pages and links (tier 3).
     """
     name = name_for(home, Task.DREAM)
     if name == NONE:
@@ -623,7 +628,8 @@ def estimate(
 def _clusters_to_ask(
     home: Home, memories: Sequence[Memory], writer: str
 ) -> tuple[list[Cluster], int, str | None]:
-    """Return clusters to ask about, the number left for later, and the reason if vectors are missing."""
+    """Return clusters to ask about, the number of postponed ones, and the reason if vectors are missing.
+    """
     embed_memories(home, begins=True)
     if home.vectors.model() is None:
         return [], 0, "similarity needs vectors: run nacre writer embedding"

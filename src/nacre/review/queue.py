@@ -166,7 +166,7 @@ def list_items(home: Home, request: ReviewRequest) -> PendingPage:
 
 
 def _doubts(home: Home) -> list[tuple[Memory, QueuedReview]]:
-    """Return the pending entries, the oldest first."""
+    """Return the pending entries, oldest first."""
     fold_usage(home)
     queue_reviews(home)
     entries = home.reviews.pending()
@@ -207,10 +207,10 @@ def keep_items(home: Home, request: ReviewKeepRequest) -> list[Memory]:
 def _keep_doubted(
     home: Home, references: Sequence[str], request: ReviewKeepRequest
 ) -> list[Memory]:
-    """Keep memories in doubt and their conflicting memories, raise their quality to ``KEPT_QUALITY``, and
-    trust proposals.
+    """Keep memories in doubt and the memories that conflict with them.
 
-    A single memory may be reworded or merged into another memory, which is then returned.
+    Raise the quality to ``KEPT_QUALITY`` and trust proposals. A single memory can be reworded, or merged
+    into another memory, which is then returned.
     """
     content = request.content
     kept = [memory for memory, _ in _waiting(home, references)]
@@ -251,7 +251,6 @@ def _keep_doubted(
 
 
 def _reword(change: Change, memory: Memory, content: str) -> Memory:
-    """Write a memory in the owner's words."""
     home, words = change.home, content.strip()
     subject = title_of(words) if memory.subject == title_of(memory.content) else memory.subject
     changed = replace(
@@ -325,14 +324,14 @@ def _waiting(home: Home, references: Sequence[str]) -> list[tuple[Memory, Queued
 
 COSINE = 0.65
 JACCARD = 0.35
-"""Thresholds; for stems, from seed facts 2.1."""
+"""Similarity thresholds for vectors and stems. See seed facts 2.1."""
 
 Likeness = Callable[[int, int], float]
-"""Similarity of the questions at two positions, relative to the threshold: from 1 on they are the same."""
+"""Similarity of the questions at two positions, divided by the threshold. They are the same from 1 on."""
 
 
 def stems_of(question: str) -> frozenset[str]:
-    """Return the stems of a question without stop and question words, unless no others are left."""
+    """Return the stems of a question without stop and question words, or of all words if none remain."""
     all_words = words(question)
     return frozenset(
         stem(word)
@@ -363,7 +362,7 @@ def group(home: Home, questions: Sequence[str]) -> tuple[list[list[int]], str]:
 
 
 def words_likeness(stems: Sequence[frozenset[str]]) -> Likeness:
-    """Return the Jaccard similarity of stems."""
+    """Return a function for the Jaccard similarity of stems."""
 
     def likeness(first: int, second: int) -> float:
         left, right = stems[first], stems[second]
@@ -400,7 +399,7 @@ _ACTION = "reflect"
 _SKIPPED = "reflect.skipped"
 _MAX_SKIPPED = 2_000
 _MAX_SHARED_BY = 4
-"""Maximum memories that a shared name relates."""
+"""Maximum number of memories that a shared name relates."""
 
 
 @operation("reflect", by_key=True)
@@ -436,7 +435,7 @@ def reflect(home: Home, request: ReflectRequest) -> Reflection:
 
 
 def list_unconnected(home: Home) -> list[Question]:
-    """Return all unlinked pairs that the owner did not skip, the most useful first."""
+    """Return all unlinked pairs that the owner did not skip, most useful first."""
     return _not_skipped(home, _unconnected(home))
 
 
@@ -448,7 +447,7 @@ def _not_skipped(home: Home, questions: Sequence[Question]) -> list[Question]:
 
 
 def _unconnected(home: Home) -> list[Question]:
-    """Return vouched pairs of one place that are similar or share a name, without a link."""
+    """Return unlinked vouched pairs in the same place that are similar or share a name."""
     active = [
         memory for memory in home.memories.everything() if memory.is_active and memory.is_vouched
     ]
@@ -487,7 +486,7 @@ def _unconnected(home: Home) -> list[Question]:
 
 
 def _sharing(memories: Sequence[Memory]) -> dict[tuple[str, str], list[str]]:
-    """Return pairs of memories with the rare names they share: paths, code names, error codes."""
+    """Return pairs of memories with the rare names that they share: paths, code names, error codes."""
     named: dict[tuple[str | None, str], list[str]] = defaultdict(list)
     for memory in memories:
         for name in {name.lower() for name in identifiers(f"{memory.subject} {memory.content}")}:
@@ -557,7 +556,7 @@ def _find_pair(home: Home, reference: str) -> tuple[Memory, Memory]:
 def _add_link(
     change: Change, first: Memory, second: Memory, link: Relates, pair: Pair | None
 ) -> Reflected:
-    """Add a link. A link between memories in conflict keeps both; a new conflict belongs to the later one."""
+    """Add a link. It settles a conflict by keeping both. A new conflict belongs to the later memory."""
     if link == CONTRADICTS:
         if pair:
             raise ConflictError(
@@ -678,7 +677,7 @@ def _reopen_review(home: Home, reference: str) -> Memory:
 
 
 def _undo_latest(home: Home, since: datetime, matches: Callable[[Operation], bool]) -> bool:
-    """Undo the latest matching operation; return ``False`` if the decision wrote nothing."""
+    """Undo the latest matching operation. Return ``False`` if the decision wrote nothing."""
     data_undo.look(home)
     for undoable in data_undo.not_undone(home):
         if undoable.at < since:
@@ -690,16 +689,16 @@ def _undo_latest(home: Home, since: datetime, matches: Callable[[Operation], boo
 
 
 # -- Unanswered questions -----------------------------------------------------
-# Recall leaves a case for every question (:mod:`nacre.recall.ranking`), redacted, kept for
-# ``traces.keep_days``, and reached by ``forget`` and ``scrub``. Prompts searched by hooks leave
-# none, since most need no memory.
+# Recall records a redacted case for every question (:mod:`nacre.recall.ranking`). Cases are kept
+# for ``traces.keep_days``, and ``forget`` and ``scrub`` apply to them. Prompts that hooks search
+# leave no cases, since most need no memory.
 
 
 MOST_QUESTIONS = 300
-"""Latest wordings that are grouped; each is embedded."""
+"""Maximum number of latest wordings that are grouped and embedded."""
 
 MOST_ASKED_AGAIN = 60
-"""Wordings that one listing searches again to check for an answer."""
+"""Maximum number of wordings that a listing searches again for an answer."""
 
 _DISMISSED = "gaps.dismissed"
 _MAX_DISMISSED = 2_000
@@ -711,19 +710,19 @@ _KEY_BYTES = 12
 
 @frozen
 class _Wording:
-    """A wording of a question, with its cases, the latest first."""
+    """A wording of a question, with its cases, latest first."""
 
     text: str
     cases: tuple[AskedQuestion, ...]
 
     @property
     def projects(self) -> Counter[str]:
-        """Number of cases by project."""
+        """Number of cases per project."""
         return Counter(name for case in self.cases for name in case.projects)
 
     @property
     def key(self) -> str:
-        """Hash of its stems, so that dismissing keeps none of its text."""
+        """Hash of the stems, so that dismissing keeps none of the text."""
         stems = " ".join(sorted(stems_of(self.text)))
         return hashlib.blake2b(stems.encode("utf-8", "replace"), digest_size=_KEY_BYTES).hexdigest()
 
@@ -782,7 +781,7 @@ def add_todo(home: Home, request: GapRequest) -> StoreOutcome:
 def _groups(
     home: Home, since: timedelta, project: str | None = None
 ) -> tuple[list[list[_Wording]], str]:
-    """Return groups of wordings that were not dismissed, the most frequent first."""
+    """Return groups of wordings that were not dismissed, most frequent first."""
     wordings = list(_wordings(home, since, project))[:MOST_QUESTIONS]
     wordings.reverse()  # later wordings join existing groups
     places, by = group(home, [wording.text for wording in wordings]) if wordings else ([], "words")
@@ -803,20 +802,20 @@ def _wordings(home: Home, since: timedelta, project: str | None) -> Iterator[_Wo
 
 
 class _Recheck:
-    """Searches for questions again, up to ``MOST_ASKED_AGAIN``; later ones count as unanswered."""
+    """Repeated search for up to ``MOST_ASKED_AGAIN`` questions. Further questions count as unanswered."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
         self._left = MOST_ASKED_AGAIN
 
     def without_answer(self, wordings: Sequence[_Wording]) -> list[_Wording]:
-        """Return the group from its first wording without an answer, the most frequent first."""
+        """Return the wordings, most frequent first, from the first unanswered one on."""
         ranked = _ranked(wordings)
         answered_first = takewhile(self._is_answered, ranked)
         return ranked[sum(1 for _ in answered_first) :]
 
     def _is_answered(self, wording: _Wording) -> bool:
-        """Search in all projects of the wording."""
+        """Return True if a search finds an answer."""
         if self._left <= 0:
             return False
         self._left -= 1
@@ -835,7 +834,7 @@ class _Recheck:
 
 
 def _describe_gap(wordings: Sequence[_Wording]) -> UnansweredQuestion:
-    """Describe a group by its most frequent, then latest wording."""
+    """Describe a group with its most frequent, then latest wording."""
     ranked = _ranked(wordings)
     cases = sorted(
         (case for wording in wordings for case in wording.cases), key=lambda case: case.at
@@ -865,7 +864,7 @@ def _rank(gap: UnansweredQuestion) -> tuple[int, float]:
 
 
 def _find_group(home: Home, reference: str) -> list[_Wording]:
-    """Return the group of a case. Raises NotFoundError, ConflictError."""
+    """Return the group that contains a case. Raises NotFoundError, ConflictError."""
     case_id = reference.strip()
     is_end = len(case_id) >= _REFERENCE_CHARACTERS // 2
     groups, _ = _groups(home, _ALL_TIME)

@@ -33,10 +33,10 @@ from nacre.values.session import Task
 
 SORT, COMPARE = "sort-1", "compare-1"
 TOKENS_TOGETHER = 3_072
-"""Maximum tokens of memories in one call (seed facts 1.4)."""
+"""Maximum number of memory tokens in one call. See seed facts 1.4."""
 
 _PROBES = 3
-"""Probe pairs added to each call."""
+"""Number of probe pairs added to each call."""
 
 _ANSWER_TOKENS = 4_096
 _MEMORY_FRAME = 40
@@ -109,7 +109,7 @@ def sort_prompt(clusters: Sequence[Cluster], seconds: float) -> Prompt:
 def compare_prompt(
     steps: Sequence[Step], memories: Mapping[str, Memory], probe: Cluster, seconds: float
 ) -> Prompt:
-    """Return the prompt that verifies steps, with a probe among them that must fail both ways."""
+    """Return the prompt that verifies steps, including a probe that must fail as merge and end."""
     cases: list[dict[str, object]] = []
     for step in steps:
         into, ends = memories[step.into or ""].content, [memories[end].content for end in step.ends]
@@ -140,7 +140,7 @@ def probe_at(steps: Sequence[Step]) -> int:
 
 
 def verify_steps(steps: Sequence[Step], answer: Comparisons) -> list[Compared | None] | None:
-    """Return the verification of each step; ``None`` if the writer accepted the probe."""
+    """Return the verification of each step, or ``None`` if the writer accepted the probe."""
     by_number = {case.number: case for case in answer.cases}
     cases = [by_number.get(number) for number in range(1, len(steps) + 3)]
     at = probe_at(steps)
@@ -151,7 +151,7 @@ def verify_steps(steps: Sequence[Step], answer: Comparisons) -> list[Compared | 
 
 
 def probes_for(clusters: Sequence[Cluster]) -> list[Cluster]:
-    """Choose known pairs to mix into clusters, reproducibly."""
+    """Choose known pairs to mix into clusters. The choice is reproducible."""
     at = int(mark(chain.from_iterable(clusters))[:8], 16)
     pairs = known_pairs()
     chosen = [pairs[(at + step * (len(pairs) // _PROBES)) % len(pairs)] for step in range(_PROBES)]
@@ -178,13 +178,13 @@ def insert_probes(clusters: Sequence[Cluster], probes: Sequence[Cluster]) -> lis
 
 @cache
 def known_pairs() -> tuple[tuple[str, str], ...]:
-    """Return pairs of texts known to differ and to be both valid."""
+    """Return pairs of texts that are known to differ and both be valid."""
     table = tomllib.loads((files(__package__) / "probes.toml").read_text(encoding="utf-8"))
     return tuple((left, right) for left, right in table["pairs"])
 
 
 def batches(clusters: Sequence[Cluster]) -> list[list[Cluster]]:
-    """Split the clusters into calls of at most ``TOKENS_TOGETHER``."""
+    """Split the clusters into calls of at most ``TOKENS_TOGETHER`` tokens."""
     calls: list[list[Cluster]] = []
     tokens_left = 0
     for cluster in clusters:
@@ -198,12 +198,12 @@ def batches(clusters: Sequence[Cluster]) -> list[list[Cluster]]:
 
 
 def size_of(cluster: Cluster) -> int:
-    """Return the tokens of a cluster in a prompt."""
+    """Return the number of tokens of a cluster in a prompt."""
     return sum(count_tokens(memory.content) + _MEMORY_FRAME for memory in cluster)
 
 
 def prompt_of(name: str, text: str, answer: type[msgspec.Struct], seconds: float) -> Prompt:
-    """Return a dream's prompt by the name of its file."""
+    """Return a dream's prompt from the file ``name``."""
     return Prompt(
         Task.DREAM,
         words_of(name),
@@ -240,9 +240,9 @@ def words_of(name: str) -> str:
 
 
 # -- Merging and ending -------------------------------------------------------
-# Code and a second call check each proposal; a rejected one waits for a person. Probes, pairs known
-# to differ and to be both valid, are mixed in: if the writer merges or ends one, its answer is
-# discarded.
+# Code and a second call check each proposal. Rejected proposals wait for a person. Probes, which are
+# pairs known to differ and to be both valid, are mixed in. If the writer merges or ends a probe, its
+# answer is discarded.
 
 
 _DIFFERENCE_CHARACTERS = 120
@@ -252,7 +252,7 @@ Failed = tuple[Step, str]
 
 @frozen
 class Outcome:
-    """Accepted steps, rejected ones with reasons, and fingerprints of answered clusters.
+    """Accepted steps, rejected steps with reasons, and fingerprints of answered clusters.
 
     ``misled`` counts answers discarded because of a probe.
     """
@@ -273,8 +273,9 @@ class Consultation:
     seconds: float
 
     def about(self, clusters: Sequence[Cluster]) -> Outcome:
-        """Ask about clusters in one call and verify the answer. Raises errors of the model; does not change
-        the home.
+        """Ask about clusters in one call and verify the answer. Raises the model's errors.
+
+        The home does not change.
         """
         probes = probes_for(clusters)
         order = insert_probes(clusters, probes)
@@ -314,9 +315,9 @@ class Consultation:
     def _sift(
         self, answer: Sorted, shown: Sequence[Memory], clusters: Sequence[Cluster]
     ) -> tuple[list[Step], list[Failed]]:
-        """Split proposals into steps that code accepts and rejected ones: ends first, then merges.
+        """Split proposals into steps that code accepts and rejected steps. Ends come before merges.
 
-        A memory is changed by one step only.
+        Only one step can change a memory.
         """
         good: list[Step] = []
         refused: list[Failed] = []
@@ -396,16 +397,16 @@ def _members(numbers: Iterable[int], shown: Sequence[Memory]) -> list[Memory]:
 
 
 # -- Links --------------------------------------------------------------------
-# An answer only adds a link. Each pair is asked twice, in both orders, and both answers must agree.
+# An answer only adds a link. Each pair is shown twice, in both orders, and both answers must agree.
 # If the writer connects an unrelated probe pair, its answer is discarded.
 
 
 RELATE = "relate-1"
 MOST_PAIRS = 48
-"""Maximum pairs per dream."""
+"""Maximum number of pairs per dream."""
 
 MOST_OF_ONE = 3
-"""Maximum pairs per memory and dream, so that a central memory is not linked to everything."""
+"""Maximum number of pairs per memory and dream, so that a central memory is not linked to everything."""
 
 _TOGETHER = 12
 _TEXT_CHARACTERS = 600
@@ -464,7 +465,7 @@ Pair = tuple[Memory, Memory]
 
 @frozen
 class RelationsAsked:
-    """Link steps, marks of settled pairs, the number of pairs not asked, and a problem."""
+    """Link steps, marks of settled pairs, the number of postponed pairs, and a problem."""
 
     steps: tuple[Step, ...] = ()
     settled: tuple[str, ...] = ()
@@ -475,7 +476,7 @@ class RelationsAsked:
 def wanted_pairs(
     home: Home, memories: Iterable[Memory], settled_marks: Iterable[str], writer: str
 ) -> list[Pair]:
-    """Return the pairs to ask about that have changed since they were last asked."""
+    """Return the pairs that are new or have changed since the last question."""
     present = {memory.id for memory in memories}
     settled = set(settled_marks)
     count_of: Counter[str] = Counter()
@@ -494,7 +495,7 @@ def wanted_pairs(
 
 
 def settled_mark(pair: str) -> str:
-    """Return the note for an answered pair, from its mark."""
+    """Return the record of an answered pair with a given mark."""
     return f"{_MARKED}{pair}"
 
 
@@ -523,7 +524,7 @@ def ask_for_relations(
 
 
 def tokens_for_relations(pairs: Sequence[Pair]) -> tuple[int, Tokens]:
-    """Return the maximum number of calls and tokens of asking about pairs."""
+    """Return the maximum number of calls and tokens for asking about pairs."""
     chosen = pairs[:MOST_PAIRS]
     calls = 2 * -(-len(chosen) // _TOGETHER)
     shown = sum(
@@ -536,7 +537,7 @@ def tokens_for_relations(pairs: Sequence[Pair]) -> tuple[int, Tokens]:
 
 @frozen
 class PairsAnswered:
-    """Link steps, or that the writer was misled."""
+    """Link steps, and whether the writer was misled."""
 
     steps: tuple[Step, ...] = ()
     is_misled: bool = False
@@ -544,7 +545,7 @@ class PairsAnswered:
 
 @frozen
 class PairsQuestion:
-    """A question about the relation of pairs, asked twice."""
+    """A question about the relations of pairs, which is asked twice."""
 
     pairs: Sequence[Pair]
     model: LanguageModel
@@ -552,7 +553,7 @@ class PairsQuestion:
     seconds: float
 
     def answer(self) -> PairsAnswered:
-        """Ask twice. Raises errors of the model; does not change the home."""
+        """Ask twice, without changing the home. Raises the model's errors."""
         first = self._ask_pairs(self.pairs)
         if first is None:
             return PairsAnswered(is_misled=True)
@@ -573,7 +574,7 @@ class PairsQuestion:
         return PairsAnswered(tuple(step for step in steps if step))
 
     def _ask_pairs(self, pairs: Sequence[Pair]) -> list[Related | None] | None:
-        """Return the answer for each pair; ``None`` if the writer connected the probe."""
+        """Return the answer for each pair, or ``None`` if the writer connected the probe."""
         at, _ = probe_beside(pairs)
         answer = ask(self.model, self.prompt(pairs), Relations)
         by_number: dict[int, Related] = {case.number: case for case in answer.cases}
@@ -583,7 +584,7 @@ class PairsQuestion:
         return [by_number.get(number) for number in range(1, len(pairs) + 2) if number != at + 1]
 
     def prompt(self, pairs: Sequence[Pair]) -> Prompt:
-        """Return the prompt about pairs, with an unrelated pair among them."""
+        """Return the prompt about pairs, with an unrelated probe pair among them."""
         at, probe = probe_beside(pairs)
         cases = [{"a": _shown(first), "b": _shown(second)} for first, second in pairs]
         common = _shown(pairs[0][0])
@@ -618,7 +619,7 @@ class PairsQuestion:
 
 
 def link_objection(step: Step, present: Mapping[str, Memory]) -> str | None:
-    """Return the objection to a link in the memories' present state, or ``None``."""
+    """Return the objection to a link in the current state of the memories, or ``None``."""
     pair = [present.get(memory_id) for memory_id in (step.into or "", *step.links)]
     source, target = pair if len(pair) == 2 else (None, None)
     if source is None or target is None or not (source.is_active and target.is_active):

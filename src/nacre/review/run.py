@@ -1,4 +1,4 @@
-"""Dreams: the plan made by rules and a writer, its checks, and its execution."""
+"""Dreams: planning with rules and a writer, checks, and execution."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ from nacre.values.review import Reason, Usage
 from nacre.values.session import Task
 
 LEAST_A_NIGHT, SHARE_A_NIGHT = 20, 0.02
-"""Maximum memories that one dream ends: the larger of this number and this share of all."""
+"""Maximum number and share of memories that one dream ends. The larger one applies."""
 
 _IDS_PER_QUERY = 500
 _TEXT_CHARACTERS = 160
@@ -89,8 +89,8 @@ def make_plan(
 ) -> DreamPlan:
     """Plan a dream for all projects or one, without changes. The longest outdated memories end first.
 
-    Tier 2 adds the writer, tier 3 the inbox, pages and links. Raises ModelRefusedError if the writer cannot be
-    opened.
+    Tier 2 adds the writer, tier 3 the inbox, pages and links. Raises ModelRefusedError if the writer
+    cannot be opened.
     """
     joins = plan_joining(home, request.project) if request.tier > 2 else []
     apart = frozenset(step.subject for step in joins)
@@ -146,7 +146,7 @@ def make_plan(
 
 
 def _texts(steps: Sequence[Step], memories: Sequence[Memory]) -> tuple[tuple[str, str], ...]:
-    """Return texts of memories that replace others or are linked."""
+    """Return the texts of memories that are linked or replace others."""
     pairs = (step for step in steps if step.into and (step.ends or step.action is DreamAction.LINK))
     named = {memory_id for step in pairs for memory_id in (*step.ends, step.into, *step.links)}
     return tuple(
@@ -214,9 +214,9 @@ def _staying(memories: Sequence[Memory], steps: Sequence[Step]) -> list[Memory]:
 def _by_rules(
     home: Home, project: str | None, apart: Collection[str] = ()
 ) -> tuple[list[Memory], list[Memory], Mapping[str, Usage], list[Step]]:
-    """Return the active memories, those that may end, their usage, and the steps of the rules.
+    """Return the active memories, the memories that may end, their usage, and the steps of the rules.
 
-    Memories of projects ``apart`` are skipped, since this dream moves them as a whole.
+    Skip memories of projects in ``apart``, since this dream moves whole projects.
     """
     catch_up(home)
     fold_usage(home)
@@ -252,7 +252,7 @@ def _split_at_bound(steps: Sequence[Step], most: int) -> tuple[list[Step], list[
 
 
 def usage_of(home: Home, memories: Sequence[Memory]) -> Mapping[str, Usage]:
-    """Return the usage of memories, without those never used."""
+    """Return the usage of memories, except unused ones."""
     usage: dict[str, Usage] = {}
     for start in range(0, len(memories), _IDS_PER_QUERY):
         usage |= home.usage.of([memory.id for memory in memories[start : start + _IDS_PER_QUERY]])
@@ -260,10 +260,11 @@ def usage_of(home: Home, memories: Sequence[Memory]) -> Mapping[str, Usage]:
 
 
 def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str]) -> str | None:
-    """Return the objection to a step in the memories' present state, or ``None``.
+    """Return the objection to a step in the current state of the memories, or ``None``.
 
-    All memories must be active, and none that ends protected; a keeper must contain the others' statements,
-    share their kind and place, and not end itself. Filing, pages and joins are checked by their own modules.
+    All memories must be active, and ending memories unprotected. A keeper must contain the statements of
+    the ending memories, share their kind and place, and not end itself. Filing, pages and joins are
+    checked by their own modules.
     """
     ending = [present[end] for end in {*step.ends} if end in present and present[end].is_active]
     if len(ending) < len(step.ends):
@@ -318,11 +319,11 @@ def _objection_to_unlinking(step: Step, present: Mapping[str, Memory]) -> str | 
 _LOCK = "dream.lock"
 _PATIENCE_SECONDS = 1.0
 _LAST = "dreamt"
-"""Key of the time of the last dream or plan."""
+"""Key of the last time a dream ran or was planned."""
 
 _SHOWN = "dream shown"
 _SHOWN_BY_WRITER = "dream shown by a writer"
-"""Keys of the times when the owner was shown a plan, and a plan with a writer's steps."""
+"""Keys of the times when the owner was last shown a plan, and a plan with a writer's steps."""
 
 _PROPOSALS = {
     DreamAction.MERGE: "considers it the same as",
@@ -387,7 +388,7 @@ def dream(home: Home, request: DreamRequest, on_progress: OnProgress | None = No
 
 
 def _restrict(plan_: DreamPlan, keys: Sequence[str]) -> DreamPlan:
-    """Restrict a plan to the steps with these keys; the others are put off."""
+    """Restrict a plan to the steps with these keys. Other steps are postponed."""
     shown = tuple(step for step in plan_.steps if step.key in keys)
     rest = tuple(step for step in plan_.steps if step.key not in keys)
     return replace(
@@ -396,9 +397,10 @@ def _restrict(plan_: DreamPlan, keys: Sequence[str]) -> DreamPlan:
 
 
 def dream_if_due(home: Home) -> DreamReport | None:
-    """Run the daily dream if ``dream.at_night`` is set and the last was at least ``A_DAY`` ago.
+    """Run the daily dream if ``dream.at_night`` is set and the last dream was at least ``A_DAY`` ago.
 
-    The writer is used if models may run in the background. Call while the home is idle. Raises StoreBusyError.
+    The writer is used if models may run in the background. Call while the home is idle. Raises
+    StoreBusyError.
     """
     last = home.usage.value(_LAST)
     if not home.settings.flag("dream.at_night") or (
@@ -411,7 +413,7 @@ def dream_if_due(home: Home) -> DreamReport | None:
 
 
 def _plan_if_due(home: Home) -> DreamPlan:
-    """Plan with the writer, or without if it cannot be opened."""
+    """Plan with the writer, or without a writer that cannot be opened."""
     may_ask = home.settings.flag("models.background") and name_for(home, Task.DREAM) != NONE
     try:
         return make_plan(home, DreamPlanRequest(tier=3, writer=may_ask), background=True)
@@ -436,7 +438,6 @@ def _dream(home: Home, plan_: DreamPlan, *, may_act: bool) -> DreamReport:
 
 
 def _pages_without_proposals(report: DreamReport) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the pages on which the writer has no pending proposal."""
     planned = (*report.plan.steps, *report.plan.put_off)
     waiting = {step.project for step in planned if step.action is DreamAction.PAGE}
     waiting -= {step.project for step in _done(report) if step.action is DreamAction.PAGE}
@@ -465,7 +466,7 @@ def _have_reviewed(home: Home, plan_: DreamPlan) -> None:
 
 
 def carry_out(home: Home, plan_: DreamPlan) -> DreamReport:
-    """Execute a plan's steps whose memories are unchanged."""
+    """Execute those steps of a plan whose memories are unchanged."""
     if not plan_.steps:
         return DreamReport(plan_)
     scan(home)
@@ -517,7 +518,7 @@ def _present(home: Home, steps: Iterable[Step]) -> dict[str, Memory]:
 def _objections(
     home: Home, steps: Sequence[Step], memories: Mapping[str, Memory]
 ) -> dict[Step, str]:
-    """Return the steps not to execute, checked under the lock, with reasons."""
+    """Return the steps that must not be executed, with reasons. Call under the lock."""
     protected = home.settings.texts("forgetting.protect")
     deleted = gone_for_good(home, {link for step in steps for link in step.links})
     filing = Filing(home)

@@ -1,1 +1,1 @@
-"""Serve."""
+"""Daemon, hooks, HTTP and MCP."""

@@ -1,4 +1,4 @@
-"""Browser sessions."""
+"""Login codes and cookies of browsers."""
 
 from __future__ import annotations
 
@@ -27,24 +27,25 @@ if TYPE_CHECKING:
 
 
 BROWSERS = "browsers.json"
-"""File in the home with each cookie's hash and end, so that cookies survive a restart."""
+"""File in the home with hashes and expiry times of cookies, which survive a restart."""
 
 CODE_SECONDS = 60.0
-"""Lifetime of a login code, which is valid for one cookie."""
+"""Lifetime in seconds of a login code. Each code can be exchanged only once."""
 
 COOKIE_SECONDS = 90 * 86_400
 _SECRET_BYTES = 32
 _MAX_FILE_BYTES = 1_000_000
 _MAX_BROWSERS = 200
-"""Maximum of browsers; those whose cookies end first are removed."""
+"""Maximum number of browsers. Those with the oldest cookies are removed."""
 
 
 @frozen
 class Entry:
     """The credentials of a browser.
 
-    The cookie is sent to every port of this machine. The dashboard keeps the key for its origin and
-    sends it with every change. So another local server that sees the cookie can only read.
+    Browsers send the cookie to every port of this machine. The dashboard keeps the key within its
+    origin and sends it with every change, so a different local server with the cookie can only
+    read.
     """
 
     cookie: str
@@ -66,7 +67,7 @@ class _StoredBrowsers(msgspec.Struct, frozen=True):
 
 
 class Browsers:
-    """The codes, kept in this process, and the cookies, kept as hashes in the home."""
+    """Login codes and cookies. Codes are kept in memory, and hashes of cookies in the home."""
 
     def __init__(self, home: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -74,10 +75,10 @@ class Browsers:
         self._guard = threading.Lock()
         self._codes: dict[str, float] = {}
         self.cookie = f"nacre_{_hash(os.path.realpath(home))[:8]}"
-        """Name of the cookie; it depends on the home, as all ports share cookies."""
+        """Name of the cookie. It depends on the home, because all ports share cookies."""
 
     def make_code(self) -> str:
-        """Return a code that one browser can exchange for a cookie within a minute."""
+        """Return a code that can be exchanged once for a cookie, within a minute."""
         code = secrets.token_urlsafe(_SECRET_BYTES)
         now = self._clock()
         with self._guard:
@@ -86,7 +87,7 @@ class Browsers:
         return code
 
     def redeem(self, code: str, port: int = 0) -> Entry | None:
-        """Exchange a code for cookie and key; ``None`` if the code is invalid. Raises OSError."""
+        """Exchange a code for a cookie and key. Return ``None`` for an invalid code. Raises OSError."""
         with self._guard:
             until = self._codes.pop(_hash(code), 0.0)
             if until <= self._clock():
@@ -103,18 +104,18 @@ class Browsers:
             return entry
 
     def knows(self, cookie: str, key: str | None = None) -> bool:
-        """Return True for a valid cookie, with its key if one is given."""
+        """Return True if the cookie and, if given, its key are valid."""
         browser = self._load().living().get(_hash(cookie))
         return browser is not None and (key is None or hmac.compare_digest(browser.key, _hash(key)))
 
     @property
     def port(self) -> int | None:
-        """The port at which browsers know the home; ``None`` if no browser does."""
+        """The port where browsers know the home, or ``None`` without valid cookies."""
         stored = self._load()
         return stored.port if stored.living() else None
 
     def forget(self) -> bool:
-        """End all cookies; return True if there were any."""
+        """Invalidate all cookies and codes. Return True if there were any cookies."""
         with self._guard:
             self._codes.clear()
             had_any = bool(self._load().cookies)

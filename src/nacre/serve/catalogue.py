@@ -1,7 +1,7 @@
 """The catalogue of all operations.
 
-All interfaces use it, and docs/json.md is generated from it. An operation is named after its
-command, with ``-`` between words. Listing the names does not import the operations.
+All interfaces use the catalogue, and docs/json.md is generated from it. An operation is named after
+its command, with ``-`` between words. Listing the names does not import the operations.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nacre.values.memory import Face
 
 
 class _Catalogue(Mapping[str, Operation]):
-    """All operations by name. A module is imported when one of its operations is first used."""
+    """Maps names to operations. A module is imported when any of its operations is first used."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, Operation] = {}
@@ -46,7 +46,7 @@ class _Catalogue(Mapping[str, Operation]):
 
 
 def operations_in(module: ModuleType) -> dict[str, Operation]:
-    """Return the operations that a module defines, by name."""
+    """Return the operations that a module defines, keyed by name."""
     functions = [item for item in vars(module).values() if type(item) is FunctionType]
     marked = [
         operation_of(function)
@@ -60,17 +60,17 @@ CATALOGUE: Mapping[str, Operation] = _Catalogue()
 
 
 def request_of(name: str) -> Any:
-    """Return the request type of an operation, without importing the operation if the manifest names the type."""
+    """Return the request type of an operation. Avoid importing the operation if the manifest names the type."""
     _, _, place = PLACES.get(name, "").partition(" ")
     return load(f"nacre.{place}") if place else CATALOGUE[name].request
 
 
 def find_operation(name: str, face: Face = Face.DAEMON) -> Operation | None:
-    """Return an operation if an interface offers it, else ``None``."""
+    """Return an operation, or ``None`` if the interface does not offer it."""
     found = CATALOGUE.get(name)
     return found if found and found.is_offered(face) else None
 
 
 def offered_by(face: Face) -> Mapping[str, Operation]:
-    """Return the operations of an interface by name. This imports all of them."""
+    """Return the operations that an interface offers, keyed by name. This imports all operations."""
     return {name: item for name, item in CATALOGUE.items() if item.is_offered(face)}

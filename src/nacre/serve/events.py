@@ -1,6 +1,6 @@
-"""Events of a home: the bus with its listeners, and the threads that look for changes.
+"""Events of a home: the bus with its listeners, and the thread that looks for changes.
 
-A listener is only a position in one list of events, so slow listeners take no memory.
+A listener is only a position in a shared list of events, so slow listeners take no memory.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from nacre.values.models import DOLLAR
 from nacre.values.reports import Progress
 
 MOST_EVENTS = 2_000
-"""Maximum of events kept for listeners that reconnect."""
+"""Maximum number of events kept for listeners that reconnect."""
 
 MOST_BYTES = 4_000_000
-"""Maximum size of all kept events."""
+"""Maximum total size of kept events in bytes."""
 
 MISSED = "missed"
 HELLO = "hello"
@@ -40,7 +40,7 @@ HELLO = "hello"
 
 @frozen
 class Event:
-    """An event: its number, its kind, and the whole event as JSON."""
+    """An event with its number and kind. ``data`` is the whole event as JSON."""
 
     seq: int
     kind: str
@@ -48,7 +48,7 @@ class Event:
 
 
 class Bus:
-    """A thread-safe list of events for listeners. Numbers restart with each ``epoch``."""
+    """A thread-safe list of events for listeners. Event numbers restart with each ``epoch``."""
 
     def __init__(
         self, clock: Clock, *, most: int = MOST_EVENTS, most_bytes: int = MOST_BYTES
@@ -74,7 +74,7 @@ class Bus:
         return len(self._listeners)
 
     def publish(self, kind: str, **fields: Any) -> None:
-        """Send an event to all listeners, and keep it for reconnecting ones."""
+        """Send an event to all listeners, and keep it for listeners that reconnect."""
         with self._guard:
             self._seq += 1
             event = self._event(self._seq, kind, fields)
@@ -87,7 +87,7 @@ class Bus:
             listener.wake()
 
     def forget(self) -> None:
-        """Drop all events after a time without observation, so that listeners know of the gap."""
+        """Drop all events after changes were not observed, so that listeners notice the gap."""
         with self._guard:
             self._kept.clear()
             self._bytes = 0
@@ -97,9 +97,9 @@ class Bus:
             listener.wake()
 
     def listen(self, wake: Callable[[], None], after: str = "") -> Listener:
-        """Add a listener, from now or from the event ``<epoch>-<seq>``; close it at the end.
+        """Add a listener, from now on or after the event ``<epoch>-<seq>``. Close it at the end.
 
-        ``wake`` is called, in any thread, when there are new events.
+        ``wake`` is called in any thread when there are new events.
         """
         with self._guard:
             listener = Listener(self, wake, after)
@@ -113,9 +113,9 @@ class Bus:
                 self._listeners.remove(listener)
 
     def after(self, seq: int, most: int) -> list[Event]:
-        """Return the events after a number, at most ``most``.
+        """Return at most ``most`` events after a number.
 
-        If some of them were dropped, return one ``missed`` event.
+        If any of these events were dropped, return a single ``missed`` event instead.
         """
         with self._guard:
             oldest = self._kept[0].seq if self._kept else self._seq + 1
@@ -125,11 +125,11 @@ class Bus:
             return [self._kept[at] for at in range(first, min(first + most, len(self._kept)))]
 
     def hello(self, seq: int) -> Event:
-        """Return the first event of a listener, with its starting number."""
+        """Return a listener's first event, with its starting number."""
         return self._event(seq, HELLO, {"epoch": self.epoch})
 
     def missed_all(self) -> Event:
-        """Return the event for a listener of another epoch."""
+        """Return the event for a listener from a different epoch."""
         return self._event(self._seq, MISSED, {"from": 0, "to": self._seq})
 
     def _event(self, seq: int, kind: str, fields: Mapping[str, Any]) -> Event:
@@ -149,7 +149,7 @@ class Listener:
         self._first = [bus.hello(self._seq)] + ([] if is_back or not after else [bus.missed_all()])
 
     def take(self, most: int = 100) -> list[Event]:
-        """Return its next events, the oldest first, at most ``most``."""
+        """Return at most ``most`` new events, oldest first."""
         if self._first:
             events, self._first = self._first, []
             return events
@@ -164,17 +164,15 @@ class Listener:
 
 
 # -- Changes in the gateway's conversations --------------------------------------------------------
-# Another process may write them.
+# A different process can write the conversations.
 
 
 MOST_SESSIONS = 200
-"""Maximum of compared sessions, the last used ones."""
+"""Maximum number of recent sessions to compare."""
 
 
 @frozen
 class _ChatState:
-    """The state at the last look."""
-
     sessions: Mapping[str, SessionState] = field(default_factory=dict)
     open: Mapping[str, OpenState] = field(default_factory=dict)
     pairings: frozenset[Pairing] = frozenset()
@@ -182,7 +180,7 @@ class _ChatState:
 
 
 class ChatLook:
-    """A comparison of conversations with their last state, over a read-only connection."""
+    """Compares conversations with their last state, over a read-only connection."""
 
     def __init__(self, home: Path, bus: Bus) -> None:
         self._home = home
@@ -196,9 +194,9 @@ class ChatLook:
             self._state = self._read()
 
     def look(self) -> bool:
-        """Publish the changes since the last look; return True if there was any write.
+        """Publish the changes since the last look. Return True if anything was written.
 
-        If the database cannot be read, the next look tries again.
+        If the database cannot be read, return False and retry at the next look.
         """
         try:
             store = self._open()
@@ -277,21 +275,21 @@ class ChatLook:
 
 
 # -- Changes in a home -----------------------------------------------------------------------------
-# If nothing changed, a look only reads one number from SQLite.
+# If nothing has changed, a look only reads a single number from SQLite.
 
 
 MOST_IDS = 100
-"""Maximum of ids in an event; ``total`` counts all."""
+"""Maximum number of ids in an event. ``total`` counts all ids."""
 
 MAX_WATCHED_SESSIONS = 20
-"""Maximum of single sessions published by a look."""
+"""Maximum number of sessions that a look publishes individually."""
 
 _MAX_RECORD_DELAY = timedelta(hours=1)
-"""An operation is recorded with its first write, at most this long after its start."""
+"""Maximum time from the start of an operation to its first write, which records it."""
 
 
 class Look:
-    """A comparison of a home with its last state, over a connection used only for this."""
+    """Compares a home with its last state, over a dedicated connection."""
 
     def __init__(self, home: Home, bus: Bus) -> None:
         self._home = home
@@ -312,7 +310,7 @@ class Look:
         self._chats = ChatLook(home.settings.home, bus)
 
     def look(self) -> bool:
-        """Publish the changes since the last look; return True if there was any write."""
+        """Publish the changes since the last look. Return True if anything was written."""
         has_talked = self._chats.look()
         edition = self._home.database.edition()
         if edition == self._edition:
@@ -328,7 +326,7 @@ class Look:
         return True
 
     def close(self) -> None:
-        """Close the connection to the gateway's store; the caller closes the home."""
+        """Close the connection to the gateway's store. The caller closes the home."""
         self._chats.close()
 
     def _look_at_operations(self) -> None:
@@ -388,22 +386,22 @@ class Look:
         self._trace = last
 
     def _spent_by_task(self, day: date) -> dict[str, tuple[int, int]]:
-        """Return calls and costs in millionths of a US dollar, by task."""
+        """Map tasks to the number of calls and the cost in millionths of a US dollar."""
         return {
             entry.task: (entry.calls, entry.cost) for entry in self._home.spending.by_task(day, day)
         }
 
 
 # -- Observation -----------------------------------------------------------------------------------
-# A thread looks for changes a few times a second while there are listeners.
+# While there are listeners, a thread looks for changes a few times per second.
 
 
 LOOK_SECONDS = 0.2
 LEAST_SHARE = 10
-"""Minimum ratio of pause to look, so that looking takes at most a tenth of a core."""
+"""Minimum ratio of the pause to the duration of a look. Looking takes at most a tenth of a core."""
 
 KEEP_SECONDS = 300.0
-"""Time to keep observing after the last listener left, so that it misses nothing if it returns."""
+"""Time in seconds to keep observing after the last listener left, in case a listener reconnects."""
 
 _IDLE_SECONDS = 1.0
 _RETRY_SECONDS = 5.0
@@ -411,7 +409,7 @@ _READY_TIMEOUT_SECONDS = 10.0
 
 
 class Live:
-    """The bus of a home and the thread that publishes changes. ``open_home`` opens its own home."""
+    """The bus of a home and the thread that publishes changes. ``open_home`` opens the thread's home."""
 
     def __init__(self, open_home: Callable[[], Home], bus: Bus) -> None:
         self.bus = bus
@@ -424,7 +422,7 @@ class Live:
     def wait_ready(self) -> None:
         """Wait until the home's state is known, so that a listener gets every later change.
 
-        Raises the errors of opening the home, and UnavailableError if it takes too long.
+        Raises any error from opening the home, and UnavailableError if it takes too long.
         """
         self._wanted.set()
         with self._began:
@@ -435,17 +433,17 @@ class Live:
                 )
 
     def wake(self) -> None:
-        """Make :meth:`run` check its stop event."""
+        """Make :meth:`run` check the ``stop`` event."""
         self._wanted.set()
 
     def run(self, stop: threading.Event) -> None:
-        """Look for changes until ``stop`` is set. It can be called again after an error."""
+        """Look for changes until ``stop`` is set. Can be called again after an error."""
         while not stop.is_set():
             if (self._wanted.wait(_IDLE_SECONDS) or self.bus.listeners) and not stop.is_set():
                 self._follow(stop)
 
     def _follow(self, stop: threading.Event) -> None:
-        """Look until there are no listeners for a while or the database file was replaced."""
+        """Look for changes until there are no listeners for a while or the database was replaced."""
         try:
             with closing(self._open_home()) as home:
                 self._wanted.clear()
@@ -490,12 +488,12 @@ class Live:
 
 
 LEAST_SECONDS = 0.2
-"""Minimum time between two events of a task."""
+"""Minimum time in seconds between two progress events of a task."""
 
 
 @contextmanager
 def published(bus: Bus, task: str) -> Iterator[Callable[[Progress], None]]:
-    """Yield a callback that publishes a task's progress; publish the end if there was any progress."""
+    """Yield a callback that publishes a task's progress. Also publish the end if there was any progress."""
     last: Progress | None = None
     due = 0.0
 

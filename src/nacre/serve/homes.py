@@ -1,4 +1,4 @@
-"""The daemon's open homes, its answers, and its status."""
+"""The daemon's open homes, its answers to callers, and its status."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from nacre.store.search import Kept
 
 MOST = 6
-"""Maximum of open homes; further callers wait."""
+"""Maximum number of open homes. Further callers wait."""
 
 _IDLE_SECONDS = 60.0
 _MAX_WAIT_SECONDS = 30.0
@@ -62,7 +62,7 @@ _Stamp = tuple[int, int, int]
 
 @dataclass(slots=True)
 class _Open:
-    """An open home, the state of its settings file and schema when opened, and its last use."""
+    """An open home, the versions of its settings and schema when opened, and the time of its last use."""
 
     home: Home
     stamp: _Stamp | None
@@ -71,7 +71,7 @@ class _Open:
 
 
 class Homes:
-    """A pool of open homes, each used by one thread at a time; all share one model.
+    """A pool of open homes that share an embedding model. Only one thread at a time uses each home.
 
     A home is reopened if its database was replaced or its settings changed.
     """
@@ -94,15 +94,15 @@ class Homes:
         self._is_closed = False
         self._keeps_none = False
         self.writing = threading.BoundedSemaphore(1)
-        """Held by the only thread that may write."""
+        """Lock for the only thread that can write."""
         self.outdated: str | None = None
-        """The reason why this process can no longer use the home, if any."""
+        """Reason why this process can no longer use the home, or ``None``."""
 
     @contextmanager
     def lent(self, seconds: float = _MAX_WAIT_SECONDS) -> Iterator[Home]:
-        """Yield a home for the block.
+        """Yield a home for use inside the context.
 
-        Raises the errors of opening it, and UnavailableError if all are in use.
+        Raises any error from opening the home, and UnavailableError if all homes are in use.
         """
         if not self._room.acquire(timeout=max(0.0, seconds)):
             raise UnavailableError("the daemon is busy", hint="ask again")
@@ -110,7 +110,7 @@ class Homes:
             opened = self._take_free() or self._open_new()
             database, vectors = self._kept
             if vectors and database == opened.home.database.identity:
-                opened.home.vectors.begin_with(vectors)  # loading them may take 100 MB
+                opened.home.vectors.begin_with(vectors)  # loading them again could take 100 MB
             try:
                 yield opened.home
             finally:
@@ -119,7 +119,7 @@ class Homes:
             self._room.release()
 
     def shrink(self) -> bool:
-        """Close all but one of the homes unused for a minute; return True if there were any."""
+        """Close homes unused for a minute, but keep at least one. Return True if any were closed."""
         now = time.monotonic()
         with self._guard:
             kept = [
@@ -132,7 +132,7 @@ class Homes:
         return bool(old)
 
     def give_way(self) -> None:
-        """Stop keeping homes open: close unused homes now, and those in use when they are returned."""
+        """Stop keeping homes open. Close unused homes now, and homes in use when they are returned."""
         with self._guard:
             self._keeps_none = True
             free, self._free = self._free, []
@@ -141,7 +141,7 @@ class Homes:
             opened.home.disconnect()
 
     def close(self) -> None:
-        """Close all homes, those in use when they are returned; open no more."""
+        """Close all homes, and open no more. Homes in use are closed when they are returned."""
         self._is_closed = True
         self.give_way()
         for embedder in self._embedders.values():
@@ -149,7 +149,7 @@ class Homes:
                 embedder.close()
 
     def _take_free(self) -> _Open | None:
-        """Return the last used home that is still up to date."""
+        """Return the last used free home that is up to date."""
         while True:
             with self._guard:
                 if not self._free:
@@ -182,7 +182,7 @@ class Homes:
         self._was_there = True
         with (
             self._guard
-        ):  # not the lock of loading a model, so that opening a home does not wait for that
+        ):  # not ``_loading``, so that opening a home does not wait for a model to load
             if stamp != self._stamp:
                 self._embedders, self._stamp = {}, stamp
                 self._unwatch()
@@ -208,7 +208,6 @@ class Homes:
         self._watch = None
 
     def _embedder(self, home: Home, settings: Settings) -> Embedder:
-        """Return the model for all threads, loaded on first use."""
         name = str(settings.text("embedding.model"))
         with self._loading:
             embedders = self._embedders
@@ -232,21 +231,21 @@ _ARENAS = 2
 
 
 def share_arenas() -> None:
-    """Limit glibc to two memory pools instead of several per core. Call it first."""
+    """Limit glibc to two memory pools instead of several per core. Call this first."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
 
 
 def give_back() -> None:
-    """Return freed memory to the system, since glibc keeps it."""
+    """Return freed memory to the system, because glibc keeps it otherwise."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).malloc_trim(0)
 
 
 def memory_mb() -> float | None:
-    """Return the memory in use in MB; where unknown, the peak."""
+    """Return the memory in use in MB, or the peak if the use is unknown."""
     with (
         suppress(OSError, ValueError, IndexError),
         open("/proc/self/statm", encoding="ascii") as statm,
@@ -271,15 +270,15 @@ class Waiting(Protocol):
         ...
 
     def agent(self) -> str | None:
-        """Return the agent that runs the caller's process, if it is local."""
+        """Return the agent that runs the caller's process, if known."""
         ...
 
 
 class Run(Protocol):
-    """A function that runs an operation in this process, from and to JSON. Raises NacreError."""
+    """A function that runs an operation in this process. The request and result are JSON."""
 
     def __call__(self, operation: str, request: bytes, actor: Actor, caller: Waiting) -> bytes:
-        """Run it when it is the operation's turn; return nothing if ``caller`` has left."""
+        """Run an operation when it is its turn. Return nothing if ``caller`` left. Raises NacreError."""
         ...
 
 
@@ -287,7 +286,7 @@ class Run(Protocol):
 class Site:
     """The served home and its operations.
 
-    ``facts`` are returned to any permitted caller. ``tell`` writes to the daemon's log.
+    ``facts`` returns data for any permitted caller. ``tell`` writes to the daemon's log.
     ``everything`` gives agents all tools (``mcp.tools = all``).
     """
 
@@ -299,29 +298,29 @@ class Site:
     tell: Callable[[str], None]
     everything: bool = False
     bearer: Callable[[str], Bearer | None] | None = None
-    """Return the owner of a key, if the memory is on a server; blocking."""
+    """Returns the owner of a key, if the memory is on a server. Blocks."""
 
     live_of: Callable[[Bearer], Live] | None = None
-    """Return the events of a key's space."""
+    """Returns the events of a key's space."""
 
     is_ready: Callable[[], bool] = lambda: True
-    """Return True if the memory can be reached; blocking."""
+    """Returns True if the memory can be reached. Blocks."""
 
     around: Callable[[ASGIApp], ASGIApp] | None = None
-    """Middleware around the app."""
+    """Wraps the app in middleware."""
 
 
 # -- Spaces of keys --------------------------------------------------------------------------------
 
 
 class KeySpaces(Protocol):
-    """The spaces on a server that keys open, in addition to the served home."""
+    """The spaces on a server that can be accessed with keys, in addition to the served home."""
 
     def bearer(self, secret: str) -> Bearer | None:
         """Return the key's owner, or ``None`` if the key is invalid. Raises QuotaSpentError, NacreError."""
 
     def homes(self, bearer: Bearer) -> Homes:
-        """Return the homes of an account in a space."""
+        """Return the homes that serve an account in a space."""
 
     def live(self, bearer: Bearer) -> Live:
         """Return the events of a space."""
@@ -334,19 +333,19 @@ class KeySpaces(Protocol):
 
 
 class _ToolCaller:
-    """A caller without connection, for tool calls: only their time limit ends them."""
+    """A caller without a connection, for tool calls. Only their time limit can end them."""
 
     def has_left(self) -> bool:
         """Return False."""
         return False
 
     def agent(self) -> str | None:
-        """Return None: the key identifies the caller."""
+        """Return None, because the key identifies the caller."""
         return None
 
 
 class KeyCalls(HomeCalls):
-    """Calls in the space of the request's key or, without one, in the home."""
+    """Calls operations in the space of the request's key or, without a key, in the home."""
 
     def __init__(self, home: Path, run: Run) -> None:
         super().__init__(home)
@@ -368,12 +367,12 @@ class KeyCalls(HomeCalls):
 
 
 MOST_SECONDS = 600.0
-"""Maximum time that a caller may wait."""
+"""Maximum time in seconds that a caller can wait."""
 
 _SLOW_SECONDS = 2.0
 _MAX_LONG_CALLS = 2
 _GRACE_SECONDS = 2.0
-"""Extra time for a call after its caller left, as the next call needs the data it loads."""
+"""Extra time in seconds for a call after its caller left, as later calls need the data it loads."""
 
 _POLL_SECONDS = 0.25
 _MAX_AGENT_CHARACTERS = 40
@@ -390,7 +389,7 @@ class _Call(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True, eq=False)
 class _AtWork:
-    """A call in progress; ``left`` is the time when its caller left."""
+    """A call in progress. ``left`` is the time when the caller left."""
 
     home: Home
     caller: Waiting
@@ -403,10 +402,11 @@ class _CallerLeftError(Exception):
 
 
 class Answering:
-    """The thread-safe handler of calls.
+    """Handles calls. Thread-safe.
 
-    ``own`` are the daemon's operations, which get the caller instead of a home, and ``find`` returns the
-    others. Progress goes to the ``bus``. ``homes_of`` returns the homes of a key's space.
+    ``own`` are the daemon's operations, which get the caller instead of a home. ``find`` returns
+    all other operations. Progress goes to ``bus``. ``homes_of`` returns the homes for a key's
+    owner.
     """
 
     def __init__(
@@ -430,7 +430,7 @@ class Answering:
         self._at_work: list[_AtWork] = []
 
     def answer(self, operation: str, body: bytes, caller: Waiting) -> tuple[HTTPStatus, bytes]:
-        """Return the status and body of a response; the body is empty if the caller has left."""
+        """Return the status and body of a response. The body is empty if the caller has left."""
         try:
             return HTTPStatus.OK, self._result(operation, body, caller)
         except _CallerLeftError:
@@ -445,7 +445,7 @@ class Answering:
             return HTTPStatus.INTERNAL_SERVER_ERROR, refusal
 
     def run(self, operation: str, request: bytes, actor: Actor, caller: Waiting) -> bytes:
-        """Run an operation for an actor in this process; return JSON, empty if the caller has left.
+        """Run an operation for an actor and return JSON, or nothing if the caller has left.
 
         Raises NacreError.
         """
@@ -463,7 +463,7 @@ class Answering:
             ) from error
 
     def mind(self, stop: threading.Event) -> None:
-        """Interrupt calls whose caller has left, except writes, until ``stop`` is set."""
+        """Until ``stop`` is set, interrupt calls whose caller has left, unless they write."""
         while not stop.wait(_POLL_SECONDS):
             with self._guard:
                 for running in self._at_work:
@@ -510,10 +510,10 @@ class Answering:
 
     @contextmanager
     def _turn(self, entry: Operation, until: float, bearer: Bearer | None) -> Iterator[Home]:
-        """Yield a home once the operation may run.
+        """Yield a home when the operation is allowed to run.
 
-        Only one operation writes to a space at a time. Few long ones run at once; they let others
-        write between their parts.
+        Only one operation at a time writes to a space. Long operations are limited in number, and
+        others can write between their parts.
         """
         homes = self._homes_of(bearer) if bearer and self._homes_of else self._homes
         gate = self._long if entry.takes_long else homes.writing if entry.writes else None
@@ -552,9 +552,9 @@ class Answering:
 
 
 def _actor(entry: Operation, call: _Call, caller: Waiting) -> Actor:
-    """Return the actor of a call: MCP names its agent; for other writes it is the caller's agent.
+    """Return the actor of a call. MCP calls name their agent. For other writes, detect the agent.
 
-    Reads need no agent, and hooks, which agents run, only read.
+    Reads need no agent, and hooks only read.
     """
     if call.agent is not None:
         return Actor(Face.MCP, shorten(one_line(call.agent), _MAX_AGENT_CHARACTERS) or AN_AGENT)
@@ -566,17 +566,17 @@ def _refusal(code: str, message: str, hint: str | None) -> bytes:
 
 
 # -- Status of a daemon ----------------------------------------------------------------------------
-# Light, because commands call it before they load anything.
+# This part is light, because commands use it before they load anything.
 
 
 @frozen
 class Greeting:
     """The status of a daemon.
 
-    ``seconds`` is its age. ``answered`` counts requests, ``at_work`` those in progress except this
-    one. ``following`` is the state of
-    following sessions, if it does. ``is_warm``: its model is loaded. ``http`` is the address
-    for agents. With ``on_demand``, it ends after ``idle_minutes`` without a request.
+    ``seconds`` is the daemon's age. ``answered`` counts answered requests, and ``at_work`` counts
+    other requests in progress. ``following`` is the state of following sessions, if enabled.
+    ``is_warm`` is set if the model is loaded. ``http`` is the address for agents. With
+    ``on_demand``, the daemon ends after ``idle_minutes`` without a request.
     """
 
     pid: int
@@ -595,7 +595,7 @@ class Greeting:
 
 
 def greet(home: Path) -> Greeting | None:
-    """Return the status of a home's daemon; ``None`` if none answers."""
+    """Return the status of a home's daemon, or ``None`` if no daemon answers."""
     try:
         return json.convert(ask(str(home), "hello", {}, seconds=1.0), Greeting)
     except (DaemonAwayError, DaemonRefusedError, msgspec.ValidationError):

@@ -12,13 +12,13 @@ from nacre.settings import load_settings
 from nacre.values import context
 
 PATIENCE_MS = 40
-"""Maximum wait for a database lock."""
+"""Maximum time in milliseconds to wait for a database lock."""
 
 
 def answer_alone(home: str, call: dict[str, Any]) -> dict[str, Any]:
-    """Answer a call as the daemon would, with a :class:`nacre.values.context.HookAnswer`.
+    """Answer a call as the daemon would. Raises NacreError.
 
-    Return an empty dict if the home does not exist. Raises NacreError.
+    Return the fields of a :class:`nacre.values.context.HookAnswer`, or an empty dict if the home does not exist.
     """
     if not os.path.isdir(home):
         return {}

@@ -1,4 +1,4 @@
-"""The hook process."""
+"""The ``nacre-hook`` process."""
 
 from __future__ import annotations
 
@@ -22,39 +22,41 @@ from nacre.serve.hook_shapes import SHAPES, TELLING, TOOL, Shape, context_of, pa
 
 # -- The command that hosts run --------------------------------------------------------------------
 # ``nacre-hook [--home PATH] HOST EVENT`` ends within 150 ms (1.5 s at a session's start), always
-# with status 0. A thread does the work, and the process exits without waiting for it. The daemon is
-# asked first. If it does not answer, a session's start is answered from the database and the daemon
-# is started; a prompt gets an answer only if the settings forbid a daemon. ``--within MS`` or
-# ``NACRE_HOOK_MS`` changes the limit.
+# with status 0. A thread does the work, and the process can exit before the thread ends. The daemon
+# is asked first. If it does not answer, the hook answers a session's start from the database and
+# starts the daemon. A prompt gets an answer only if the settings forbid a daemon. ``--within MS``
+# or ``NACRE_HOOK_MS`` changes the limit.
 
 
 ALLOWED_MS = 138
-"""From the start of the process; exiting takes a few milliseconds more."""
+"""Time limit from the start of the process. Exiting takes a few additional milliseconds."""
 
 START_ALLOWED_MS = 1_450
-"""Limit at a session's start, which happens once."""
+"""Time limit at a session's start, which happens only once."""
 
 WITHIN_VARIABLE = "NACRE_HOOK_MS"
-"""Environment variable with a longer limit, for slow machines and tests; ``--within`` overrides it.
+"""Environment variable that sets a longer limit, for slow machines and tests.
+
+The option ``--within`` overrides the variable.
 """
 
 _MIN_WORK_SECONDS = 0.04
-"""Minimum time for the work, even if starting the process took longer than the limit."""
+"""Minimum time in seconds for the work, even if starting the process exceeded the limit."""
 
 _RESERVED_SECONDS = 0.008
-"""Time reserved at the end: the host gets an empty answer, then the run is logged."""
+"""Time in seconds reserved at the end to send an empty answer and log the run."""
 
 _WRITING_SECONDS = 0.01
-"""Extra time for an answer that is being written: on a busy machine, the thread may start late."""
+"""Extra time in seconds to finish writing an answer. On a busy machine, the thread can start late."""
 
 _DAEMON_SHARE = {"session-start": 0.3, "prompt": 0.9, TOOL: 0.9}
-"""Fraction of the remaining time to wait for the daemon; 0.5 for other events.
+"""Fraction of the remaining time to wait for the daemon, by default 0.5.
 
-A daemon that has just started is still loading.
+A session's start waits less, because a new daemon is still loading.
 """
 
 _SWITCH_SECONDS = 0.001
-"""Thread switch interval. A thread that imports modules would block the timer longer by default."""
+"""Thread switch interval. With the default, a thread that imports modules blocks the timer longer."""
 
 _HELP = b"""Usage: nacre-hook [--home PATH] [--within MS] HOST EVENT
 
@@ -68,7 +70,7 @@ Example:
 
 _MAX_INPUT_BYTES = 2_000_000
 _URGENT = frozenset({"session-start", "pre-compact", "session-end"})
-"""Events whose work should be done soon: without a daemon, a process is started for it."""
+"""Events that leave urgent chores. If no daemon can be started, a process is started for them."""
 
 
 class Arguments(NamedTuple):
@@ -81,7 +83,7 @@ class Arguments(NamedTuple):
 
 
 def main() -> None:
-    """Run a hook; never return and never fail."""
+    """Run a hook and exit with status 0, whatever happens."""
     gc.disable()  # in a process this short, collection costs more than it frees
     sys.setswitchinterval(_SWITCH_SECONDS)
     with suppress(BaseException):
@@ -96,7 +98,7 @@ def main() -> None:
 
 
 class _Run:
-    """A hook run: ``answer`` limits its time, and a thread does the work."""
+    """A hook run. A thread does the work, and ``answer`` limits the time."""
 
     def __init__(self, arguments: Arguments, shape: Shape, began: float) -> None:
         self.environ = environment()
@@ -111,11 +113,11 @@ class _Run:
         ) / 1000
         self.until = max(began + within, time.monotonic() + _MIN_WORK_SECONDS)
         self.call: dict[str, Any] = {}
-        """The parsed call; empty until the host has sent it."""
+        """The parsed call, or empty until the host has sent it."""
         self.how, self.characters = "late", 0
         """The outcome and the length of the answer, for the log."""
         self.is_there = False
-        """True once the home was found on a disk that responds."""
+        """True if the home exists on a disk that responds."""
         self._sending = threading.Lock()
         self._noting = threading.Lock()
         self._is_sent = threading.Event()
@@ -128,7 +130,7 @@ class _Run:
         if not worker.is_alive():
             return
         self._send(self._output(""))  # no effect if the worker has already answered
-        self._is_sent.wait(_WRITING_SECONDS)  # the worker may still be writing
+        self._is_sent.wait(_WRITING_SECONDS)  # the worker might still be writing
         worker.join(self._remaining())
         if self.is_there:
             self._note()
@@ -170,7 +172,7 @@ class _Run:
             self._noting.acquire(blocking=False)  # the daemon has logged the run
 
     def _answer_alone(self) -> None:
-        """Answer a session's start without a daemon, leave chores, and start a process for them."""
+        """Answer without a daemon, leave a chore, and start the daemon or a process for chores."""
         if self.name in EVENTS:
             hook_shapes.leave_chore(self.home, self.name, self.call)
         if not self.is_there or self.name == TOOL:
@@ -191,7 +193,7 @@ class _Run:
             link.start_chores(self.home, self.environ)
 
     def _note(self) -> None:
-        """Log the run once, and record a session start that got no answer."""
+        """Log the run only once, and record a session's start that got no answer."""
         if not self._noting.acquire(blocking=False):
             return
         if self.how in ("late", "failed") and self.name == "session-start" and self.call:
@@ -203,34 +205,34 @@ class _Run:
         return self.shape.output(self.event, self.name, context)
 
     def _send(self, data: bytes, how: str = "late", characters: int = 0) -> bool:
-        """Write the only answer to the host; return False if it was already written.
+        """Write the only answer to the host. Return False if an answer was already written.
 
-        ``how`` is the outcome for the log. An empty answer is written only if that does not block:
-        a host that does not read does not need it.
+        ``how`` is the outcome for the log. An answer without context is written only if writing
+        does not block, since a host that does not read needs none.
         """
         if not self._sending.acquire(blocking=False):
             return False
         self.how, self.characters = (
             how,
             characters,
-        )  # set first, because the time may run out while writing
+        )  # set first, because the time can run out while writing
         try:
             while data and (characters or _takes_output()):
                 data = data[os.write(1, data) :]
         except OSError:
-            self.how, self.characters = "late", 0  # the host is gone, or has closed the pipe
+            self.how, self.characters = "late", 0  # the host has ended or closed the pipe
             raise
         self._is_sent.set()
         return True
 
 
 def _takes_output() -> bool:
-    """Return True if a small write to standard output would not block (unknown on Windows)."""
+    """Return True if a small write to standard output would not block, or on Windows."""
     return os.name == "nt" or bool(select.select([], [1], [], 0)[1])
 
 
 def _arguments(arguments: Sequence[str]) -> Arguments:
-    """Parse options at any position, as ``--home PATH`` or ``--home=PATH``.
+    """Parse the arguments. Options can be anywhere, as ``--home PATH`` or ``--home=PATH``.
 
     Raises ValueError, IndexError.
     """
@@ -249,9 +251,9 @@ def _arguments(arguments: Sequence[str]) -> Arguments:
 
 
 def read_input() -> bytes:
-    """Read the host's input up to the end of the JSON object, even if the pipe stays open.
+    """Read the host's input until the JSON object is complete, even if the pipe stays open.
 
-    Return nothing if it is longer than any host's input.
+    Return nothing if the input is longer than any host would send.
     """
     data = bytearray()
     while len(data) <= _MAX_INPUT_BYTES and not os.isatty(0):
@@ -264,7 +266,7 @@ def read_input() -> bytes:
 
 
 def age() -> float:
-    """Return how many seconds this process has run, or the time Python takes to start if unknown."""
+    """Return the age of this process in seconds, or Python's typical start time if unknown."""
     try:
         with open("/proc/self/stat", "rb") as file:
             ticks = int(file.read().rpartition(b")")[2].split()[19])

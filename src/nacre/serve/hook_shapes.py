@@ -1,4 +1,7 @@
-"""The input and output of each host's hooks, and the files that hooks write. Standard library only."""
+"""Input and output formats of each host's hooks, and files that hooks write.
+
+This module imports only the standard library.
+"""
 
 from __future__ import annotations
 
@@ -29,41 +32,41 @@ _LIMIT_NAMES = (
 """Fields of :class:`nacre.values.context.SignalLimits`, which is too slow to import here."""
 
 TELLING = frozenset({"session-start", "prompt"})
-"""Events with which a host can get context, from the daemon or without it."""
+"""Events that can give context to a host, with or without the daemon."""
 
 TOOL = "tool"
-"""A tool is about to run. Only the daemon answers, since it happens too often to answer alone."""
+"""Event before a tool runs. Because it is so frequent, only the daemon answers it."""
 
 ASKS = ("claude-code", "turn-end")
-"""The host and event with which only the daemon may ask the agent something."""
+"""Host and event that let nacre ask the agent something, only through the daemon."""
 
 _MAX_CONTEXT_CHARACTERS = 9_900
-"""Hosts cut text longer than 10,000 characters."""
+"""Maximum length of the context. Hosts cut text longer than 10,000 characters."""
 
 Given = Mapping[str, Any]
 Asked = dict[str, Any]
 
 
 class Shape(NamedTuple):
-    """The formats of a host.
+    """The formats of a host, which has the same name as the adapter for its transcripts.
 
-    Its name is also that of the adapter for its transcripts. ``events`` maps its event names to
-    those of :class:`nacre.values.context.HookEvent`. ``read`` converts its input to a call. ``tell``
-    converts the event (host's name, nacre's name) and the context to output.
+    ``events`` maps the host's event names to values of
+    :class:`nacre.values.context.HookEvent`. ``read`` converts input to a call. ``tell`` converts
+    the host's event name, nacre's event name, and the context to output.
     """
 
     events: Mapping[str, str]
     read: Callable[[Given], Asked]
     tell: Callable[[str, str, str], str]
     silent: str = ""
-    """Output without context."""
+    """Output if there is no context."""
 
     def name_of(self, event: str) -> str:
-        """Return nacre's name of a host's event; empty for events that nacre ignores."""
+        """Return nacre's name for a host's event, or an empty string if nacre ignores the event."""
         return self.events.get(event, "") if self.events else event
 
     def call(self, host: str, name: str, data: Given) -> Asked:
-        """Return the call for an event, as a :class:`nacre.values.context.HookCall`."""
+        """Return the fields of a :class:`nacre.values.context.HookCall` for an event."""
         call = {"host": host, "event": name, **self.read(data)}
         call["session"] = f"{host}:{call['session']}" if call["session"] else ""
         return call
@@ -75,14 +78,14 @@ class Shape(NamedTuple):
 
 
 def context_of(host: str, name: str, answer: Given) -> str:
-    """Return the context for a host with an event, empty if it may not get any or it is too long."""
+    """Return the context to give a host, or an empty string if it is not allowed or too long."""
     may_tell = name in TELLING or name == TOOL or (host, name) == ASKS
     context = answer.get("context", "") if may_tell else ""
     return context if len(context) <= _MAX_CONTEXT_CHARACTERS else ""
 
 
 def parsed(data: bytes) -> dict[str, Any] | None:
-    """Parse a host's input: empty if it is not an object, ``None`` if it is not complete JSON."""
+    """Parse a host's input. Return ``None`` if the JSON is incomplete, or ``{}`` if not an object."""
     with suppress(ValueError, RecursionError):
         value = json.loads(data.decode("utf-8-sig", "replace"))
         return value if isinstance(value, dict) else {}
@@ -118,7 +121,7 @@ def _read_claude(data: Given) -> Asked:
 
 
 def _read_gemini(data: Given) -> Asked:
-    """Read a call without the context that other hooks injected into the prompt."""
+    """Read a call, without context that other hooks added to the prompt."""
     call = _read_claude(data)
     call["prompt"] = _HOOK_CONTEXT.sub("", call["prompt"]).strip()
     return call
@@ -153,14 +156,13 @@ def _read_cline(data: Given) -> Asked:
 
 
 def _signals(data: object) -> dict[str, int] | None:
-    """Return the limits of signals that a plugin passes on from its host's settings."""
     if not isinstance(data, dict):
         return None
     return {name: data[name] for name in _LIMIT_NAMES if isinstance(data.get(name), int)} or None
 
 
 def _arguments(data: object) -> str:
-    """Return the string arguments of a tool, each shortened; paths and commands are short."""
+    """Return the string arguments of a tool as JSON, each shortened."""
     if not isinstance(data, dict):
         return ""
     return json.dumps(
@@ -173,7 +175,7 @@ def _arguments(data: object) -> str:
 
 
 def _is_apart(data: Given) -> bool:
-    """Return True for a session without a user: of a sub-agent, a schedule or a heartbeat."""
+    """Return True for a session without a user, such as a sub-agent, a schedule or a heartbeat."""
     names = (_text(data, "session_id"), _text(data, "transcript_path"))
     return bool(data.get("agent_id") or data.get("isSidechain") or any(map(_APART.search, names)))
 
@@ -183,13 +185,13 @@ def _occasion(source: str) -> str:
 
 
 def _tell_additional(event: str, _: str, context: str) -> str:
-    """Return only the keys that Codex's closed schema allows."""
+    """Return output that has only the keys allowed by Codex's strict schema."""
     output = {"hookEventName": event, "additionalContext": context}
     return json.dumps({"hookSpecificOutput": output}, ensure_ascii=False)
 
 
 def _tell_cursor(_: str, name: str, context: str) -> str:
-    """Return no context with a prompt: Cursor accepts only whether to continue."""
+    """Return context only at a session's start. Otherwise, Cursor accepts none."""
     return (
         json.dumps({"additional_context": context}, ensure_ascii=False)
         if name == "session-start"
@@ -260,12 +262,12 @@ SHAPES: Mapping[str, Shape] = {
     "opencode": Shape({}, _read_claude, _tell_plain),
     "generic": Shape({}, _read_claude, _tell_plain),
 }
-"""Formats by host. Hosts without own events use nacre's names."""
+"""Formats of each host. A host without an event map uses nacre's event names."""
 
 
 # -- Files written by hooks ------------------------------------------------------------------------
-# Standard library only. Writing never blocks or fails: data is lost if the disk rejects it. A
-# missing home is not created.
+# Writing never blocks or raises an error. If the disk rejects data, the data is lost. A missing
+# home is not created.
 
 
 _MAX_LOG_BYTES = 1_000_000
@@ -275,7 +277,7 @@ _SAFE_FLAGS = (
 
 
 def keep(home: str, call: Given, answer: Given) -> None:
-    """Store the context given to a session, and leave the answer's chores."""
+    """Store which context was given to a session, and leave the chores that the answer requests."""
     session, state = call.get("session", ""), answer.get("state")
     if session and isinstance(state, dict):
         _replace(home, session_file(home, session), state)
@@ -285,17 +287,16 @@ def keep(home: str, call: Given, answer: Given) -> None:
 
 
 def owe_start(home: str, session: str, occasion: str) -> None:
-    """Record that a session's start got no answer; its next prompt gets the context.
+    """Record that a session's start got no answer, so that its next prompt gets the context.
 
-    Context given before a new start is out of sight. In a resumed session it is still visible, so
-    nothing is recorded.
+    Record nothing if a resumed session got context earlier, which the agent still sees.
     """
     if session and (occasion != "resume" or not os.path.exists(session_file(home, session))):
         _replace(home, session_file(home, session), {"owed": occasion})
 
 
 def leave_chore(home: str, kind: str, call: Given) -> None:
-    """Leave a chore, unless the home is missing."""
+    """Leave a chore for later, unless the home is missing."""
     if os.path.isdir(home):
         with suppress(OSError):
             link.leave_chore(
@@ -309,9 +310,9 @@ def leave_chore(home: str, kind: str, call: Given) -> None:
 
 
 def log(home: str, host: str, event: str, how: str, ms: float, characters: int) -> None:
-    """Log a run without any content of the session.
+    """Log a run, without any content of the session.
 
-    ``ms`` is the time since the process started or, in the daemon, since it got the call.
+    ``ms`` is the time since the process started or, in the daemon, since the call arrived.
     ``characters`` is the length of the context.
     """
     line = {"host": host, "event": event, "how": how, "ms": ms, "characters": characters}
@@ -329,7 +330,6 @@ def log(home: str, host: str, event: str, how: str, ms: float, characters: int) 
 
 
 def _replace(home: str, path: str, value: dict[str, Any]) -> None:
-    """Write a file atomically."""
     with suppress(OSError):
         folder = _folder(home, "run", os.path.basename(os.path.dirname(path)))
         fresh = os.path.join(folder, f".{os.getpid()}-{threading.get_ident()}.tmp")
@@ -342,7 +342,7 @@ def _replace(home: str, path: str, value: dict[str, Any]) -> None:
 
 
 def _folder(home: str, *names: str) -> str:
-    """Return a private folder of the home, creating it. Raises OSError."""
+    """Create a private folder in the home, and return its path. Raises OSError."""
     folder = os.path.abspath(home)
     for name in names:
         folder = os.path.join(folder, name)

@@ -1,7 +1,7 @@
 """Arguments of the MCP tools.
 
-Limits and help come from the requests (:func:`nacre.base.bounds.bounds_of`). Only differences for
-agents are given here: names, tighter limits for shorter answers, examples.
+Limits and help come from the operations' requests (:func:`nacre.base.bounds.bounds_of`). This
+module only adds differences for agents: names, examples, and tighter limits for shorter answers.
 """
 
 from __future__ import annotations
@@ -447,7 +447,7 @@ _NO_DEFAULTS: tuple[object, ...] = (None, (), [])
 
 
 def schema_of(arguments: type[msgspec.Struct]) -> JsonObject:
-    """Return a compact schema: structs inlined, optional fields without ``null``, no other fields."""
+    """Return a compact schema, with structs inlined and without ``null`` for optional fields."""
     (whole,), components = msgspec.json.schema_components([arguments])
     schema: JsonObject = _flat(whole, components)
     for word in _OMITTED:

@@ -1,4 +1,4 @@
-"""MCP over streamable HTTP. Requests are independent, so that any replica can answer them."""
+"""MCP over streamable HTTP. Requests are independent, so that any replica can answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nacre.serve.mcp import Face
 from nacre.serve.mcp_protocol import ProtocolError, Session
 
 MOST_BYTES = 4_000_000
-"""Maximum size of a request."""
+"""Maximum size of a request in bytes."""
 
 _MAX_PARALLEL = 8
 _PING_SECONDS = 15.0
@@ -40,7 +40,7 @@ Message = dict[str, Any]
 
 
 def endpoint(make_face: Callable[[], Face]) -> Callable[[Request], Awaitable[Response]]:
-    """Return the handler of an address. ``make_face`` is called on the first request."""
+    """Return the request handler. ``make_face`` is called on the first request."""
     face, slots = cache(make_face), threading.BoundedSemaphore(_MAX_PARALLEL)
 
     async def answer(request: Request) -> Response:
@@ -68,7 +68,7 @@ def endpoint(make_face: Callable[[], Face]) -> Callable[[Request], Awaitable[Res
 
 
 def _rejection(request: Request) -> int:
-    """Return the HTTP status for an invalid method or Accept header, 0 if they are valid."""
+    """Return the HTTP status for an invalid method or Accept header, or 0 if both are valid."""
     if request.method != "POST":
         return 405
     accepted = request.headers.get("accept", "*/*").lower()
@@ -140,7 +140,7 @@ def _json_response(answer: Message, *, with_envelope: bool) -> Response:
 
 
 async def _next(answers: asyncio.Queue[Message]) -> Message | None:
-    """Return the next message, or ``None`` if the connection needs a ping."""
+    """Return the next message, or ``None`` if it is time for a ping."""
     try:
         return await asyncio.wait_for(answers.get(), _PING_SECONDS)
     except TimeoutError:

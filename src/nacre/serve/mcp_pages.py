@@ -54,13 +54,13 @@ _MAX_TITLE_CHARACTERS = 100
 _MAX_CALL_CHARACTERS = 400
 _MAX_OPEN_ENDS = 6
 _REGEX_SECONDS = 3.0
-"""Time limit of a search, because the agent and the daemon's other callers wait."""
+"""Time limit of a search in seconds. The agent and other callers of the daemon wait for it."""
 
 _ID_HINT = "memory_sessions with action list shows ids"
 
 
 def sessions(desk: Desk, arguments: mcp_arguments.Sessions) -> str:
-    """List, read, summarize or search the sessions with agents."""
+    """List, read, summarize or search sessions."""
     return {"list": _list, "read": _read, "summary": _summary, "search": _search}[arguments.action](
         desk, arguments
     )
@@ -118,9 +118,9 @@ def _read(desk: Desk, arguments: mcp_arguments.Sessions) -> str:
 def told_session(
     view: SessionView, budget: int, *, from_end: bool = False, with_tools: bool = False
 ) -> str:
-    """Return as many turns of a session as fit, from its start or its end.
+    """Return as many turns from the start or end of a session as fit.
 
-    ``with_tools`` adds the input and the outcome of tool calls instead of their names alone.
+    ``with_tools`` includes the input and outcome of tool calls, not only their names.
     """
     blocks = [_turn(item.seq, item.turn, with_tools=with_tools) for item in view.turns]
     if from_end:
@@ -168,7 +168,7 @@ def _turn(number: int, turn: Turn, *, with_tools: bool = False) -> str:
 
 
 def _call(call: ToolCall) -> str:
-    """Return the input of a tool call, which the agent wrote, and its untrusted output."""
+    """Format a tool call's input, which the agent wrote, and its untrusted output."""
     outcome = f" -> {call.outcome}" if call.outcome else ""
     lines = [plain_line(shorten(f"[{call.name}] {call.input}{outcome}", _MAX_CALL_CHARACTERS))]
     if call.made:
@@ -187,7 +187,7 @@ def _summary(desk: Desk, arguments: mcp_arguments.Sessions) -> str:
 
 
 def told_summary(report: SessionReport) -> str:
-    """Return the summary of a session."""
+    """Format the summary of a session."""
     summary, stored = report.summary, report.view.session
     outcome = summary.outcome
     parts = [
@@ -247,7 +247,6 @@ _MODES = {"all": Mode.HYBRID, "words": Mode.LEXICAL, "meaning": Mode.VECTOR}
 def _match_words(
     desk: Desk, arguments: mcp_arguments.Sessions, turn_filter: Filter, at: int
 ) -> tuple[Sequence[TurnHit], bool, str]:
-    """Return the matching turns, the best first, whether there are more, and a remark."""
     query = requests.TurnQuery(
         arguments.query or "",
         turn_filter,
@@ -265,7 +264,7 @@ def _match_words(
 def _match_regex(
     desk: Desk, arguments: mcp_arguments.Sessions, turn_filter: Filter, at: int
 ) -> tuple[Sequence[TurnHit], bool, str]:
-    """Return the turns that match a regular expression, the newest first, in the same form."""
+    """Match a regular expression. Return turns, newest first, whether there are more, and a remark."""
     request = MatchRequest(
         expression=arguments.query or "",
         filter=turn_filter,
@@ -290,7 +289,7 @@ _MAX_EVIDENCE_CHARACTERS = 160
 
 
 def get(desk: Desk, arguments: mcp_arguments.Get) -> str:
-    """Return whole memories with their sources and links."""
+    """Return whole memories, with sources and links."""
     room = max(_MIN_TOKENS, (arguments.budget - 60) // len(arguments.ids))
     blocks, errors = [], []
     for reference in arguments.ids:
@@ -407,7 +406,7 @@ TEMPLATES: list[JsonObject] = [
 
 
 def read(desk: Desk, address: str) -> str:
-    """Return the text at an address, in nacre's frame. Raises NotFoundError and its subclasses."""
+    """Return the framed text of a resource. Raises NotFoundError."""
     match = _RESOURCE_URI.fullmatch(address)
     kind, name = (match[1], unquote(match[2] or "")) if match else ("", "")
     if not kind or (kind in ("memory", "session") and not name) or (kind == "profile" and name):
@@ -502,7 +501,7 @@ PROMPTS: list[JsonObject] = [
 
 
 def prompt_text(name: str, arguments: Mapping[str, str]) -> tuple[str, str]:
-    """Return the description and the text of a prompt. Raises InvalidInputError."""
+    """Return the description and text of a prompt. Raises InvalidInputError."""
     prompt = _PROMPTS.get(name)
     if prompt is None:
         raise InvalidInputError(

@@ -1,7 +1,7 @@
-"""The Model Context Protocol: messages, sessions and standard input and output.
+"""The Model Context Protocol: messages, sessions, and standard input and output.
 
-Revisions up to 2025-11-25 start with a handshake; since 2026-07-28, each request has an envelope
-with the same data. Tests compare with the official SDK.
+Revisions up to 2025-11-25 start with a handshake. Since 2026-07-28, each request has an envelope
+with the same data instead. Tests compare this module with the official SDK.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from nacre.settings import Settings
 
 HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-"""Revisions with a handshake, the latest last."""
+"""Protocol revisions with a handshake, latest last."""
 
 ENVELOPES = ("2026-07-28",)
-"""Revisions with an envelope."""
+"""Protocol revisions with envelopes."""
 
 ABOUT: Values = {
     "name": "nacre",
@@ -77,7 +77,7 @@ class ProtocolError(Exception):
         self.code, self.message, self.data = code, message, data
 
     def answer(self, number: int | str | None) -> JsonObject:
-        """Return the error message."""
+        """Return the error response to a request."""
         error: JsonObject = {"code": self.code, "message": self.message}
         if self.data is not None:
             error["data"] = self.data
@@ -123,11 +123,11 @@ WITH_HANDSHAKE = {
     "ping": (),
 }
 WITH_ENVELOPE = {**_SHARED, "server/discover": ()}
-"""The required parameters of each request."""
+"""Maps methods to their required parameters."""
 
 
 def parsed(line: bytes) -> JsonObject:
-    """Parse a JSON-RPC message, replacing lone surrogates by question marks. Raises ProtocolError."""
+    """Parse a JSON-RPC message, replacing lone surrogates with question marks. Raises ProtocolError."""
     try:
         message = json.loads(line)
         if b"\\ud" in line.lower():
@@ -142,7 +142,7 @@ def parsed(line: bytes) -> JsonObject:
 
 
 class WrongMessageError(ProtocolError):
-    """JSON that is not a valid message; ``number`` is its id."""
+    """JSON that is not a valid message. ``number`` is its id, if any."""
 
     def __init__(self, number: int | str | None, message: str) -> None:
         super().__init__(INVALID_REQUEST, message)
@@ -150,7 +150,7 @@ class WrongMessageError(ProtocolError):
 
 
 def number_of(message: Any) -> int | str | None:
-    """Return the id of a request or an answer."""
+    """Return the id of a message, or ``None`` without a valid id."""
     number = message.get("id") if isinstance(message, dict) else None
     return number if isinstance(number, int | str) and not isinstance(number, bool) else None
 
@@ -172,7 +172,7 @@ def has_request_envelope(params: Values) -> bool:
 def check_envelope(params: Values, *, is_known: bool = True) -> None:
     """Raise ProtocolError if the envelope is incomplete.
 
-    With ``is_known``, the revision must be a known one.
+    With ``is_known``, the revision must also be supported.
     """
     meta = params.get("_meta")
     if not isinstance(meta, dict):
@@ -199,7 +199,7 @@ def check_envelope(params: Values, *, is_known: bool = True) -> None:
 
 
 def refused_handshake(params: Values) -> ProtocolError:
-    """Return the error for a handshake after a start without one."""
+    """Return the error for a handshake on a connection that uses envelopes."""
     message = f"connection is serving the {ENVELOPES[-1]} protocol; the initialize handshake is not accepted"
     return ProtocolError(UNSUPPORTED_VERSION, message, _version_data(params.get("protocolVersion")))
 
@@ -237,7 +237,7 @@ def invalid_params() -> ProtocolError:
 
 
 def greeted(greeting: Asked) -> JsonObject:
-    """Return the server's part of a handshake."""
+    """Return the server's response to a handshake."""
     revision = greeting.revision if greeting.revision in HANDSHAKES else HANDSHAKES[-1]
     return {
         "protocolVersion": revision,
@@ -257,30 +257,30 @@ def discovered() -> JsonObject:
 
 
 def enveloped(method: str, result: JsonObject) -> JsonObject:
-    """Add the fields of revisions with an envelope to a result."""
+    """Add the fields that revisions with envelopes require to a result."""
     cache = {"cacheScope": "private", "ttlMs": 0} if method in _CACHEABLE else {}
     return {**result, **cache, "resultType": "complete", "_meta": {_SERVER_INFO: ABOUT}}
 
 
 # -- Sampling --------------------------------------------------------------------------------------
-# Operations that use a model can use the client's, if the settings name it and the client offers
-# it.
+# Operations that use a model can use the client's model, if the settings name it and the client
+# offers it.
 
 
 PROVIDER = "mcp-sampling"
 _MODEL_OPERATIONS = frozenset({"deep-recall", "extract"})
 
 Asker = Callable[[str, str, int], tuple[str, str]]
-"""A function that calls the client's model: system prompt, text, maximum of tokens.
+"""A function that calls the client's model with a system prompt, a text and a token limit.
 
-It returns the answer and the model's name. Call it from any thread except the event loop's.
+It returns the answer and the model's name, and must not be called in the event loop's thread.
 """
 
 
 def sampled(call: Call, asker: Asker | None) -> Call:
-    """Return calls that use the client's model if it is offered and configured.
+    """Wrap ``call`` to use the client's model if it is offered and configured.
 
-    They run in this process, because the daemon has no connection to the client.
+    Calls then run in this process, because the daemon has no connection to the client.
     """
     if asker is None or not isinstance(call, HomeCalls):
         return call
@@ -305,11 +305,11 @@ def _loader(asker: Asker) -> Callable[[Settings, str], LanguageModel]:
 
 
 # -- Sessions --------------------------------------------------------------------------------------
-# Long work runs in threads, so that pings and cancellations are answered meanwhile.
+# Long work runs in threads, so that the server can still answer pings and cancellations.
 
 
 PATIENCE_SECONDS = 5.0
-"""Time to finish requests after the end of input."""
+"""Time in seconds to finish requests after the end of input."""
 
 _PROGRESS_SECONDS = 1.0
 _MAX_PARALLEL = 8
@@ -320,8 +320,6 @@ Send = Callable[[JsonObject], None]
 
 @dataclass(eq=False)
 class _Work:
-    """A request handled by a thread."""
-
     number: int | str
     method: str
     words: str = ""
@@ -335,9 +333,8 @@ class _Work:
 class Session:
     """The connection to one client.
 
-    ``send`` writes a message, and raises OSError if the client has left. If requests are
-    independent, ``with_envelope`` is given and there is no handshake. ``slots`` limit parallel
-    work.
+    ``send`` writes a message, and raises OSError if the client has left. ``with_envelope`` is given
+    if requests are independent, so that no handshake is expected. ``slots`` limits parallel work.
     """
 
     def __init__(
@@ -401,7 +398,7 @@ class Session:
             self._send(error.answer(number))
 
     def _parse(self, method: str, params: JsonObject) -> Asked:
-        """Return the parameters in the form that the client started with. Raises ProtocolError."""
+        """Return the parameters. Raises ProtocolError, also if the client mixes protocol eras."""
         is_greeting, has_envelope = method == "initialize", has_request_envelope(params)
         if self._with_envelope is None:
             self._with_envelope = has_envelope and not is_greeting
@@ -423,7 +420,7 @@ class Session:
         return parameters
 
     def _immediate(self, method: str, parameters: Asked) -> JsonObject | None:
-        """Return the result of a short request; ``None`` for work in a thread."""
+        """Return the result of a short request, or ``None`` if a thread must handle the request."""
         if method == "initialize":
             self._client = self._client if self._client == {} else parameters.capabilities
             return greeted(parameters)
@@ -487,7 +484,7 @@ class Session:
         self._close(work.number, message)
 
     def _close(self, number: int | str, message: JsonObject | None = None) -> None:
-        """Finish an open request with its answer, or without one if it is cancelled."""
+        """Finish an open request and send ``message``. A cancelled request gets no answer."""
         with self._changed:
             work = self._open.get(number)
         if work is None:
@@ -497,14 +494,13 @@ class Session:
             if message is not None:
                 self._send(message)
         except OSError:
-            pass  # the thread that reads ends the connection
+            pass  # the thread that reads input will end the connection
         finally:
             with self._changed:
                 self._open.pop(number, None)
                 self._changed.notify_all()
 
     def _report(self, work: _Work, token: int | str) -> None:
-        """Send a progress notification every second."""
         elapsed = 0.0
         while not work.is_over.wait(_PROGRESS_SECONDS):
             elapsed += _PROGRESS_SECONDS
@@ -563,17 +559,17 @@ def _prompt(parameters: Asked) -> JsonObject:
 
 
 # -- Standard input and output ---------------------------------------------------------------------
-# Only JSON-RPC goes to standard output. Its descriptor is moved, so that all other output of this
-# process and its children goes to standard error. The server ends with its input.
+# Only JSON-RPC goes to standard output. The file descriptor is moved, so that all other output of
+# this process and its children goes to standard error. The server ends when its input ends.
 
 
 LONGEST_LINE = 16_000_000
-"""In bytes; longer lines are rejected as invalid JSON."""
+"""Maximum line length in bytes. Longer lines are rejected."""
 
 
 @dataclass
 class Wire:
-    """The input and output of a connection. Lines of output are never mixed."""
+    """The input and output of a connection. Lines from different threads never mix."""
 
     incoming: BinaryIO
     outgoing: BinaryIO
@@ -581,7 +577,7 @@ class Wire:
 
     @classmethod
     def taken(cls) -> Wire:
-        """Take over standard input and output; other code can no longer use them."""
+        """Take over standard input and output, so that other code can no longer use them."""
         incoming, outgoing = os.dup(0), os.dup(1)
         os.set_inheritable(incoming, False)
         os.set_inheritable(outgoing, False)
@@ -593,7 +589,7 @@ class Wire:
         return cls(os.fdopen(incoming, "rb"), os.fdopen(outgoing, "wb", buffering=0))
 
     def lines(self) -> Iterator[bytes]:
-        """Yield lines of input, with a placeholder for a line that is too long."""
+        """Yield lines of input. A line that is too long is replaced with a placeholder."""
         while line := self.incoming.readline(LONGEST_LINE):
             if len(line) >= LONGEST_LINE and not line.endswith(b"\n"):
                 while (rest := self.incoming.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
@@ -621,7 +617,7 @@ def serve(face: Face, wire: Wire) -> None:
             gc.freeze()
             gc.enable()
 
-    gc.disable()  # all loaded modules stay; scanning them repeatedly is a fifth of the work
+    gc.disable()  # loaded modules are permanent, and scanning them takes a fifth of the time
     threading.Thread(target=load, daemon=True, name="nacre-mcp-load").start()
     session = Session(face, wire.send)
     with suppress(OSError):  # the client has left

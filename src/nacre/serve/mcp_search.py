@@ -1,4 +1,4 @@
-"""The MCP tools for searching and listing memories, and for their links."""
+"""The MCP tools that search memories, list memories, and handle links."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _ID_HINT = "memory_search shows the ids of memories"
 
 
 def graph(desk: Desk, arguments: mcp_arguments.Graph) -> str:
-    """Do one of six actions with links, or answer a question about code."""
+    """Show or change links, or answer a question about code."""
     actions = {
         "traverse": _traverse,
         "list": _list,
@@ -117,7 +117,7 @@ def _depths(tree: Traversal) -> list[int]:
 
 
 def _in_order(tree: Traversal) -> list[Hop]:
-    """Return the links in the order of a tree: each memory's own links follow it."""
+    """Return the links in depth-first order, so that each memory's links follow the link to it."""
     below: dict[int, list[Hop]] = {}
     for hop in tree.hops:
         below.setdefault(hop.parent, []).append(hop)
@@ -274,14 +274,14 @@ def _facts(link: Hop | LinkLine) -> str:
 
 _MAX_HITS = 200
 _MAX_HIT_TOKENS = 220
-"""Limit for one memory's content if there are several; memory_get returns the rest."""
+"""Maximum number of tokens of each memory's content if there are several. memory_get returns it in full."""
 
 _MAX_TURN_TOKENS = 90
 _MAX_OVERLAP = 0.6
 
 
 def search(desk: Desk, arguments: mcp_arguments.Search) -> str:
-    """Return memories that answer a question, with related turns."""
+    """Return memories that answer a question, and related turns."""
     if arguments.context == "session-start":
         return _at_start(desk, arguments)
     if arguments.context == "chats":
@@ -318,7 +318,7 @@ def search(desk: Desk, arguments: mcp_arguments.Search) -> str:
 
 
 def _at_start(desk: Desk, arguments: mcp_arguments.Search) -> str:
-    """Return the context for a session in the working folder, for hosts without such a hook."""
+    """Return the context for a session in the working folder. It serves hosts without a hook for this."""
     if arguments.project or arguments.cursor:
         raise InvalidInputError(
             "session-start covers the working folder and has one page",
@@ -330,12 +330,11 @@ def _at_start(desk: Desk, arguments: mcp_arguments.Search) -> str:
     block: ContextBlock = desk.call("context", request)
     inner = (
         block.text.partition("\n\n")[2].rpartition("\n")[0].strip()
-    )  # the frame's own heading replaces its heading
+    )  # the heading of the frame replaces the heading of the block
     return framed(inner or "There is no context for a session here yet.")
 
 
 def _chats(desk: Desk, arguments: mcp_arguments.Search) -> str:
-    """Return passages of questions and answers from channels."""
     if not arguments.query.strip():
         raise InvalidInputError(
             "chats needs a query", hint="a question, or words from the conversation"
@@ -384,7 +383,7 @@ def _format_hits(arguments: mcp_arguments.Search, result: RecallResult, at: int)
 
 
 def _unshown_turns(turns: Sequence[TurnHit], hits: Sequence[MemoryHit]) -> list[TurnHit]:
-    """Return the turns except those whose text is mostly in a memory that is shown."""
+    """Return the turns, omitting any turn whose text is mostly in a memory that is shown."""
     shown = {turn.turn_id: len(hit.memory.content) for hit in hits for turn in hit.evidence}
     return [hit for hit in turns if shown.get(hit.turn.id, 0) < _MAX_OVERLAP * len(hit.excerpt)]
 
@@ -437,7 +436,7 @@ def _degraded(result: RecallResult | DeepResult) -> str:
 
 
 def _deep(desk: Desk, arguments: mcp_arguments.Search, memory_filter: Filter) -> str | None:
-    """Return the result of deep recall; ``None`` without one, though single memories may match."""
+    """Return the result of deep recall, or ``None`` if empty. Single memories can match even then."""
     desk.tell("selecting the project and its memories")
     here = desk.place(None).project
     projects = memory_filter.projects if arguments.project else ()
@@ -460,7 +459,7 @@ def _deep(desk: Desk, arguments: mcp_arguments.Search, memory_filter: Filter) ->
 
 
 def list_memories(desk: Desk, arguments: mcp_arguments.List) -> str:
-    """List active memories, the newest first."""
+    """List active memories, newest first."""
     memory_filter = Filter(
         projects=desk.projects(arguments.project),
         kinds=arguments.kinds,

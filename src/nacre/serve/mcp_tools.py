@@ -1,4 +1,4 @@
-"""The MCP tools for administration, analysis, extraction, storing and retiring."""
+"""The MCP tools that administer, analyze, extract, store and retire memories."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _MAX_CHARACTERS = 300
 
 
 def administer(desk: Desk, arguments: mcp_arguments.Admin) -> str:
-    """Run one of the five actions of ``memory_admin``."""
+    """Run an action of ``memory_admin``."""
     if arguments.action == "flush":
         return _flush(desk)
     if arguments.action == "vacuum":
@@ -145,7 +145,7 @@ def _dream_plan(desk: Desk) -> str:
 
 
 def analyze(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
-    """Answer a question without a model."""
+    """Answer a question about the memory, without a model."""
     if arguments.about in ("file", "error") and not (arguments.subject or "").strip():
         what = "a path" if arguments.about == "file" else "the error's text"
         raise InvalidInputError(f"{arguments.about} needs a subject", hint=f"the subject is {what}")
@@ -185,7 +185,6 @@ def _about_links(desk: Desk, arguments: mcp_arguments.Analyze) -> AnalysisReques
 
 
 def _project(desk: Desk, arguments: mcp_arguments.Analyze) -> str | None:
-    """Return the named project; without one, the question is about all projects."""
     return next(iter(desk.projects(arguments.project)), None) if arguments.project else None
 
 
@@ -344,7 +343,7 @@ def _repair(repair: Repair) -> str:
 
 
 def extract(desk: Desk, arguments: mcp_arguments.Extract) -> str:
-    """Return the memories that extraction would make, without storing them."""
+    """Return the memories that extraction would yield, without storing them."""
     if bool((arguments.text or "").strip()) == bool(arguments.session):
         raise InvalidInputError(
             "give either a text or a session",
@@ -393,7 +392,7 @@ _PROPOSED = "as your proposal: found by search only, until the person keeps it i
 
 
 def store(desk: Desk, arguments: mcp_arguments.Store) -> str:
-    """Store memories one by one; a failed one does not affect the others."""
+    """Store memories one by one. If storing a memory fails, continue with the next."""
     project, is_known = _project_keeping(desk, arguments.project)
     folder = None if project or _is_global(arguments.project) else _repository(desk)
     lines, failed = [], None
@@ -417,7 +416,7 @@ def store(desk: Desk, arguments: mcp_arguments.Store) -> str:
 
 
 def _project_keeping(desk: Desk, name: str | None) -> tuple[str | None, bool]:
-    """Return the slug for new memories, and True if the project is known."""
+    """Return the project for new memories, and whether it is known."""
     if _is_global(name):
         return None, True
     if name is not None and name.strip() == "*":
@@ -431,7 +430,7 @@ def _is_global(name: str | None) -> bool:
 
 
 def _repository(desk: Desk) -> str | None:
-    """Return the client's folder if it is a repository; other folders do not identify a project."""
+    """Return the client's folder if it is a repository, since other folders do not identify a project."""
 
     return desk.folder if desk.folder and location.locate(desk.folder).is_repository else None
 
@@ -468,7 +467,7 @@ def _line(outcome: StoreOutcome) -> str:
 
 
 def retire(desk: Desk, arguments: mcp_arguments.Retire) -> str:
-    """Retire all memories that are given, or none."""
+    """Retire either all given memories or none."""
     pattern = next((item for item in arguments.ids if "*" in item), None)
     if pattern:
         raise InvalidInputError(

@@ -1,4 +1,4 @@
-"""The Starlette app of a home's port: operations, the dashboard and MCP."""
+"""The Starlette app that serves operations, the dashboard and MCP at a home's port."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _METHODS = ["GET", "POST", "PATCH", "PUT", "DELETE"]
 
 
 def make_app(served: Served, make_face: Callable[[], mcp_face.Face]) -> Starlette:
-    """Return the app. ``make_face`` is called when an agent first uses it."""
+    """Return the app. ``make_face`` is called on the first MCP request."""
     app = Starlette(
         routes=[
             Route(MCP, mcp_http.endpoint(make_face), methods=["GET", "POST", "DELETE"]),
@@ -90,7 +90,7 @@ def _services() -> Collection[Service]:
 
 
 def _guard(served: Served) -> Middleware:
-    """Require the token or a key for MCP, also a cookie for the API, and nothing for other files."""
+    """Require a token or key for MCP, and a token, key or cookie for the API. Other files are public."""
     has_token = shows_token(served.token)
 
     def shows(scope: Scope) -> bool:
@@ -109,7 +109,7 @@ def _guard(served: Served) -> Middleware:
 
 
 def _is_preflight(scope: Scope) -> bool:
-    """Return True for a preflight request of another origin, which gets no data."""
+    """Return True for a preflight request from a different origin, which gets no data."""
     return (
         scope["type"] == "http"
         and scope["method"] == "OPTIONS"
@@ -118,9 +118,9 @@ def _is_preflight(scope: Scope) -> bool:
 
 
 def _cors(served: Served) -> list[Middleware]:
-    """Allow pages of the configured origins.
+    """Allow pages from the configured origins.
 
-    They need the token, because browsers do not send the cookie for them.
+    These pages need the token, because browsers do not send the cookie for them.
     """
     if not served.names.origins:
         return []
@@ -146,7 +146,7 @@ class _Middleware:
 class _Bearers(_Middleware):
     """Middleware that identifies the owner of a key.
 
-    A key permits operations, resources, events and tools of its space, but no access to the home.
+    A key gives access to operations, resources, events and tools in its space, but not to the home.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -174,7 +174,7 @@ def _is_of_a_space(path: str) -> bool:
 
 
 class _RateLimit(_Middleware):
-    """Middleware that limits requests per client (429)."""
+    """Middleware that limits requests per client (status 429)."""
 
     def __init__(self, app: ASGIApp, served: Served) -> None:
         super().__init__(app, served)
@@ -194,9 +194,9 @@ class _RateLimit(_Middleware):
         await refusal(scope, receive, send)
 
     def _client(self, scope: Scope) -> str:
-        """Return the client's identity for limits; programs with the token are one per machine.
+        """Return the client's identity for limits, which programs with the token on a machine share.
 
-        Requests without credentials count separately, as any web page can cause them.
+        Requests without credentials count separately, because any web page can cause them.
         """
         place = scope["client"][0] if scope.get("client") else ""
         actor = self._served.actor(scope)
@@ -204,7 +204,7 @@ class _RateLimit(_Middleware):
 
 
 def limit_of(scope: Scope) -> Limit | None:
-    """Return the limit for a request."""
+    """Return the rate limit for a request, if any."""
     path = scope["path"]
     for service in _services():
         if limit := service.limit_of(path):
@@ -233,6 +233,6 @@ class _Edge(_Middleware):
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        listens = scope["path"].startswith(EVENTS)  # an idle page does not count as a request
+        listens = scope["path"].startswith(EVENTS)  # an idle page must not count as a request
         with nullcontext() if listens else self._served.traffic.one():
             await self._app(scope, receive, send_with_headers if scope["type"] == "http" else send)

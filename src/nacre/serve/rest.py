@@ -1,4 +1,4 @@
-"""The REST API: resources with pages and entity tags, and its OpenAPI document and page."""
+"""The REST API: resources with pages and entity tags, and the OpenAPI document and its web page."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ _REFERENCE = "/{reference:path}"
 
 @frozen
 class Resource:
-    """A route: a method and a path below ``PREFIX``, and the operation that it runs.
+    """A route with a method and a path below ``PREFIX``, and the operation that it runs.
 
-    Parameters of the path and the query are fields of the request or of its filter. ``names`` maps
-    parameters with another name to their fields. ``given`` holds defaults of this route: a GET must
-    not count as use. ``rows`` is the result's field with the list, or empty if the result is the
-    list. ``offset`` is the request's field that skips items.
+    Parameters in the path and query set fields of the request or its filter. ``names`` maps
+    parameters to fields with different names. ``given`` contains defaults, so that a GET does not
+    count as use. ``rows`` is the result's field with the list, or empty if the result is a list.
+    ``offset`` is the request's field that skips items.
     """
 
     method: str
@@ -127,12 +127,12 @@ _RESOURCES = (
     _get("/forgotten", "forgotten", ""),
     _get("/archive", "archive-status"),
 )
-"""In order of matching: more specific paths first."""
+"""Resources in matching order. More specific paths come first."""
 
 
 @cache
 def resources() -> tuple[Resource, ...]:
-    """Return nacre's resources, followed by those of plugins, which cannot replace them."""
+    """Return nacre's resources, followed by resources of plugins, which cannot replace nacre's."""
     groups = plugins.load_usable_plugins(plugins.RESOURCES, Resource).values()
     routes = {(resource.method, resource.path) for resource in _RESOURCES}
     return (
@@ -151,7 +151,7 @@ def resources() -> tuple[Resource, ...]:
 
 
 EXPECTED = "expected"
-"""The request's field for the entity tag that the client has read."""
+"""Field of a request for the entity tag that the client has read."""
 
 _LISTS = (inspect.ListType, inspect.VarTupleType, inspect.SetType, inspect.FrozenSetType)
 _OBJECTS = (inspect.StructType, inspect.DataclassType)
@@ -160,9 +160,10 @@ _MAPPINGS = (inspect.DictType, *_OBJECTS)
 
 @frozen
 class Parameter:
-    """A field that a query can set: its place in the request, and ``many`` if it may be repeated.
+    """A field that a query can set. ``place`` is its path in the request.
 
-    A time is given in words as on the command line: 2026-11-20, 3d, yesterday.
+    A parameter with ``many`` can be repeated. Times are written as on the command line: 2026-11-20,
+    3d, yesterday.
     """
 
     place: tuple[str, ...]
@@ -173,7 +174,7 @@ class Parameter:
 
 @cache
 def parameters_of(request: Any) -> Mapping[str, Parameter]:
-    """Return the fields of a request and of its filter by name, except fields that hold objects."""
+    """Return the fields of a request and its filter, keyed by name, without fields that contain objects."""
     fields = _fields(inspect.type_info(request))
     parameters: dict[str, Parameter] = {}
     for outer in fields:
@@ -195,7 +196,7 @@ def _parameter(kind: inspect.Type, *place: str, required: bool = False) -> Param
 
 
 def named(request: Any, name: str) -> Parameter | None:
-    """Return a parameter by name; a list also by its singular, such as ``kind`` for ``kinds``."""
+    """Return the named parameter. A list also has a singular name, such as ``kind`` for ``kinds``."""
     parameters = parameters_of(request)
     if name in parameters:
         return parameters[name]
@@ -204,7 +205,7 @@ def named(request: Any, name: str) -> Parameter | None:
 
 
 def has_pages(resource: Resource) -> bool:
-    """Return True if the list of a resource has pages."""
+    """Return True if a resource is a list with pages."""
     return resource.rows is not None and resource.offset in parameters_of(
         CATALOGUE[resource.operation].request
     )
@@ -221,9 +222,9 @@ def request_of(
     names: Mapping[str, str],
     fields: _Schema,
 ) -> _Schema:
-    """Add the parameters of a path and a query to the fields of a request.
+    """Add the parameters from a path and a query to the fields of a request.
 
-    Raises InvalidInputError for an unknown parameter, or one that is repeated but not a list.
+    Raises InvalidInputError if a parameter is unknown, or is repeated but not a list.
     """
     for name, text in texts:
         parameter = named(operation.request, names.get(name, name))
@@ -276,7 +277,7 @@ def _holds_objects(kind: inspect.Type) -> bool:
 
 
 # -- OpenAPI 3.1 document --------------------------------------------------------------------------
-# It is made from the catalogue: bounds and help from the requests, fields from the results.
+# The document is generated from the catalogue, using the types of requests and results.
 
 
 _REFERENCES = "#/components/schemas/{name}"
@@ -297,7 +298,7 @@ _Schema = dict[str, Any]
 
 @cache
 def document(cookie: str) -> bytes:
-    """Return the document as JSON; ``cookie`` is the name of the owner's cookie."""
+    """Return the document as JSON. ``cookie`` is the name of the owner's cookie."""
     types = [resource.request for resource in _offered().values()] + [
         resource.result for resource in _offered().values()
     ]
@@ -355,7 +356,7 @@ def document(cookie: str) -> bytes:
 
 
 def summary_of(operation: Operation) -> str:
-    """Return the summary of an operation from its function's docstring."""
+    """Extract the summary of an operation from its function's docstring."""
     summary = (
         (getdoc(operation.function) or "")
         .partition("\n\n")[0]
@@ -366,7 +367,7 @@ def summary_of(operation: Operation) -> str:
 
 
 def _correct(schema: Any) -> None:
-    """Remove the format of durations: JSON Schema's format does not allow fractions of seconds."""
+    """Remove the format from durations, because JSON Schema's format does not allow fractions of seconds."""
     if isinstance(schema, dict) and schema.get("format") == "duration":
         del schema["format"]
         schema["description"] = "A duration in seconds, by ISO 8601: PT12.5S"
@@ -377,7 +378,7 @@ def _correct(schema: Any) -> None:
 
 
 def help_of(schema: _Schema) -> str:
-    """Return the description of a schema or of its first alternative with one."""
+    """Return the description of a schema, or else of the first alternative that has a description."""
     return str(
         next(
             (
@@ -520,7 +521,6 @@ def _resource(
 
 
 def _parameters(resource: Resource, request: _Schema, components: _Schema) -> Iterator[_Schema]:
-    """Yield the parameters of the path, of the query, and headers."""
     in_path = _IN_PATH.findall(resource.path)
     for name in in_path:
         yield {
@@ -573,7 +573,7 @@ def _followed(schema: _Schema, components: _Schema) -> _Schema:
 
 
 def _body(resource: Resource, request: _Schema, components: _Schema) -> _Schema:
-    """Return the request without the fields in the path."""
+    """Return the request's schema, without fields that are in the path."""
     whole = _followed(request, components)
     path_fields = {resource.names.get(name, name) for name in _IN_PATH.findall(resource.path)}
     if not path_fields:
@@ -589,7 +589,7 @@ def _body(resource: Resource, request: _Schema, components: _Schema) -> _Schema:
 
 
 # -- Page of the API -------------------------------------------------------------------------------
-# ``/api/docs`` lists all routes, without scripts and external resources.
+# ``/api/docs`` lists all routes. It uses no scripts or external resources.
 
 
 _STYLE = """
@@ -621,7 +621,7 @@ _HEAD = """<!doctype html>
 
 
 def api_routes() -> list[Route]:
-    """Return the routes of the document and the page."""
+    """Return the routes of the OpenAPI document and its web page."""
     return [
         Route("/api/openapi.json", _answer(document, _JSON)),
         Route("/api/docs", _answer(page, "text/html")),
@@ -631,7 +631,7 @@ def api_routes() -> list[Route]:
 
 @cache
 def page(cookie: str) -> bytes:
-    """Return the page; ``cookie`` is the name of the owner's cookie."""
+    """Return the web page. ``cookie`` is the name of the owner's cookie."""
     openapi = msgspec.json.decode(document(cookie))
     about = "".join(
         f"<p>{_text(route)}</p>" for route in openapi["info"]["description"].split("\n\n")
@@ -672,7 +672,6 @@ def _route(path: str, method: str, route: _Schema, components: _Schema) -> str:
 
 
 def _fields_page(route: _Schema, components: _Schema) -> list[tuple[str, str, str]]:
-    """Return the parameters and the fields of the body with their types and help."""
     rows = [
         (
             parameter["name"],
@@ -713,23 +712,23 @@ def _type_name(schema: _Schema, components: _Schema) -> str:
 
 
 def _text(text: str) -> str:
-    """Convert text to HTML, with backquoted parts as code."""
+    """Convert text to HTML. Text in backquotes becomes code."""
     return _CODE.sub(r"<code>\1</code>", html.escape(text))
 
 
 # -- Resources -------------------------------------------------------------------------------------
-# Their responses have entity tags, pages with a cursor, or one record per line.
+# Responses can have entity tags, links to the next page, or a record per line.
 
 
 _PAGE_ITEMS = 200
-"""Items read at once when all are requested."""
+"""Number of items per read when all are requested."""
 
 _TAG_BYTES = 12
 _EMPTY = msgspec.Raw(b"[]")
 
 
 def resource_routes() -> list[Route]:
-    """Return one route per path of the table, in its order, with all methods."""
+    """Return a route for each path, in matching order, that handles all methods."""
     routes: dict[str, dict[str, Resource]] = {}
     for resource in resources():
         routes.setdefault(resource.path, {})[resource.method] = resource
@@ -740,7 +739,7 @@ def resource_routes() -> list[Route]:
 
 @frozen
 class _Call:
-    """A call of a resource: the fields of the operation's request, some still as strings."""
+    """A call of a resource. ``fields`` are the fields of the request, and some are still strings."""
 
     resource: Resource
     fields: _Schema
@@ -751,7 +750,7 @@ class _Call:
 
     @property
     def goes_on(self) -> bool:
-        """True if there may be a next page; the end of a session and the turns around one have none."""
+        """True if a next page is possible. The end of a session and the turns around a turn have none."""
         return has_pages(self.resource) and not {"at_end", "around"} & self.fields.keys()
 
     def encoded(self, **further: Any) -> bytes:
@@ -761,7 +760,7 @@ class _Call:
         )
 
     def number(self, name: str) -> int:
-        """Return an integer of the request or its default. Raises InvalidInputError."""
+        """Return an integer field of the request, or its default. Raises InvalidInputError."""
         value = getattr(
             converted(self.operation, {**self.resource.given, **self.fields}), name, None
         )
@@ -769,7 +768,7 @@ class _Call:
 
 
 class _Endpoint:
-    """An ASGI app for one path. Starlette also passes ``HEAD`` requests for ``GET``."""
+    """An ASGI app for a path. Starlette also passes ``HEAD`` requests if there is a ``GET``."""
 
     def __init__(self, methods: Mapping[str, Resource]) -> None:
         self._methods = methods
@@ -800,7 +799,7 @@ async def _read(resource: Resource, request: Request) -> Response:
 
 
 def _next_page(call: _Call, request: Request, result: bytes) -> dict[str, str]:
-    """Return the ``Link`` header of the next page, if there may be one."""
+    """Return a ``Link`` header to the next page, unless this is the last page."""
     offset = call.resource.offset
     if not call.goes_on:
         return {}
@@ -839,7 +838,7 @@ def _rows(resource: Resource, result: bytes) -> list[msgspec.Raw]:
 
 
 async def _all_lines(call: _Call, request: Request) -> Response:
-    """Stream all records by pages. The first page is read before the response starts."""
+    """Stream all records, page by page. The first page is read before the response starts."""
     goes_on = call.goes_on
     further = {"limit": _PAGE_ITEMS} if goes_on else {}
     first = await _page(call, request, further)
@@ -907,13 +906,13 @@ def _object(body: bytes) -> _Schema:
 
 
 def entity_tag(result: bytes) -> str:
-    """Return the entity tag of a result: its hash, after the tag of its file, if any."""
+    """Return the entity tag of a result, which is the tag of its file, if any, and a hash."""
     own = _parsed(result).etag
     whole = hashlib.blake2b(result, digest_size=_TAG_BYTES).hexdigest()
     return f'"{own}.{whole}"' if own else f'"{whole}"'
 
 
 def _is_named(tag: str, header: str | None) -> bool:
-    """Return True if an ``If-None-Match`` header has the tag (RFC 9110 13.1.2, weak comparison)."""
+    """Return True if an ``If-None-Match`` header contains the tag (weak comparison, RFC 9110 13.1.2)."""
     tags = [name.strip().removeprefix("W/") for name in (header or "").split(",")]
     return tag in tags or tags == ["*"]

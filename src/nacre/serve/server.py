@@ -1,4 +1,4 @@
-"""The daemon: its server on a local socket, spaces, background work and hooks."""
+"""The daemon: its server on a local socket, background work, and hooks."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ from nacre.values.recall import RecallQuery
 
 _CHUNK = 65_536
 _CALLER_TIMEOUT_SECONDS = 5.0
-"""Limit for receiving a request, and for sending its response."""
+"""Time limit in seconds for receiving a request, and for sending its response."""
 
 _BACKLOG = 1024
-"""Connections accepted before the first is handled."""
+"""Maximum number of connections that wait to be accepted."""
 
 _ACCEPT_PAUSE_SECONDS = 0.1
 
@@ -102,7 +102,7 @@ class Caller:
         self._link = link
 
     def has_left(self) -> bool:
-        """Return True if the client has disconnected. Other systems than Linux cannot detect this."""
+        """Return True if the client has disconnected, which is only detected on Linux."""
         if sys.platform != "linux":
             return False
         poll = select.poll()
@@ -110,21 +110,21 @@ class Caller:
         return any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll(0))
 
     def is_allowed(self) -> bool:
-        """Return True for a process of this user or of root."""
+        """Return True if the client's process belongs to this user or to root."""
         if sys.platform != "linux":
-            return True  # the folder and the socket belong to the user alone
+            return True  # only this user can access the folder and the socket
         return self._credentials()[1] in (os.getuid(), 0)
 
     def agent(self) -> str | None:
-        """Return the agent that runs the client's process (Linux only)."""
+        """Return the agent that runs the client's process, only on Linux."""
         return agent_of_process(self._credentials()[0]) if sys.platform == "linux" else None
 
     def is_orphan(self) -> bool:
-        """Return True if the starter of the client's process is unknown (Linux only)."""
+        """Return True if it is unknown who started the client's process, only on Linux."""
         return sys.platform == "linux" and is_orphan(self._credentials()[0])
 
     def _credentials(self) -> tuple[int, int, int]:
-        """Return the client's process, user and group ids (Linux only)."""
+        """Return the client's process, user and group ids. Works only on Linux."""
         credentials = self._link.getsockopt(
             socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")
         )
@@ -132,7 +132,7 @@ class Caller:
         return process, user, group
 
     def question(self) -> bytes:
-        """Read the request; return nothing if it is too long or the client left. Raises OSError."""
+        """Read the request. Return nothing if it is too long or the client left. Raises OSError."""
         until = time.monotonic() + _CALLER_TIMEOUT_SECONDS
         received = bytearray()
         while not is_whole(received):
@@ -151,11 +151,11 @@ class Caller:
 
 
 class Server:
-    """An HTTP server on a home's socket with one thread per connection, from ``start`` to ``stop``.
+    """An HTTP server on a home's socket, with a thread for each connection.
 
-    ``answer`` takes an operation's name and the body of a request, and returns the status and the
-    body, empty if the client has left. ``hook`` takes the host, the event and the body of a hook,
-    and sends the response itself. ``tell`` writes to the daemon's log.
+    ``answer`` takes an operation's name, a request's body, and the caller. It returns the status
+    and body of the response. The body is empty if the client has left. ``hook`` takes the host, the
+    event, the body and the caller, and sends the response. ``tell`` writes to the daemon's log.
     """
 
     def __init__(
@@ -178,12 +178,12 @@ class Server:
         self.answered = 0
         """Number of answered requests."""
         self.asked_at = time.monotonic()
-        """Time of the last request or answer (``time.monotonic``)."""
+        """The ``time.monotonic`` of the last request or answer."""
 
     def start(self) -> None:
         """Listen, replacing the socket of an earlier daemon. Raises UnusableStoreError.
 
-        Windows has no local sockets: there the daemon works in the background and over HTTP.
+        Do nothing on Windows, where the daemon only works in the background and over HTTP.
         """
         if not hasattr(socket, "AF_UNIX"):
             return
@@ -192,7 +192,7 @@ class Server:
             files.make_folder(folder)
             files.refuse_unsafe(folder)
             for leftover in folder.glob(f"{Path(self.path).name}.*"):
-                leftover.unlink(missing_ok=True)  # of a process killed at its start
+                leftover.unlink(missing_ok=True)  # from a process killed while it started
             listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             fresh = f"{self.path}.{os.getpid()}"
             listening.bind(fresh)
@@ -211,7 +211,7 @@ class Server:
         ).start()
 
     def is_in_place(self) -> bool:
-        """Return True if the socket is still in place; the home may be moved or deleted."""
+        """Return True if the socket is still in place. Otherwise, the home was moved or deleted."""
         if not hasattr(socket, "AF_UNIX"):
             return self._home.is_dir()
         with suppress(OSError):
@@ -223,7 +223,7 @@ class Server:
         return False
 
     def stop(self) -> None:
-        """Stop listening; requests in progress continue."""
+        """Stop listening. Requests in progress continue."""
         listening, self._socket = self._socket, None
         if listening is None:
             return
@@ -231,7 +231,7 @@ class Server:
             with suppress(OSError):
                 os.unlink(self.path)
         with suppress(OSError):
-            listening.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
+            listening.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts connections
         listening.close()
 
     def _accept(self, listening: socket.socket) -> None:
@@ -249,7 +249,7 @@ class Server:
             except (
                 OSError,
                 RuntimeError,
-            ) as error:  # out of files or threads, perhaps only briefly
+            ) as error:  # out of file descriptors or threads, perhaps only briefly
                 if self._socket is listening:
                     self._tell(f"a caller was rejected: {error}")
                     time.sleep(_ACCEPT_PAUSE_SECONDS)
@@ -292,7 +292,7 @@ class Server:
 
 HISTORY_SECONDS = 10.0
 REST_SECONDS = 600.0
-"""Idle time before the daemon consolidates memories."""
+"""Idle time in seconds before the daemon consolidates memories."""
 
 _POLL_SECONDS = 0.5
 _MIN_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 1.0, 300.0
@@ -300,7 +300,7 @@ _TERMINATE_SECONDS = 1.0
 
 
 class Tending:
-    """Maintenance of a home: vectors, history, chores, freeing memory."""
+    """Maintains a home: vectors, history, chores, consolidation, and freeing memory."""
 
     def __init__(
         self,
@@ -310,10 +310,10 @@ class Tending:
         reads: Callable[[Path], bool],
         rested: Callable[[], float],
     ) -> None:
-        """Take the callbacks.
+        """Store the callbacks.
 
-        ``reads`` returns True if a transcript is followed, and reads it; ``rested`` returns the
-        seconds since the last request.
+        ``reads`` returns True if a transcript is followed and thus read soon. ``rested`` returns
+        the seconds since the last request.
         """
         self._settings = settings
         self._homes = homes
@@ -345,7 +345,7 @@ class Tending:
         self._end_chores()
 
     def _embed(self) -> None:
-        """Read manual edits and embed new memories; retry with growing pauses on failure."""
+        """Import manual edits and embed new memories. After a failure, retry with growing pauses."""
         if time.monotonic() < self._embeds_at:
             return
         is_stuck = False
@@ -389,10 +389,9 @@ class Tending:
             self._tell(f"dreamt: {result if report.operation else 'planned, without changes'}")
             give_back()
 
-    # Chores of hooks: a process, restarted with growing pauses
+    # Chores of hooks run in a process, which is restarted with growing pauses.
 
     def _run_chores(self) -> None:
-        """Start the process if a chore is due."""
         if self._process and self._process.poll() is None:
             return
         if self._process:
@@ -411,7 +410,7 @@ class Tending:
             self._not_before = time.monotonic() + _MAX_PAUSE_SECONDS
 
     def _is_needless(self, chore: chores.Chore) -> bool:
-        """Return True for a chore after a turn if the session's transcript is followed anyway."""
+        """Return True for a chore after a turn whose transcript is already followed."""
         return (
             chore.kind == HookEvent.TURN_END
             and bool(chore.transcript)
@@ -419,14 +418,14 @@ class Tending:
         )
 
     def _end_chores(self) -> None:
-        """Stop the process; the next daemon continues."""
+        """Stop the process. The next daemon continues the chores."""
         if self._process and self._process.poll() is None:
             self._process.terminate()
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_TERMINATE_SECONDS)
 
     def _note_end(self, code: int) -> None:
-        """Set the pause before the next start: longer after a failure or without progress."""
+        """Set the pause before the next start. It grows after a failure or without progress."""
         self._process = None
         is_stuck = bool(code) or chores.is_due(self._settings.home, time.time())
         self._pause = min(2 * self._pause, _MAX_PAUSE_SECONDS) if is_stuck else _MIN_PAUSE_SECONDS
@@ -436,23 +435,23 @@ class Tending:
 
 
 # -- Hooks -----------------------------------------------------------------------------------------
-# A host's input is posted to ``/hook/HOST/EVENT``. The response is the host's output, or 503 if the
-# hook must compute its own answer.
+# A hook posts the host's input to ``/hook/HOST/EVENT``. The response is the output for the host, or
+# 503 if the hook must compute the answer itself.
 
 
 _HOOK_SECONDS = 1.0
-"""Time limit. Hooks do not wait longer."""
+"""Time limit in seconds. Hooks do not wait longer."""
 
 
 class Hooks:
-    """The handler of a home's hooks; ``answer`` runs an operation."""
+    """Handles a home's hooks. ``answer`` runs an operation."""
 
     def __init__(self, home: Path, answer: Answer) -> None:
         self._home = str(home)
         self._answer = answer
 
     def take(self, host: str, event: str, body: bytes, caller: Caller) -> None:
-        """Answer a hook, then record the answer."""
+        """Answer a hook, then record and log the answer."""
         began = time.monotonic()
         shape = SHAPES.get(host)
         if shape is None:
@@ -479,7 +478,7 @@ class Hooks:
     def _call(
         self, name: str, call: Mapping[str, Any], caller: Caller
     ) -> tuple[str, dict[str, Any] | None]:
-        """Return how a call was answered, for the log, and the answer, ``None`` if it failed."""
+        """Return the outcome for the log, and the answer, or ``None`` if the call failed."""
         if call["is_apart"] or not (name in TELLING or name in EVENTS or name == TOOL):
             return "apart", {}
         message = {"protocol": PROTOCOL, "request": call, "seconds": _HOOK_SECONDS}
@@ -513,9 +512,9 @@ class End(StrEnum):
 class DaemonOptions:
     """Options of a daemon.
 
-    With ``on_demand``, it ends after ``idle_minutes`` without a request, and gives way to a daemon
-    without ``on_demand``. ``watches``: it follows sessions. ``http``: where it serves HTTP, and to
-    whom.
+    With ``on_demand``, the daemon ends after ``idle_minutes`` without a request, or when a daemon
+    without ``on_demand`` starts. ``watches`` makes it follow sessions. ``http`` is the HTTP address
+    and its access rules.
     """
 
     on_demand: bool = False
@@ -526,7 +525,7 @@ class DaemonOptions:
 
 
 class Daemon:
-    """The daemon of one home. Run it only once."""
+    """The daemon of a home. Call :meth:`run` only once."""
 
     def __init__(
         self,
@@ -583,13 +582,13 @@ class Daemon:
 
     @property
     def is_at_work(self) -> bool:
-        """Return True if requests are in progress, also slow ones after the end."""
+        """True if requests are in progress. Slow requests can continue after the daemon has ended."""
         return self._server.at_work > 0
 
     def run(self, stop: threading.Event) -> End:
-        """Serve until ``stop`` is set, the home is gone or nacre is outdated; return the reason.
+        """Serve until a reason in :class:`End` applies, such as ``stop``. Return the reason.
 
-        Raises ConflictError if another daemon serves the home, and the errors of opening it.
+        Raises ConflictError if another daemon serves the home, and any error from opening the home.
         """
         self._stop = stop
         share_arenas()
@@ -607,7 +606,7 @@ class Daemon:
             lock.release()
 
     def _take_place(self, lock: FileLock) -> None:
-        """Acquire the daemon's lock. A permanent daemon stops one on demand, and waits for a busy one."""
+        """Acquire the daemon's lock. A permanent daemon stops an on-demand daemon, or waits for a busy daemon."""
         home, daemon = self._settings.home, None
         until = time.monotonic() + (0.0 if self._options.on_demand else _PATIENCE_SECONDS)
         while not lock.acquire():
@@ -640,7 +639,7 @@ class Daemon:
             self._tell(problem)
 
     def _begin_plugins(self) -> None:
-        """Start the plugins' threads. A broken or missing plugin is a problem, but stops nothing."""
+        """Start the threads of plugins. Report broken or missing plugins as problems, and continue."""
         makers = plugins.load_usable_plugins(plugins.DAEMON)
         for group in (plugins.OPERATIONS, plugins.RESOURCES, plugins.SERVICES, plugins.DAEMON):
             self._problems += [error.message for error in plugins.broken_plugins(group)]
@@ -657,7 +656,7 @@ class Daemon:
                 self._serves_plugins = True
 
     def _begin_http(self) -> None:
-        """Serve HTTP if configured, or at the port that a browser knows."""
+        """Serve HTTP if configured, or else at the port that browsers know."""
         port = None if self._web else self._site.browsers.port
         if port is not None:
             self._web = Web(self._site, Door.of(self._settings, str(port)))
@@ -682,7 +681,7 @@ class Daemon:
         )
 
     def _start(self, name: str, work: Callable[[], None]) -> None:
-        """Run it in a thread; log errors and restart it a minute later."""
+        """Run ``work`` in a thread. After an error, log it and restart a minute later."""
 
         def guarded() -> None:
             while not self._stop.is_set():
@@ -713,7 +712,7 @@ class Daemon:
         return End.ASKED
 
     def _is_upgraded(self) -> bool:
-        """Return True if another nacre was installed here, once its files no longer change."""
+        """Return True if nacre was updated. Wait until the installed file no longer changes."""
         current = _program()
         if current == self._program:
             return False
@@ -730,7 +729,7 @@ class Daemon:
         return self._rested() > self._options.idle_minutes * _MINUTE
 
     def _rested(self) -> float:
-        """Return the seconds since the last request; 0 while one is in progress."""
+        """Return the seconds since the last request, or 0 while a request is in progress."""
         over_socket = 0.0 if self._server.at_work else time.monotonic() - self._server.asked_at
         return min(over_socket, self._web.rested) if self._web else over_socket
 
@@ -758,19 +757,18 @@ class Daemon:
             self._follower = None
 
     def _reads(self, path: Path) -> bool:
-        """Return True if a transcript is followed, and thus read soon."""
         follower = self._follower
         return follower is not None and follower.reads(path)
 
     def _hook(self, home: Home, call: HookCall) -> HookAnswer:
-        """Answer a hook, lexically until the model is loaded, because hooks wait only milliseconds."""
+        """Answer a hook. Until the model is loaded, search only words, since hooks cannot wait long."""
         answer: HookAnswer = CATALOGUE["hook"].run(
             home, call if self._is_warm else replace(call, alone=True)
         )
         return answer
 
     def _warm(self) -> None:
-        """Load the model and caches with sample requests that are not recorded."""
+        """Load the model and caches by running sample requests, which are not recorded."""
         try:
             with self._homes.lent() as home:
                 CATALOGUE["hook"].run(
@@ -781,7 +779,7 @@ class Daemon:
                 )
                 CATALOGUE["hook"].run(home, HookCall("", HookEvent.PROMPT, prompt=_SAMPLE_QUESTION))
                 if home.settings.text("embedding.model") != "none":
-                    _ = embedder_in_use(home)  # also loads it if there are no memories to compare
+                    _ = embedder_in_use(home)  # loads the model even if there are no memories
         except NacreError as error:
             self._tell(f"the model and caches could not be loaded in advance: {error.message}")
         self._is_warm = True
@@ -813,7 +811,7 @@ class Daemon:
         return replace(found, function=self._hook) if found and name == "hook" else found
 
     def _handle_open(self, caller: Waiting) -> str:
-        """Return an address that makes a browser the owner's, but not for agents."""
+        """Return an address that logs a browser in as the owner. Raises OwnerOnlyError for agents."""
         Actor(Face.DAEMON, caller.agent()).require_owner("nacre open")
         if isinstance(caller, Caller) and caller.is_orphan():
             raise OwnerOnlyError(
@@ -847,7 +845,7 @@ class Daemon:
 
 
 def _program() -> tuple[int, int]:
-    """Return the time and inode of nacre's file, which change when another version is installed."""
+    """Return the time and inode of nacre's file, which change when a different version is installed."""
     with suppress(OSError):
         status = os.stat(nacre.__file__)
         return status.st_mtime_ns, status.st_ino

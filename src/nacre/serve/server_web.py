@@ -1,6 +1,6 @@
-"""The HTTP server of the daemon: the app of :mod:`nacre.serve.program` in a thread.
+"""The daemon's HTTP server, which runs the app from :mod:`nacre.serve.program` in a thread.
 
-It needs the extra ``web``.
+Requires the extra ``web``.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _MAX_TOKEN_BYTES = 4_000
 
 @frozen
 class Door:
-    """The address of HTTP and its access rules.
+    """The address of the HTTP server, and its access rules.
 
-    ``place`` is ``[HOST:]PORT`` (default host: this machine), or empty for no HTTP. ``cert`` and
-    ``key`` are files for TLS; ``unencrypted`` allows other machines without it. ``asks_token``
-    requires the token. Pages of ``origins`` are allowed.
+    ``place`` is ``[HOST:]PORT``, by default on this machine, or empty for no HTTP. ``cert`` and
+    ``key`` are TLS files. ``unencrypted`` lets other machines connect without TLS. ``asks_token``
+    requires the token. Pages from ``origins`` are allowed.
     """
 
     place: str = ""
@@ -59,14 +59,14 @@ class Door:
     unencrypted: bool = False
     origins: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
-    """Further host names, such as a proxy's."""
+    """Additional host names, such as the name of a proxy."""
 
     room: int = 0
-    """Maximum of simultaneous clients, if not the default."""
+    """Maximum number of simultaneous clients, or 0 for the default."""
 
     @classmethod
     def of(cls, settings: Settings, place: str, *, asks_token: bool = True) -> Door:
-        """Return the door at a place with the configured options."""
+        """Return the door at ``place`` with the configured options."""
         return cls(
             place,
             asks_token,
@@ -77,7 +77,7 @@ class Door:
         )
 
     def check(self) -> None:
-        """Raise InvalidInputError if other machines can reach it without a token or encryption."""
+        """Raise InvalidInputError if other machines can connect without a token or encryption."""
         if not names_of(split_place(self.place)[0]):
             return
         if not self.asks_token:
@@ -97,7 +97,7 @@ class Web:
     """The HTTP server of a home, from ``start`` to ``stop``."""
 
     def __init__(self, site: Site, door: Door) -> None:
-        """Check the door. Raises InvalidInputError if it is unsafe."""
+        """Check the door. Raises InvalidInputError if its rules are unsafe."""
         door.check()
         self._site = site
         self._door = door
@@ -107,13 +107,13 @@ class Web:
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
         self.address = ""
-        """Address once it listens; agents add ``/mcp``."""
+        """Address of the started server. Agents append ``/mcp``."""
 
     def start(self) -> None:
         """Listen for requests.
 
-        Raises UnavailableError if the port is in use or a library is missing, UnusableStoreError if the token
-        cannot be stored.
+        Raises UnavailableError if the port is in use or a library is missing, UnusableStoreError if
+        the token cannot be stored.
         """
         for library in ("starlette", "uvicorn", "websockets"):
             if not is_installed(library):
@@ -153,14 +153,13 @@ class Web:
         self._thread.start()
 
     def _names(self) -> serving_guard.Names:
-        """Return the names by which clients may call it."""
         further = *names_of(self._host), *self._door.names
         return serving_guard.Names.of(
             serving_guard.LOOPBACK, further, self._door.origins, is_tls=bool(self._door.cert)
         )
 
     def invite(self) -> str:
-        """Return an address that makes one browser the owner's, within a minute."""
+        """Return an address that logs a single browser in as the owner, within a minute."""
         base = self.address
         if self._host in EVERYWHERE:
             host = f"[{self._host}]" if ":" in self._host else self._host
@@ -170,21 +169,21 @@ class Web:
 
     @property
     def rested(self) -> float:
-        """Seconds since the last request; 0 while one is in progress."""
+        """Time in seconds since the last request, or 0 while a request is in progress."""
         if self._served is None:
             return float("inf")
         traffic = self._served.traffic
         return 0.0 if traffic.at_work else time.monotonic() - traffic.asked_at
 
     def leave(self) -> None:
-        """Tell clients in each response and health check to use another server."""
+        """Make responses and health checks tell clients to use a different server."""
         if self._served:
             self._served.traffic.is_leaving = True
 
     def drain(self, linger: float, seconds: float) -> bool:
-        """Stop listening after ``linger`` seconds; wait ``seconds`` for the last requests.
+        """Stop listening after ``linger`` seconds, then wait ``seconds`` for the last requests.
 
-        Return True if all have ended.
+        Return True if all requests have ended.
         """
         if not self._server or not self._thread:
             return True
@@ -195,13 +194,13 @@ class Web:
         return not self._thread.is_alive()
 
     def stop(self) -> None:
-        """Stop listening; requests in progress end with the daemon."""
+        """Stop listening. Requests in progress end when the daemon ends."""
         if self._server:
             self._server.should_exit = True
 
 
 def token_of(home: Path) -> str:
-    """Return the token of clients, made on first use. Raises UnusableStoreError."""
+    """Return the token that clients need, creating it on first use. Raises UnusableStoreError."""
     path = home / TOKEN
     try:
         with suppress(FileNotFoundError):

@@ -1,8 +1,8 @@
 """``nacre statusline``: a line about the session for Claude Code.
 
-Claude Code runs it after every message, with an object on standard input. It ends within 50 ms with
-status 0, leaving out counts that take longer. It reads one small file and the database without
-locks, and writes nothing.
+Claude Code runs this command after every message, with an object on standard input. The command
+ends within 50 ms with status 0, and omits counts that take longer. It reads a small file and the
+database without locks, and writes nothing.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from nacre.errors import UnusableStoreError
 from nacre.serve.hook_process import WITHIN_VARIABLE, age, read_input
 
 ALLOWED_MS = 46
-"""From the start of the process; exiting takes a few milliseconds more."""
+"""Time limit from the start of the process. Exiting takes a few additional milliseconds."""
 
 _START_FACTOR = 2.5
-"""Limit as a multiple of the process's start, for busy machines."""
+"""Time limit on busy machines, as a multiple of the time taken to start the process."""
 
 _PATIENCE_MS = 5
 _MAX_BYTES = 200_000
 _TOOL = "claude-code"
 _HELD_OUT = -1
-"""Count for a session that gets no memories, as a control group."""
+"""Placeholder count for a session in the control group, which gets no memories."""
 
 
 def main() -> None:
-    """Print the line; never return and never fail."""
+    """Print the line and exit with status 0, whatever happens."""
     gc.disable()  # in a process this short, collection costs more than it frees
     with suppress(BaseException):
         started = age()
@@ -49,8 +49,8 @@ def main() -> None:
 def look(environ: Mapping[str, str], seconds: float) -> dict[str, int]:
     """Return the counts that are known in time.
 
-    ``told``: memories given to the session on standard input; ``held_out``: 1 if it gets none on
-    purpose; ``to_review``: pending items.
+    ``told`` counts memories given to the session on standard input, and ``to_review`` counts
+    pending items. ``held_out`` is 1 for a session in the control group.
     """
     home, until, counts = home_folder(environ), time.monotonic() + seconds, dict[str, int]()
     looks: dict[str, Callable[[], int]] = {
@@ -59,7 +59,7 @@ def look(environ: Mapping[str, str], seconds: float) -> dict[str, int]:
     }
 
     def note(name: str) -> None:
-        with suppress(BaseException):  # unreadable counts are left out
+        with suppress(BaseException):  # unreadable counts are omitted
             counts[name] = looks[name]()
 
     threads = [threading.Thread(target=note, args=(name,), daemon=True) for name in looks]
@@ -76,7 +76,7 @@ def look(environ: Mapping[str, str], seconds: float) -> dict[str, int]:
 
 
 def line(counts: Mapping[str, int]) -> str:
-    """Return the line: ``nacre: 3 told, 12 to review``, without zeros; ``held out`` if so."""
+    """Return a line such as ``nacre: 3 told, 12 to review`` or ``nacre: held out``."""
     words = {"told": "told", "to_review": "to review"}
     parts = ["held out"] if counts.get("held_out") else []
     parts += [f"{counts[name]:,} {word}" for name, word in words.items() if counts.get(name)]
@@ -86,19 +86,18 @@ def line(counts: Mapping[str, int]) -> str:
 def _count_given(home: str) -> int:
     """Count the memories and handoffs given to a session.
 
-    They are in its :class:`nacre.values.context.SessionState`. Raises OSError, ValueError,
-    KeyError.
+    The :class:`nacre.values.context.SessionState` lists both. Raises OSError, ValueError, KeyError.
     """
     session = json.loads(read_input())["session_id"]
     with open(session_file(home, f"{_TOOL}:{session}"), "rb") as file:
         state = json.loads(file.read(_MAX_BYTES))
     return (
         _HELD_OUT if state.get("held_out") else sum("#" not in ref for ref in state["given"])
-    )  # turns have a number sign
+    )  # references to turns contain a number sign
 
 
 def _count_pending(environ: Mapping[str, str], home: str) -> int:
-    """Count pending candidates and memories; 0 on a server, which is too slow.
+    """Count pending candidates and memories. Return 0 on a server, which is too slow.
 
     Raises UnusableStoreError.
     """

@@ -1,4 +1,4 @@
-"""HTTP of the daemon: cookies, errors, limits, callers, operations, events and files."""
+"""The daemon's HTTP handlers: errors, limits, callers, operations, events and dashboard."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 
 
 # -- Errors ----------------------------------------------------------------------------------------
-# They are sent as ``application/problem+json`` (RFC 9457), with code and hint.
+# Errors are sent as ``application/problem+json`` (RFC 9457), with a code and a hint.
 
 
 class UnprocessableError(errors.InvalidInputError):
@@ -107,7 +107,7 @@ _STATUS: tuple[tuple[type[errors.NacreError], int], ...] = (
     (errors.QuotaSpentError, 429),
     (errors.SpaceFullError, 507),
 )
-"""Status of each error; 503 for all others: the home or a service is unavailable."""
+"""HTTP status of each error. All other errors get 503 (unavailable)."""
 
 _COOKIE_HINT = "run nacre open in your own terminal and do it in the dashboard"
 _HINT = "/api/docs lists the routes and their fields"
@@ -172,29 +172,29 @@ _MAX_REQUESTS_PER_SPACE = 4
 
 @frozen
 class Limit:
-    """A limit on requests per minute, shared by all limits with the same name."""
+    """A limit on requests per minute. Limits with the same name share a counter."""
 
     name: str
     a_minute: int
 
 
 ASKING = Limit("asking", 3_000)
-"""For short operations."""
+"""Limit for short operations."""
 
 LONG = Limit("long", 60)
-"""For operations that may take minutes."""
+"""Limit for operations that can take minutes."""
 
 
 @frozen
 class Service:
-    """Routes of a plugin, and a function that returns a path's own limit."""
+    """Routes of a plugin. ``limit_of`` returns the limit for a path, or ``None`` for the default."""
 
     routes: Sequence[Route]
     limit_of: Callable[[str], Limit | None] = lambda _: None
 
 
 class Limits:
-    """Counts of requests by client and minute. Thread-safe."""
+    """Counts requests per client and minute. Thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -202,7 +202,7 @@ class Limits:
         self._windows: dict[tuple[str, str], tuple[float, int]] = {}
 
     def wait(self, client: str, limit: Limit) -> float:
-        """Count a request; return how many seconds it must wait, 0 if it may be answered now."""
+        """Count a request. Return how many seconds it must wait, or 0 if it is within the limit."""
         now, key = self._clock(), (client, limit.name)
         with self._guard:
             ends, count = self._windows.get(key, (0.0, 0))
@@ -219,9 +219,9 @@ class Limits:
 
 
 class Turns:
-    """A limit on parallel requests for each space, so that they do not take all threads.
+    """A limit on parallel requests for each space, so that no space uses all threads.
 
-    Use it only in the event loop.
+    Use only in the event loop.
     """
 
     def __init__(self, at_once: int = _MAX_REQUESTS_PER_SPACE) -> None:
@@ -230,7 +230,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, space: str) -> AsyncIterator[None]:
-        """Wait for a turn, which lasts as long as the block."""
+        """Wait for a turn, which lasts until the context ends."""
         room = self._rooms.setdefault(space, anyio.CapacityLimiter(self._at_once))
         try:
             async with room:
@@ -245,42 +245,42 @@ class Turns:
 
 
 A_PROGRAM = "a program"
-"""Agent name of a request with the token and without a cookie."""
+"""Agent name for a request with the token but without a cookie."""
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 BEARER = "nacre.bearer"
-"""Key in a request's state: the owner of the valid key to a space, if any."""
+"""Name in a request's state of the owner of a valid key to a space."""
 
 KEYS = "Bearer nacre_"
-"""Start of the Authorization header with a key."""
+"""Start of an Authorization header that contains a key."""
 
 OWN_HEADER = b"x-nacre"
-"""Header with the browser's key, which pages of other origins do not know."""
+"""Header with the browser's key, which pages from other origins do not know."""
 
 _MAX_LONG_REQUESTS = 4
 _OWN_SITES = frozenset({"same-origin", "none"})
 
 
 def program_of(bearer: Bearer) -> str:
-    """Return the agent name of a request with a key."""
+    """Return the agent name for a request with a key."""
     return f"{bearer.account}'s program"
 
 
 @dataclass(slots=True)
 class Traffic:
-    """The number of requests in progress and the time of the last one.
+    """The number of requests in progress, and the ``time.monotonic`` of the last request.
 
-    Open event streams count as in progress. The time is that of ``time.monotonic``.
+    Open event streams do not count.
     """
 
     at_work: int = 0
     asked_at: float = field(default_factory=time.monotonic)
     is_leaving: bool = False
-    """True if the process is about to end; clients should use another one."""
+    """True if the process is about to end and clients should use a different server."""
 
     @contextmanager
     def one(self) -> Iterator[None]:
-        """Count a request during the block. Use it only in the event loop."""
+        """Count a request inside the context. Use only in the event loop."""
         self.at_work += 1
         try:
             yield
@@ -291,7 +291,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Served(Site):
-    """The home that is served. ``token`` is ``None`` if none is required."""
+    """The served home. ``token`` is ``None`` if no token is required."""
 
     token: str | None = None
     names: Names = field(kw_only=True)
@@ -299,13 +299,13 @@ class Served(Site):
     room: anyio.CapacityLimiter = field(
         default_factory=lambda: anyio.CapacityLimiter(_MAX_LONG_REQUESTS)
     )
-    """Separate threads for long operations, which would otherwise take those of all others."""
+    """Separate threads for long operations, which could otherwise use all threads."""
 
     turns: Turns = field(default_factory=Turns)
-    """Turns of requests with keys."""
+    """Turns for requests with keys."""
 
     def actor(self, scope: Scope) -> Actor | None:
-        """Return the caller: the owner (cookie), a program (token or key, an agent), or None."""
+        """Return the caller: the owner (cookie), a program (token or key), or ``None``."""
         if self._is_owner(scope):
             return Actor(Face.HTTP)
         if key := self.given_key(scope):
@@ -316,18 +316,18 @@ class Served(Site):
         return None
 
     def live_for(self, scope: Scope) -> Live:
-        """Return the events of the home, or of the space of the request's key."""
+        """Return the events of the home or, for a request with a key, of the key's space."""
         bearer = scope.get("state", {}).get(BEARER)
         return self.live_of(bearer) if bearer and self.live_of else self.live
 
     def given_key(self, scope: Scope) -> str:
-        """Return the request's key to a space; empty if there is none or keys are not used."""
+        """Return the request's key to a space, or an empty string."""
         headers = values_of(scope, b"authorization")
         has_key = self.bearer is not None and len(headers) == 1 and headers[0].startswith(KEYS)
         return headers[0].partition(" ")[2].strip() if has_key else ""
 
     def lacks(self, scope: Scope) -> Refusal:
-        """Return the refusal of an unknown caller."""
+        """Return the refusal for an unknown caller."""
         return (
             NO_KEY
             if any(self.browsers.knows(cookie) for cookie in self._cookies(scope))
@@ -335,9 +335,9 @@ class Served(Site):
         )
 
     def _is_owner(self, scope: Scope) -> bool:
-        """Return True for a valid cookie from this origin, and the key if needed for changes.
+        """Return True for a valid cookie from this origin. Changes also require the browser's key.
 
-        Cookies do not distinguish the ports of a machine.
+        Cookies alone do not distinguish the ports of a machine.
         """
         keys = values_of(scope, OWN_HEADER)
         changes = scope["type"] == "http" and scope["method"] not in SAFE
@@ -356,7 +356,7 @@ class Served(Site):
         )
 
     def _cookies(self, scope: Scope) -> list[str]:
-        """Return the cookies of this home; browsers send those of all ports."""
+        """Return the cookies for this home. Browsers send the cookies of all ports."""
         pairs = (
             pair.strip().partition("=")
             for text in values_of(scope, b"cookie")
@@ -366,19 +366,17 @@ class Served(Site):
 
 
 # -- Operations ------------------------------------------------------------------------------------
-# Each is at ``POST /api/v1/<operation>``, with its request and result as JSON.
+# Each operation is at ``POST /api/v1/<operation>``. Its request and result are JSON.
 
 
 MOST_BYTES = 4_000_000
-"""Maximum size of a request's body."""
+"""Maximum size of a request's body in bytes."""
 
 _JSON = "application/json"
 
 
 @dataclass(slots=True)
 class _Client:
-    """A caller over HTTP."""
-
     actor: Actor
     left: bool = False
 
@@ -400,7 +398,7 @@ async def post_operation(request: Request) -> Response:
 
 
 async def get_me(request: Request) -> Response:
-    """``GET /api/v1/me``: the caller, the home, and the plugins with pages in the dashboard."""
+    """``GET /api/v1/me``: returns the caller, the home, and the plugins with pages in the dashboard."""
     facts = await anyio.to_thread.run_sync(served_by(request).facts)
     installed = [*plugins.load_usable_plugins(plugins.RESOURCES)]
     return JSONResponse({"owner": not actor_of(request).is_agent, "plugins": installed, **facts})
@@ -413,12 +411,12 @@ def served_by(request: HTTPConnection) -> Served:
 
 
 def actor_of(request: Request) -> Actor:
-    """Return the actor of a request that passed the access check."""
+    """Return the actor of a request that has passed the access check."""
     return served_by(request).actor(request.scope) or Actor(Face.HTTP, A_PROGRAM)
 
 
 async def answer_of(request: Request, operation: str, body: bytes) -> bytes:
-    """Return an operation's result as JSON; if the caller leaves, reading ends.
+    """Run an operation and return its result as JSON. Reading ends if the caller leaves.
 
     Raises NacreError.
     """
@@ -431,13 +429,13 @@ async def answer_of(request: Request, operation: str, body: bytes) -> bytes:
         try:
             bearer = (
                 client.actor.bearer if room is None else None
-            )  # long ones have their own threads
+            )  # long operations have separate threads
             async with served.turns.turn(bearer.space) if bearer else nullcontext():
                 outcome = await anyio.to_thread.run_sync(
                     served.run, operation, body, client.actor, client, limiter=room
                 )
         except NacreError as error:
-            outcome = error  # raised inside, it would become an ExceptionGroup
+            outcome = error  # raising here would wrap the error in an ExceptionGroup
         tasks.cancel_scope.cancel()
     if isinstance(outcome, NacreError):
         raise outcome
@@ -451,7 +449,7 @@ async def _note_leaving(request: Request, client: _Client) -> None:
 
 
 async def json_body(request: Request) -> bytes:
-    """Return the body, ``{}`` if empty. Raises TooLargeError, OtherKindError."""
+    """Return the request's body, or ``{}`` if it is empty. Raises TooLargeError, OtherKindError."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
@@ -470,10 +468,10 @@ async def json_body(request: Request) -> bytes:
 
 
 BEAT_SECONDS = 15.0
-"""Idle time after which a comment keeps the connection alive."""
+"""Idle time in seconds after which a comment keeps the connection alive."""
 
 MOST_LISTENERS = 50
-"""Each takes one of the 64 connections; others must remain for requests."""
+"""Maximum number of listeners. Each uses one of the 64 connections."""
 
 _RETRY = b"retry: 2000\n\n"
 _HEARTBEAT = b":\n\n"
@@ -483,7 +481,7 @@ Permit = Callable[[], Awaitable[bool]]
 
 
 async def get_events(request: Request) -> Response:
-    """``GET /api/v1/events``: server-sent events, from now or after ``Last-Event-ID``.
+    """``GET /api/v1/events``: sends server-sent events from now on or after ``Last-Event-ID``.
 
     Raises NacreError.
     """
@@ -495,7 +493,7 @@ async def get_events(request: Request) -> Response:
 
 
 async def socket(websocket: WebSocket) -> None:
-    """``/api/v1/events/ws``: one event per message, from now or after ``?after=``.
+    """``/api/v1/events/ws``: sends an event per message, from now on or after ``?after=``.
 
     Input is ignored.
     """
@@ -552,7 +550,7 @@ async def _stream(bus: Bus, after: str, permit: Permit) -> AsyncGenerator[bytes]
 
 
 def _permit(connection: HTTPConnection) -> Permit:
-    """Return a check that the listener's cookie or key is still valid."""
+    """Return a function that checks whether the listener's cookie or key is still valid."""
     served, scope = served_by(connection), connection.scope
     actor, key, bearer_of = served.actor(scope), served.given_key(scope), served.bearer
 
@@ -567,7 +565,7 @@ def _permit(connection: HTTPConnection) -> Permit:
 
 
 async def _events(bus: Bus, after: str, permit: Permit) -> AsyncGenerator[Event | None]:
-    """Yield events while permitted, and ``None`` after an idle time."""
+    """Yield events while permitted, and ``None`` after idle time."""
     loop, woken = asyncio.get_running_loop(), asyncio.Event()
 
     def wake() -> None:
@@ -599,12 +597,12 @@ async def _events(bus: Bus, after: str, permit: Permit) -> AsyncGenerator[Event 
 
 
 async def get_live(_: Request) -> Response:
-    """``GET /health/live``: 200 while the process answers."""
+    """``GET /health/live``: returns 200 while the process answers."""
     return JSONResponse({"status": "ok"})
 
 
 async def get_ready(request: Request) -> Response:
-    """``GET /health/ready``: 503 if the process is about to end or the memory is unavailable."""
+    """``GET /health/ready``: returns 503 if the process is about to end or the memory is unavailable."""
     served = served_by(request)
     if served.traffic.is_leaving:
         return JSONResponse({"status": "leaving"}, 503)
@@ -629,7 +627,7 @@ POLICY = {
 """Headers of every response."""
 
 API = re.compile(r"(?:/[\w-]+)?/api/")
-"""Start of the paths that need access, also those of plugins."""
+"""Pattern for paths that require access, including the paths of plugins."""
 
 _FOREVER = "public, max-age=31536000, immutable"
 _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -647,11 +645,11 @@ class Assets(StaticFiles):
         return answer
 
     async def check_config(self) -> None:
-        """Accept a missing folder: the dashboard may not be built."""
+        """Accept a missing folder, because the dashboard might not be built."""
 
 
 async def get_page(request: Request) -> Response:
-    """Return the dashboard, which itself selects the page."""
+    """Return the dashboard, which selects the page in the browser."""
     if API.match(request.url.path):
         raise HTTPException(404)
     index = STATIC / "index.html"
@@ -661,7 +659,7 @@ async def get_page(request: Request) -> Response:
 
 
 async def get_open(request: Request) -> Response:
-    """``GET /open?code=…``: exchange a code of ``nacre open`` for the browser's cookie."""
+    """``GET /open?code=…``: exchanges a code from ``nacre open`` for a cookie."""
     served = served_by(request)
     entry = served.browsers.redeem(request.query_params.get("code", ""), request.scope["server"][1])
     if entry is None:

@@ -1,4 +1,4 @@
-"""Requests about sessions, live following, and regular-expression search."""
+"""Session requests, live following of sessions, and regular-expression search."""
 
 from __future__ import annotations
 
@@ -164,9 +164,9 @@ def follow_session(
     limit: int,
     wait: Callable[[float], object] = time.sleep,
 ) -> Iterator[list[StoredTurn]]:
-    """Yield a session's last turns, then new and extended ones, until the caller stops.
+    """Yield a session's last turns, then new and extended turns, until the caller stops.
 
-    Reads only the session's transcript and learns nothing from it. Raises NotFoundError, ConflictError.
+    Only the session's transcript is read, and nothing is learned from it. Raises NotFoundError, ConflictError.
     """
     session = location.find_session(home, reference)
     path = _transcript(session)
@@ -204,7 +204,7 @@ def _transcript(session: StoredSession) -> Path:
 
 
 def _state(path: Path) -> tuple[int, int] | None:
-    """Return size and modification time; ``None`` if the tool has moved the file for a moment."""
+    """Return a file's size and modification time, or ``None`` if the tool has temporarily moved the file."""
     try:
         stat = path.stat()
     except OSError:
@@ -223,10 +223,10 @@ _MAX_WORD_CHARACTERS = 20
 
 @frozen
 class Matches:
-    """Matching turns, the newest first.
+    """Matching turns, newest first.
 
-    ``unread``: time ran out before all were read; ``given_up``: number of turns on which the expression took
-    too long.
+    ``unread`` is True if time ran out before all turns were read. ``given_up`` is the number of turns on which the
+    expression took too long.
     """
 
     turns: tuple[TurnHit, ...]
@@ -268,7 +268,7 @@ def match_turns(
 
 
 def _match(home: home.Home, pattern: Expression, row: int, turn: Turn) -> TurnHit | None:
-    """Return a turn's first match; a tool's output is untrusted."""
+    """Return a turn's first match. A match in tool output is untrusted."""
     for text, trust in _texts(turn):
         match = pattern.search(text)
         if match:
@@ -287,7 +287,7 @@ def _match(home: home.Home, pattern: Expression, row: int, turn: Turn) -> TurnHi
 
 
 def around(text: str, start: int, end: int) -> str:
-    """Return about 100 characters on each side of a match, cut between words, on one line."""
+    """Return a match on one line with about 100 characters on each side, cut between words."""
     first, last = max(0, start - _CONTEXT_CHARACTERS), min(len(text), end + _CONTEXT_CHARACTERS)
     if first:
         space = text.find(" ", first, min(start, first + _MAX_WORD_CHARACTERS))
@@ -299,7 +299,7 @@ def around(text: str, start: int, end: int) -> str:
 
 
 def _turns(home: home.Home, criteria: Filter) -> Iterator[tuple[int, Turn]]:
-    """Yield (session row, turn), from the most recently active sessions first."""
+    """Yield session rows and turns, most recently active sessions first."""
     for rows in home.selection.newest_turns(criteria):
         for start in range(0, len(rows), _ROWS_PER_QUERY):
             portion = rows[start : start + _ROWS_PER_QUERY]

@@ -48,7 +48,7 @@ from nacre.values.session import (
 
 
 def opening_of(home: Home, stored: StoredSession) -> str | None:
-    """Return the first request as a title; ``None`` if the session has a title."""
+    """Return the first request as a title, or ``None`` if the session already has a title."""
     if stored.session.title:
         return None
     return topics.opening(
@@ -62,7 +62,7 @@ def opening_of(home: Home, stored: StoredSession) -> str | None:
 def list_sessions(
     home: Home, criteria: SessionFilter, *, limit: int, offset: int = 0
 ) -> SessionPage:
-    """Return a page of sessions, the newest first."""
+    """Return a page of sessions, newest first."""
     sessions, total = home.sessions.page(criteria, limit=limit + 1, offset=offset)
     page = sessions[:limit]
     active = home.sessions.active([item.row for item in page])
@@ -80,9 +80,9 @@ def look_at_session(
     folder: Path | None = None,
     around: str | None = None,
 ) -> SessionView:
-    """Return a session by its id or id prefix, else the folder's last one, with turns from ``first``.
+    """Return the session with an id or id prefix, or else the folder's last session, with turns from ``first`` on.
 
-    ``around`` selects the turns around the one with that id. Raises NotFoundError, ConflictError.
+    ``around`` is a turn id and selects the turns around that turn. Raises NotFoundError, ConflictError.
     """
     edit.catch_up(home)
     session = find_session(home, reference, folder)
@@ -97,7 +97,7 @@ def look_at_session(
 
 
 def redact_view(home: Home, view: SessionView) -> SessionView:
-    """Redact a session and its parent and children with the current rules."""
+    """Redact a session, its parent and its children with the current rules."""
     clean = home.redactor.clean
     turns = tuple(replace(item, turn=clean_turn(item.turn, clean)) for item in view.turns)
     rest: SessionView = with_texts(
@@ -215,27 +215,27 @@ def match(home: Home, request: MatchRequest) -> Matches:
 
 
 CHARACTERS = 2_000
-"""Maximum characters of a passage, about 500 tokens (seed facts 4)."""
+"""Maximum number of characters in a passage, about 500 tokens. See seed facts 4."""
 
 _MAX_DISTANCE_TURNS = 20
-"""Turns around a hit that may be in its passage."""
+"""Maximum distance in turns from a hit within its passage."""
 
 _TURNS_PER_PASSAGE, _MAX_TURNS = 3, 800
-"""Turns searched per passage at first, and the maximum of turns."""
+"""Number of turns first searched per passage, and maximum number of turns."""
 
 _MIN_CHARACTERS = 200
-"""Minimum characters of a turn worth showing."""
+"""Minimum number of characters left for showing a turn."""
 
 _EXCLUDED = Flag.SUMMARY | Flag.META
 
 
 @frozen
 class Passage:
-    """Part of a conversation: the matching exchange and its neighbours, as space permits.
+    """Part of a conversation: the matching exchange, and neighbouring exchanges if space permits.
 
-    ``score`` (0 to 1) does not increase from one passage to the next. ``time`` is that of the matching turn.
-    ``text`` has a line per turn with local time and speaker; continuation lines are indented. ``trust`` is
-    untrusted if any turn is.
+    ``score`` (0 to 1) never increases from one passage to the next. ``time`` is the time of the matching turn.
+    ``text`` has one line per turn with local time and speaker. Continuation lines are indented. ``trust`` is
+    untrusted if any turn is untrusted.
     """
 
     text: str
@@ -249,7 +249,7 @@ class Passage:
 
 @frozen
 class Passages:
-    """Search results, the best first, and the ``lanes`` that ran."""
+    """Search results, best first, and the ``lanes`` that ran."""
 
     query: str
     passages: tuple[Passage, ...] = ()
@@ -258,7 +258,7 @@ class Passages:
 
 @dataclass(slots=True)
 class _Span:
-    """Turns of a session in one passage, with their lines, by position."""
+    """One passage's turns and lines, keyed by position in the session."""
 
     session: Session
     time: datetime | None
@@ -268,14 +268,13 @@ class _Span:
 
     @property
     def room(self) -> int:
-        """Characters left."""
+        """Number of characters left."""
         return CHARACTERS - sum(map(len, self.lines.values()))
 
     def add(self, stored: StoredTurn, line: str) -> None:
         self.turns[stored.seq], self.lines[stored.seq] = stored, line
 
     def touches(self, other: _Span) -> bool:
-        """Return True if the spans are adjacent."""
         return max(other.lines) + 1 == min(self.lines) or max(self.lines) + 1 == min(other.lines)
 
     def passage(self) -> Passage:
@@ -312,7 +311,7 @@ def search(home: Home, request: ChatSearchRequest) -> Passages:
 
 
 def _filter(home: Home, request: ChatSearchRequest) -> Filter | None:
-    """Return the filter of a search; ``None`` if no conversation matches."""
+    """Return the filter of a search, or ``None`` if no conversation matches."""
     keys = home.sessions.labels(nacre_chat.TOOL)
     sessions = [key for key in keys if request.channel in (None, nacre_chat.channel_of(key))]
     if request.session and request.session in keys:
@@ -333,7 +332,7 @@ def _filter(home: Home, request: ChatSearchRequest) -> Filter | None:
 
 
 def _spans(home: Home, hits: Sequence[TurnHit], request: ChatSearchRequest) -> list[_Span]:
-    """Return spans around hits, the best first, without hits already covered."""
+    """Return spans around hits, best first. Skip hits that a span already covers."""
     spans: dict[str, list[_Span]] = {}
     ordered: list[_Span] = []
     terms = words(request.query)
@@ -371,7 +370,7 @@ def _spans(home: Home, hits: Sequence[TurnHit], request: ChatSearchRequest) -> l
 
 
 def _free(home: Home, row: int, place: int, spans: Sequence[_Span]) -> list[StoredTurn]:
-    """Return the turns around a position that no span covers."""
+    """Return the turns near a position that are in no span."""
     taken = {seq for span in spans for seq in span.lines}
     first = max([place - _MAX_DISTANCE_TURNS, *(seq + 1 for seq in taken if seq < place)])
     last = min([place + _MAX_DISTANCE_TURNS, *(seq - 1 for seq in taken if seq > place)])
@@ -382,7 +381,7 @@ def _free(home: Home, row: int, place: int, spans: Sequence[_Span]) -> list[Stor
 def _fill(
     home: Home, span: _Span, turns: Sequence[StoredTurn], place: int, terms: Sequence[str]
 ) -> None:
-    """Fill a span with the exchange at a position, shortened if long, then with the next and previous ones if
+    """Fill a span with the exchange at a position, shortened if long. Then add the next and previous exchanges if
     they fit.
     """
     at = next(number for number, stored in enumerate(turns) if stored.seq == place)
@@ -405,7 +404,7 @@ def _fill(
 
 
 def _exchange(turns: Sequence[StoredTurn], at: int) -> tuple[int, int]:
-    """Return the first and last turn of the exchange around a position."""
+    """Return the first and last index of the exchange around a position."""
     begin = end = at
     while begin and _is_agents(turns[begin]):
         begin -= 1
@@ -421,9 +420,9 @@ def _is_agents(stored: StoredTurn) -> bool:
 
 
 def _line(home: Home, stored: StoredTurn, room: int, terms: Sequence[str]) -> str:
-    """Return a turn as text of limited length that cannot imitate another turn."""
+    """Return a turn as text of limited length that cannot imitate a different turn."""
     turn = clean_turn(stored.turn, home.redactor.clean)
-    # Authors choose their own names.
+    # Authors choose their names.
     author = one_line(turn.author or turn.speaker.value).replace(":", " ")
     speaker = turn.speaker.value if turn.trust is Trust.TRUSTED else f"{author} (untrusted)"
     head = f"[{shown_minute(turn.time)}] {speaker}: " if turn.time else f"{speaker}: "
@@ -437,7 +436,7 @@ def _line(home: Home, stored: StoredTurn, room: int, terms: Sequence[str]) -> st
 
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-"""A safe program argument; a transcript might claim an option as its id."""
+"""A safe program argument. A transcript might claim an option as its id."""
 
 _MAX_TRIED = 10
 
@@ -474,7 +473,7 @@ def resume(home: Home, request: ResumeRequest) -> Resumption:
 
 
 def _find_resumable(home: Home, reference: str, folder: Path) -> StoredSession:
-    """Find a session by id or id prefix, else the last one with these words, first in this project."""
+    """Find a session by id or id prefix, or else the latest session with these words, first in this project."""
     if reference and home.sessions.find(reference):
         return find_session(home, reference)
     project = project_of_folder(home, folder)
@@ -533,7 +532,7 @@ def _command(home: Home, stored: StoredSession, look: str) -> tuple[str, ...]:
 
 
 def _keepers(home: Home, tool: str, file: Path) -> Iterator[adapter.Adapter]:
-    """Yield the tool's adapters that would find such a file at its location."""
+    """Yield the tool's adapters that would find a file at this location."""
     for reader, root in discovery.tool_roots(home, (), []):
         is_there = reader.tool == tool and file.is_relative_to(root.folder)
         if is_there and any(file.match(Path(pattern).name) for pattern in root.patterns):

@@ -87,12 +87,12 @@ _PACKAGE = re.compile(
 
 
 def all_calls(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
-    """Return a session's calls in order with their turns, including sub-agents'."""
+    """Return a session's calls in order with their turns, including calls of sub-agents."""
     return [(turn, call) for turn in turns for call in turn.tool_calls]
 
 
 def tools(calls: Iterable[ToolCall]) -> tuple[ToolUse, ...]:
-    """Return tools by number of calls."""
+    """Return the tools, most called first."""
     done = list(calls)
     failed = Counter(call.name for call in done if call.failed)
     actions = {call.name: call.action for call in reversed(done)}
@@ -103,7 +103,7 @@ def tools(calls: Iterable[ToolCall]) -> tuple[ToolUse, ...]:
 
 
 def files(calls: Iterable[ToolCall], cwd: str | None) -> tuple[FileTouched, ...]:
-    """Return files read or changed, the most often changed first."""
+    """Return the files read or changed, most often changed first."""
     edits: Counter[str] = Counter()
     reads: Counter[str] = Counter()
     for call in calls:
@@ -127,7 +127,7 @@ def _placed(path: str, cwd: str | None) -> str:
 
 
 def commands(calls: Iterable[ToolCall]) -> tuple[CommandUse, ...]:
-    """Return commands by number of runs; a failure counts for the last command of its line."""
+    """Return the commands, most often run first. A failure counts for the last command on the line."""
     runs: Counter[str] = Counter()
     failed: Counter[str] = Counter()
     for call in calls:
@@ -150,7 +150,7 @@ def commands(calls: Iterable[ToolCall]) -> tuple[CommandUse, ...]:
 
 
 def errors(calls: Sequence[ToolCall]) -> tuple[ErrorMet, ...]:
-    """Return errors, unresolved ones first, then the latest first."""
+    """Return errors, unresolved errors first, then latest first."""
     is_mended = find_mended(calls)
     latest: dict[str, tuple[int, ToolCall, str]] = {}
     times: Counter[str] = Counter()
@@ -190,7 +190,7 @@ def does(call: ToolCall) -> bool:
 
 
 def find_mended(calls: Sequence[ToolCall]) -> Callable[[int], bool]:
-    """Return a predicate: the failed call at a position was later repeated successfully."""
+    """Return a predicate that tells whether the failed call at a position later succeeded."""
     worked = {
         name: at for at, call in enumerate(calls) if call.outcome == "ok" for name in attempt(call)
     }
@@ -198,7 +198,7 @@ def find_mended(calls: Sequence[ToolCall]) -> Callable[[int], bool]:
 
 
 def attempt(call: ToolCall) -> frozenset[str]:
-    """Return keys of a call's purpose: a command's programs, or an edit's files."""
+    """Return keys that identify a call's purpose: a command's programs, or an edit's files."""
     if call.action is Action.RUN:
         return frozenset(name for name in names(call.input) if not looks(name)) or frozenset(
             names(call.input)
@@ -209,13 +209,13 @@ def attempt(call: ToolCall) -> frozenset[str]:
 
 
 def describe_call(call: ToolCall) -> str:
-    """Return a call as one line: the command, else the tool and its input."""
+    """Return a call as one line: the command, or else the tool and its input."""
     text = call.input if call.action is Action.RUN and call.input else f"{call.name} {call.input}"
     return shorten(text, _CALL_CHARACTERS)
 
 
 def commits(turns: Sequence[Turn]) -> tuple[str, ...]:
-    """Return short hashes of the latest commits."""
+    """Return the short hashes of the latest commits."""
     created = [
         name.removeprefix("commit ") for name in _iter_made(turns) if name.startswith("commit ")
     ]
@@ -225,7 +225,7 @@ def commits(turns: Sequence[Turn]) -> tuple[str, ...]:
 
 
 def pull_requests(turns: Sequence[Turn]) -> tuple[str, ...]:
-    """Return addresses of pull requests opened or linked by the host."""
+    """Return the addresses of pull requests that were opened or that the host linked."""
     addresses = [name for name in _iter_made(turns) if name.startswith("https://")]
     linked = [
         turn.text for turn in turns if turn.speaker is Speaker.SYSTEM and turn.flags & Flag.META
@@ -237,7 +237,7 @@ def pull_requests(turns: Sequence[Turn]) -> tuple[str, ...]:
 
 
 def urls(turns: Sequence[Turn]) -> tuple[str, ...]:
-    """Return addresses named by the owner or agent, or fetched."""
+    """Return addresses that the owner or agent named or fetched."""
     opened = set(pull_requests(turns))
     addresses = (
         _request_alone(url)
@@ -319,7 +319,7 @@ def _request_alone(url: str) -> str:
 
 
 def _is_trusted(turn: Turn) -> bool:
-    """Return True for the owner's words and the agent's own words."""
+    """Return True if a turn contains the owner's or agent's own words."""
     by_owner = turn.speaker is Speaker.OWNER and turn.trust is Trust.TRUSTED and is_content(turn)
     return by_owner or is_own(turn)
 
@@ -342,7 +342,7 @@ _NEVER_RAN = re.compile(r"exit 12[67]")
 """Exit codes of missing or non-executable programs."""
 
 _HIDDEN = re.compile(r"(?<![|\\])\|(?!\|)|\|\|\s*(?:true|:|echo)\b|;\s*(?:true|echo)\b")
-"""Another command may determine the exit code, as in `pytest | tail`."""
+"""Matches commands whose exit code a different command can determine, as in `pytest | tail`."""
 
 _PLACE = re.compile(r"(?:\./)?[\w.-]+[/\\][\w./\\-]*\w(?:::.*)?|\./\w[\w.-]*")
 """An argument that selects a part, such as `./parser` or `tests/test_a.py::test_b`."""
@@ -351,7 +351,7 @@ _PLACE = re.compile(r"(?:\./)?[\w.-]+[/\\][\w./\\-]*\w(?:::.*)?|\./\w[\w.-]*")
 def failing(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
     """Return failed checks with their turns, unless a check of the same kind passed later.
 
-    Any passing check proves a build, unless it covers a part only.
+    Any check that passes proves a build, unless it covers only a part.
     """
     failed_by_kind: dict[str, tuple[Turn, ToolCall]] = {}
     for turn in turns:
@@ -372,7 +372,7 @@ def failing(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
 
 
 def find_unmended(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
-    """Return failed commands other than checks without a later success."""
+    """Return failed commands that are not checks and did not succeed later."""
     done = [(turn, call) for turn in turns for call in turn.tool_calls]
     is_mended = find_mended([call for _, call in done])
     return [
@@ -411,7 +411,7 @@ def _check_kinds(call: ToolCall) -> set[str]:
 
 
 def _check_kind(name: str) -> str:
-    """Return the kind of a check from its name; a generic name such as "make check" is its own kind."""
+    """Return a check's kind from its name. A generic name such as "make check" is a separate kind."""
     if _TESTING.search(name):
         return "test"
     if _STATIC.search(name):
@@ -420,7 +420,7 @@ def _check_kind(name: str) -> str:
 
 
 def _checks_part(call: ToolCall) -> bool:
-    """Return True if a check selects a part: `go test ./parser`, not `go test ./...`."""
+    """Return True if a check selects a part: `go test ./parser`, but not `go test ./...`."""
     return any(
         _PLACE.fullmatch(word)
         for part in parts(call.input)
@@ -435,11 +435,11 @@ def _checks_part(call: ToolCall) -> bool:
 _FINAL_CHARACTERS = 200
 _BRIEF_CHARACTERS = 25
 _EDGE_STATEMENTS = 3
-"""Statements at each end of a report that state the result; the middle explains."""
+"""Number of statements at each end of a report that state the result. The middle explains."""
 
 
 def is_report(turn: Turn) -> bool:
-    """Return True if a turn ends with words: without calls, or with words that sound final."""
+    """Return True if a turn ends with words, because it has no calls or its words sound final."""
     if announces(turn.text):
         return False
     if not turn.tool_calls:
@@ -450,7 +450,7 @@ def is_report(turn: Turn) -> bool:
 
 
 def announces(text: str) -> bool:
-    """Return True if words end with the next action, such as "Let me run the tests:"."""
+    """Return True if a text ends with the next action, such as "Let me run the tests:"."""
     if _leads(text.rstrip()):
         return True
     return any(
@@ -460,13 +460,13 @@ def announces(text: str) -> bool:
 
 
 def says_done(text: str) -> bool:
-    """Return True if words state completion, such as "All tests pass"."""
+    """Return True if a text states completion, such as "All tests pass"."""
     pattern = language_of(text).concluded.done
     return any(pattern.search(line) for line in text.splitlines() if line.strip())
 
 
 def states_work(text: str) -> bool:
-    """Return True if words state completed work, such as "The pears are pruned"."""
+    """Return True if a text states completed work, such as "The pears are pruned"."""
     return any(
         language_of(sentence).concluded.work.search(sentence)
         for sentence in _result_sentences(text)
@@ -474,7 +474,9 @@ def states_work(text: str) -> bool:
 
 
 def speaks_against(text: str) -> str:
-    """Return the first sentence that states failure or unfinished work; long texts are read at the beginning."""
+    """Return the first sentence that states failure or unfinished work. In a long text, only the first sentence and
+    explicit statements count.
+    """
     statements = _statements_of(text)
     opening_part = statements if len(statements) <= _EDGE_STATEMENTS else statements[:1]
     denials = (
@@ -486,7 +488,9 @@ def speaks_against(text: str) -> str:
 
 
 def says_undone(text: str) -> str:
-    """Return the first sentence that states it explicitly, in the headings and ends of a long text."""
+    """Return a sentence that explicitly states failure or unfinished work. In a long text, look for unfinished work
+    only in headings and at both ends.
+    """
     return giving_up(text) or next(
         (
             sentence
@@ -498,7 +502,7 @@ def says_undone(text: str) -> str:
 
 
 def giving_up(text: str) -> str:
-    """Return the last sentence that states failure, with the next one if it is short."""
+    """Return the last sentence that states failure. If it is short, add the next sentence."""
     pattern = language_of(text).summary.gave_up
     statements = _statements_of(text)
     return next(
@@ -512,7 +516,7 @@ def giving_up(text: str) -> str:
 
 
 def questions(text: str) -> list[str]:
-    """Return the questions at the end of the words, without offers."""
+    """Return the questions at the end of a text, without offers."""
     return [
         statement
         for statement in _statements_of(text)[-_EDGE_STATEMENTS:]
@@ -521,7 +525,7 @@ def questions(text: str) -> list[str]:
 
 
 def asks_last(text: str) -> str:
-    """Return the final question, or the stated need for the owner's input; offers do not count."""
+    """Return the stated need for the owner's input, or else the final question. Offers do not count."""
     needed = next(
         (
             sentence
@@ -535,7 +539,7 @@ def asks_last(text: str) -> str:
 
 
 def opening(text: str) -> str:
-    """Return the first sentence, with the next one if it is short ("Done."), without lead-ins."""
+    """Return the first sentence that is not a lead-in. If it is short ("Done."), add the next sentence."""
     statements = _statements_of(text)
     at = next((at for at, statement in enumerate(statements) if not _leads(statement)), None)
     return "" if at is None else _with_next(statements, at)
@@ -566,12 +570,12 @@ def _cues(sentence: str) -> ConcludedCues:
 
 
 def _matches_outside_reasons(sentence: str, pattern: Pattern) -> bool:
-    """Return True if the pattern matches outside reasons and resolved problems."""
+    """Return True if the pattern matches a sentence without its reasons and resolved problems."""
     return bool(pattern.search(_cues(sentence).beside.sub("", sentence)))
 
 
 def _speaks_against(sentence: str, following: str) -> bool:
-    """Return True if a sentence denies success, other than a problem resolved by the next words."""
+    """Return True if a sentence states failure, other than a problem that the next words resolve."""
     cues = _cues(sentence)
     rest = cues.mended.sub("", f"{cues.beside.sub('', sentence)}\n{following}").partition("\n")[0]
     return bool(cues.against.search(rest))
@@ -606,7 +610,7 @@ def _leads(sentence: str) -> bool:
 
 
 # -- Todo lists ---------------------------------------------------------------
-# From tool calls and from messages.
+# Items come from tool calls and messages.
 
 
 _BOX = re.compile(r"(?:^|; )\[ \] (.*?)(?=; \[[ x]\] |$)")
@@ -616,17 +620,17 @@ _OVER = frozenset({"completed", "done", "deleted", "cancelled"})
 
 
 def open_todos(turns: Sequence[Turn]) -> list[tuple[Turn, str]]:
-    """Return open items of the agent's last list, and of its separate tasks."""
+    """Return open items from the agent's last list and from its separate tasks."""
     return [*_listed(turns), *_tasks(turns)]
 
 
 def find_unticked(text: str) -> list[str]:
-    """Return open checkboxes in a message: ``- [ ] profile``."""
+    """Return open checkboxes in a message, such as ``- [ ] profile``."""
     return _UNTICKED.findall(without_fences(text)) if "[ ]" in text else []
 
 
 def ticks(call: ToolCall) -> bool:
-    """Return True if a call completes an item or task."""
+    """Return True if a call completes a list item or task."""
     return call.action is Action.PLAN and ("[x] " in call.input or _is_over(call))
 
 

@@ -70,7 +70,7 @@ from nacre.values.session import (
 
 MOST = 8
 LONGEST = 300
-"""Maximum characters of a topic."""
+"""Maximum number of characters in a topic."""
 
 _SHORT_CHARACTERS = 120
 _MIN_WORDS = 3
@@ -88,9 +88,7 @@ _NOT_CONVERSATION = Flag.META | Flag.SUMMARY
 
 @dataclass(slots=True)
 class _Request:
-    """A request, its turn and the amount of work after it. ``is_new`` is false for a continuation of the
-    previous one.
-    """
+    """A request, its turn, and the amount of work after it. ``is_new`` is False for a continuation."""
 
     text: str
     turn: Turn
@@ -99,7 +97,7 @@ class _Request:
 
 
 def topics(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> list[Topic]:
-    """Return the requests: the first one, then by the amount of work."""
+    """Return the first request, then the other requests with the most work first."""
     requests = [item for item in _merge(_requests(turns, spoken)) if not is_idle(item.text)]
     requests = [*requests[:1], *sorted(requests[1:], key=lambda item: -item.work)]
     return [
@@ -108,7 +106,7 @@ def topics(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> list[Topic]:
 
 
 def first_request(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> str | None:
-    """Return the first request, else the first words of anyone."""
+    """Return the first request, or else the first words of any speaker."""
     requests = _requests(turns, spoken)
     first = next((request for request in requests if request.is_new), next(iter(requests), None))
     if first:
@@ -125,7 +123,7 @@ def is_idle(text: str) -> bool:
 
 
 def asks_for_work(sentence: str) -> bool:
-    """Return True if a sentence requests work: no question, assent or reading."""
+    """Return True if a sentence requests work. Questions, assent and requests to read do not count."""
     language = language_of(sentence)
     bare = language.trim(sentence)
     if (
@@ -155,7 +153,7 @@ def _requests(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> list[_Reque
 
 
 def _without_owner(turns: Sequence[Turn]) -> tuple[list[_Request], list[int]]:
-    """Return a sub-agent's task, or the owner's pasted text."""
+    """Return a sub-agent's task, or the owner's pasted text, and its position."""
     for speaker in (Speaker.OWNER, Speaker.AGENT):
         at = next(
             (
@@ -175,7 +173,7 @@ def _is_plain(turn: Turn) -> bool:
 
 
 def words_of(turn: Turn, utterance: Utterance) -> str:
-    """Return a short typed message verbatim, a bare command by name, else the message without pasted text."""
+    """Return a bare command, a short typed message verbatim, or else the message without pasted text."""
     raw = utterance.text.strip()
     if is_bare_command(turn, utterance):
         return shorten(one_line(turn.text), LONGEST)
@@ -252,7 +250,7 @@ def _goes_on(utterance: Utterance, language: Language) -> bool:
 
 
 def _was_asked(turns: Sequence[Turn], utterance: Utterance) -> bool:
-    """Return True if a message answers the agent's question: in a form, or in a few words."""
+    """Return True if a message answers the agent's question, either in a form or in a few words."""
     places = range(utterance.index - 1, -1, -1)
     before = next((turns[at] for at in places if turns[at].speaker is Speaker.AGENT), None)
     if before is None:
@@ -294,7 +292,7 @@ def _alike(words: frozenset[str], word_sets: Sequence[frozenset[str]]) -> Iterat
 
 
 # -- Outcome ------------------------------------------------------------------
-# From the owner's last words, the agent's last report, and the last checks.
+# The outcome follows from the owner's last words, the agent's last report, and the last checks.
 
 
 ENDED = "the owner ended it"
@@ -303,7 +301,7 @@ CUT_OFF = (
     "it ends in the middle of the work",
     "the owner stopped the agent",
 )
-"""Reasons that other code compares."""
+"""Reasons that other code compares outcomes with."""
 
 _CHECK_FAILED = "a check failed and did not pass again"
 _READING = frozenset({Action.READ, Action.SEARCH, Action.FETCH, Action.PLAN})
@@ -313,7 +311,7 @@ _NOISE = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
 
 @dataclass(frozen=True)
 class End:
-    """The end of a session: the owner's last message, if any, and the turns after it."""
+    """The end of a session: the owner's last message, if any, and all later turns."""
 
     turns: Sequence[Turn]
     spoken: Sequence[Utterance]
@@ -325,7 +323,9 @@ class End:
 
     @cached_property
     def begin(self) -> int:
-        """Index of the first turn after it, or after the task given by another agent."""
+        """Index of the first turn after the owner's last message, or after a different agent's
+        task.
+        """
         if self.owner:
             return self.owner.index + 1
         return int(
@@ -336,7 +336,7 @@ class End:
 
     @cached_property
     def agent(self) -> list[Turn]:
-        """The agent's turns from there."""
+        """The agent's turns from ``begin`` on."""
         return [
             turn
             for turn in self.turns[self.begin :]
@@ -345,8 +345,8 @@ class End:
 
     @cached_property
     def is_interrupted(self) -> bool:
-        """True if the owner stopped the agent and it did nothing afterwards; a declined call is more
-        specific.
+        """True if the owner interrupted the agent, which did nothing afterwards. A declined last
+        call takes precedence.
         """
         last = next(
             (turn for turn in reversed(self.turns[self.begin :]) if _is_of_either(turn)), None
@@ -360,18 +360,18 @@ class End:
 
     @cached_property
     def report(self) -> Turn | None:
-        """The agent's final words, unless they quote text from outside or precede other actions."""
+        """The agent's final words. None if they quote outside text or precede other actions."""
         last = self.agent[-1] if self.agent else None
         return last if last and is_own(last) and is_report(last) else None
 
     @cached_property
     def last_report(self) -> Turn | None:
-        """The agent's last own words in the session."""
+        """The agent's last words that do not quote outside text."""
         return next((turn for turn in reversed(self.turns) if is_own(turn)), None)
 
     @cached_property
     def request(self) -> Utterance | None:
-        """The owner's last new request, else the last message."""
+        """The owner's last new request, or else the last message."""
         return next(
             (utterance for utterance in reversed(self.spoken) if asks(self.turns, utterance)),
             self.owner,
@@ -385,17 +385,17 @@ class End:
 
     @cached_property
     def work(self) -> Sequence[Turn]:
-        """The turns after that request."""
+        """The turns after the last request."""
         return self.turns[self.request.index + 1 if self.request else self.begin :]
 
     @cached_property
     def has_acted(self) -> bool:
-        """True if the agent did more than read and check since then."""
+        """True if the agent did more than read and check after the last request."""
         return any(_acts(call) for call in calls(self.work, 0, len(self.work)))
 
     @cached_property
     def asks_for_work(self) -> bool:
-        """True if work was requested, not only information."""
+        """True if the last request asked for work, not only information."""
         statements = self.request.statements if self.request else split(self.turns[0].text)
         return not any(is_telling(statement.text) for statement in statements) or any(
             asks_for_work(statement.text) for statement in statements
@@ -410,14 +410,14 @@ def _acts(call: ToolCall) -> bool:
 
 
 def _is_of_either(turn: Turn) -> bool:
-    """Return True for a turn of the agent, or an interruption by the owner."""
+    """Return True if a turn is the agent's, or an interruption by the owner."""
     return not turn.flags & Flag.SIDECHAIN and (
         turn.speaker is Speaker.AGENT or bool(turn.flags & Flag.INTERRUPTED)
     )
 
 
 def outcome(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> SessionOutcome:
-    """Return how a session ended: done only with evidence and nothing against it, unknown without evidence."""
+    """Return how a session ended. "Done" requires evidence and no objection. "Unknown" means no evidence."""
     end = End(turns, spoken)
     if spoken and not end.has_acted and all(map(end.is_empty, spoken)):
         return SessionOutcome(Ending.UNKNOWN, "there was no request in words")
@@ -426,7 +426,7 @@ def outcome(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> SessionOutcom
 
 
 def _by_owner(end: End) -> SessionOutcome | None:
-    """Return the outcome according to the owner's last message, if the agent did nothing relevant after it."""
+    """Return the outcome that the owner's last message implies, if the agent did nothing relevant afterwards."""
     if end.owner is None:
         return None
     text = end.owner.text
@@ -455,7 +455,7 @@ def _by_owner(end: End) -> SessionOutcome | None:
 
 
 def _is_content(owner: Utterance, language: Language) -> bool:
-    """Return True if the owner accepts, thanks or asks for a commit, and nothing else."""
+    """Return True if the owner only accepts, gives thanks or asks for a commit."""
     text = owner.text.strip()
     if text.endswith(("?", "？")) or is_objection(owner, language):
         return False
@@ -502,7 +502,7 @@ def _hands_over(call: ToolCall) -> bool:
 
 
 def _outcome_by_report(end: End) -> SessionOutcome | None:
-    """Return the outcome according to the agent's last words; text from outside can only count against it."""
+    """Return the outcome that the agent's last words imply. Outside text can only count against "done"."""
     if end.report:
         return _outcome_by_text(end, end.report)
     if not end.agent:
@@ -567,7 +567,7 @@ def _outcome_by_text(end: End, report: Turn) -> SessionOutcome:
 
 
 def _objection(end: End, report: Turn, denial: str) -> SessionOutcome | None:
-    """Return the objection to "done": failures, open list items, or the agent's ``denial``."""
+    """Return an objection to "done": failures, open list items, or the agent's ``denial``."""
     if failing(end.work):
         return _with_agent_words(Ending.UNKNOWN, _CHECK_FAILED, report, denial)
     if find_unmended(end.turns[end.begin :]):
@@ -592,7 +592,7 @@ def _with_owner_words(ending: Ending, reason: str, end: End, words: str) -> Sess
 
 
 def _with_agent_words(ending: Ending, reason: str, report: Turn, words: str) -> SessionOutcome:
-    """Return an outcome with the agent's words, unless they quote text from outside."""
+    """Return an outcome that quotes the agent's words, unless they quote outside text."""
     if not is_own(report):
         return SessionOutcome(ending, reason)
     return SessionOutcome(
@@ -614,7 +614,7 @@ _EXIT = re.compile(r"exit -?\d+")
 def open_ends(
     turns: Sequence[Turn], spoken: Sequence[Utterance], ended: SessionOutcome
 ) -> list[OpenEnd]:
-    """Return the open ends by kind, without repetitions."""
+    """Return the distinct open ends, grouped by kind."""
     end = End(turns, spoken)
     items = [
         *_request(end, ended),
@@ -667,7 +667,7 @@ def _failing(end: End) -> Iterator[OpenEnd]:
 
 
 def _result(call: ToolCall) -> str:
-    """Return a failure's exit code, or "error", without the tool's output."""
+    """Return a failure's exit code or "error", without the tool's output."""
     return call.outcome if call.outcome and _EXIT.fullmatch(call.outcome) else "error"
 
 
@@ -677,7 +677,7 @@ def _todos(turns: Sequence[Turn]) -> Iterator[OpenEnd]:
 
 
 def _next_steps(end: End) -> Iterator[OpenEnd]:
-    """Yield steps that the last report lists as open and that were not done since."""
+    """Yield open steps from the last report that have not been done since."""
     report = end.last_report
     if report is None:
         return
@@ -736,7 +736,7 @@ TITLE_CHARACTERS = 120
 
 
 def summarise(session: Session, turns: Sequence[Turn]) -> Summary:
-    """Return the summary of a session. Deterministic."""
+    """Return a session's summary. The result is deterministic."""
     turns = sort_by_time([shorten_for_regex(turn) for turn in turns])
     if not turns:
         return Summary()

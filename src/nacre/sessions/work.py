@@ -1,4 +1,4 @@
-"""History of a file's changes (``did``) and of an error's fixes (``fix``)."""
+"""Change history of files (``did``) and earlier fixes of errors (``fix``)."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ _GENERIC_PARTS = frozenset(
 )
 """Parts of names that do not identify a subject."""
 _ASKED_SHARE = 0.65
-"""Weight of the requested error in the similarity, so that surrounding output in the stored one matters less."""
+"""Weight of the requested error in the similarity. Output around a stored error then matters less."""
 
 
 def gist(line: str) -> str:
-    """Return an error line without variable parts: times, ids, numbers, positions, folders."""
+    """Return an error line without times, ids, numbers, positions and folders."""
     text = _COLOUR_CODES.sub("", line).lower()
     for pattern in _VARIABLE_PARTS:
         text = pattern.sub(" ", text)
@@ -87,10 +87,10 @@ def terms_of(line: str) -> frozenset[str]:
 
 
 def likeness(requested: Iterable[frozenset[str]], stored: Iterable[frozenset[str]]) -> float:
-    """Return the similarity of two errors, 0 to 1, by their two most similar lines.
+    """Return the similarity of two errors (0 to 1), based on their most similar pair of lines.
 
-    Names (``ModuleNotFoundError``, ``pg_config``, ``ECONNREFUSED``) weigh three times as much as words,
-    generic words a quarter.
+    Names (``ModuleNotFoundError``, ``pg_config``, ``ECONNREFUSED``) weigh three times as much as words. Generic words
+    weigh a quarter.
     """
     stored_lines = list(stored)
     return max(
@@ -105,7 +105,7 @@ def likeness(requested: Iterable[frozenset[str]], stored: Iterable[frozenset[str
 
 
 def search_words(lines: Sequence[str]) -> list[str]:
-    """Return at most 40 search words, the most specific first."""
+    """Return up to 40 search words, most specific first."""
     terms = {term for line in lines for term in terms_of(line)}
     return sorted(terms, key=lambda term: (-_weight(term), term))[:40]
 
@@ -167,7 +167,6 @@ class _Group:
 
     @property
     def last_seq(self) -> int:
-        """Position of the last action."""
         return max([*(use.seq for use in self.uses), *(seq for seq, _ in self.commands)])
 
 
@@ -207,10 +206,9 @@ def did(home: Home, query: DidQuery) -> FileHistory:
 
 
 def find_files(home: Home, name_or_path: str) -> dict[int, str]:
-    """Return files matching a name, by row: the exact file, else matching path ends, else files in such a
-    folder.
+    """Return the exact file, or else files with a matching path end, or else files in such a folder, keyed by row.
 
-    The base of a relative path is unknown: ``src/a.py`` and ``/code/x/src/a.py`` match each other.
+    The base of a relative path is unknown, so ``src/a.py`` and ``/code/x/src/a.py`` match each other.
     """
     forms = _forms(name_or_path)
     name = forms[0].rsplit("/", 1)[-1]
@@ -223,7 +221,7 @@ def find_files(home: Home, name_or_path: str) -> dict[int, str]:
 
 
 def request_before(home: Home, session: Session, row: int, seq: int) -> StoredTurn | None:
-    """Return the latest meaningful request before a position in a session, else the latest one."""
+    """Return the latest meaningful request before a position in a session, or else the latest request."""
     by = Speaker.OWNER if session.kind is SessionKind.MAIN else Speaker.AGENT
     rows = home.deeds.requests(row, seq, by=by, limit=_MAX_REQUESTS)
     turns = home.sessions.by_rows(rows)
@@ -236,12 +234,12 @@ def request_before(home: Home, session: Session, row: int, seq: int) -> StoredTu
 
 
 def _forms(path: str) -> list[str]:
-    """Return a path as given, and relative to the current folder."""
+    """Return a path as given, preceded by the resolved path if it exists."""
     plain = plain_path(str(Path(path).expanduser()) if path.startswith("~") else path)
     forms = [plain]
     if not _is_whole(plain):
         resolved = plain_path(str(Path.cwd() / plain))
-        if os.path.exists(Path.cwd() / plain):  # False also for an invalid name
+        if os.path.exists(Path.cwd() / plain):  # also False for an invalid name
             forms.insert(0, resolved)
     return forms
 
@@ -251,7 +249,7 @@ def _is_same_path(path: str, form: str) -> bool:
 
 
 def _ends_alike(path: str, form: str) -> bool:
-    """Return True if a relative path may denote the other path."""
+    """Return True if one path is relative and might denote the other path."""
     if _is_whole(path) and _is_whole(form):
         return False
     left, right = _components(path.lower()), _components(form.lower())
@@ -332,7 +330,7 @@ def _change(
 
 
 def last_words(home: Home, stored: StoredSession, seq: int) -> Turn | None:
-    """Return the agent's last words after a position, before the owner's next message."""
+    """Return the agent's last words after a position and before the owner's next message."""
     last = None
     for item in home.sessions.turns_of(stored.row, first=seq, limit=_MAX_TURNS_AHEAD):
         turn = item.turn
@@ -366,7 +364,6 @@ class _Failure:
 
     @property
     def call(self) -> ToolCall:
-        """The failed call."""
         return self.turn.turn.tool_calls[self.number]
 
 
@@ -419,7 +416,7 @@ def _failures(home: Home, lines: Sequence[str], query: FixQuery) -> Iterator[_Fa
 
 
 def _troubles(home: Home, failures: Sequence[_Failure], query: FixQuery) -> Iterator[Trouble]:
-    """Group occurrences of the same error."""
+    """Yield groups of occurrences of the same error."""
     remaining = list(failures)
     for _ in range(query.limit):
         if not remaining:
@@ -449,7 +446,7 @@ def _troubles(home: Home, failures: Sequence[_Failure], query: FixQuery) -> Iter
 
 
 def _distinct_repairs(repairs: Iterator[Repair]) -> Iterator[Repair]:
-    """Return the first of several failures fixed by the same action."""
+    """Return distinct repairs. Of failures fixed by the same action, keep the first."""
     first_repairs: dict[tuple[str, object], Repair] = {}
     for repair in sorted(repairs, key=lambda repair: (repair.session.id, repair.seq)):
         key = (repair.session.id, (repair.steps[-1:], repair.words) if repair.worked else "open")
@@ -501,7 +498,7 @@ def _calls_after(home: Home, failure: _Failure) -> Iterator[tuple[int, ToolCall]
 
 
 def _merge_edits(steps: Sequence[ToolCall]) -> Sequence[ToolCall]:
-    """Return the last actions, with consecutive edits of a file merged."""
+    """Return the last actions. Merge consecutive edits of a file."""
     merged: list[ToolCall] = []
     for call in steps:
         if merged and call.action is Action.EDIT and merged[-1].paths == call.paths and call.paths:
@@ -512,7 +509,7 @@ def _merge_edits(steps: Sequence[ToolCall]) -> Sequence[ToolCall]:
 
 
 def _kinds(call: ToolCall) -> frozenset[str]:
-    """Return keys of a call's purpose: a command's programs with their first arguments, or the edited files."""
+    """Return keys that identify a call's purpose: a command's programs with subcommands, or the edited files."""
     if call.action is Action.RUN:
         return frozenset(conversation.programs(call.input))
     if call.action is Action.EDIT:
@@ -523,7 +520,7 @@ def _kinds(call: ToolCall) -> frozenset[str]:
 def _agent_statements(
     home: Home, question: str, criteria: Filter, lines: Sequence[str]
 ) -> tuple[TurnHit, ...]:
-    """Return agents' statements about an error; if the owner pasted it, the answer."""
+    """Return agents' statements about an error, or agents' answers if the owner pasted the error."""
     if not question:
         return ()
     terms = [terms_of(line) for line in lines]
@@ -542,7 +539,6 @@ def _agent_statements(
 
 
 def _answer(home: Home, hit: TurnHit) -> TurnHit | None:
-    """Return the agent's answer to a turn, or ``None``."""
     stored = home.sessions.find_said(hit.session.id, hit.turn.id)
     turn = last_words(home, home.sessions.get(stored.session), stored.seq + 1) if stored else None
     return replace(hit, turn=turn, excerpt=excerpt(turn.text, ())) if turn else None

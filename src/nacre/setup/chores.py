@@ -1,4 +1,4 @@
-"""Chores left by hooks: reading, handing over and learning from sessions, and feedback on memories that were used."""
+"""Chores left by hooks: reading, handing over and learning from sessions, and feedback on used memories."""
 
 from __future__ import annotations
 
@@ -58,15 +58,16 @@ _EXCLUDED_FLAGS = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN | Flag.INJECTED
 
 
 def is_to_be_heard(home: Home, session: StoredSession) -> bool:
-    """Return True if memories were looked up in a session and not judged since."""
+    """Return True if a session has looked up memories that are not judged yet."""
     fold_usage(home)
     return home.session_uses.first_unjudged(session_name(session.session.id)) is not None
 
 
 def hear_reply(home: Home, session: StoredSession) -> None:
-    """Judge the memories looked up in a session by what its agent said since (after agenr); see docs/context.md.
+    """Judge the memories that a session looked up by what its agent said afterwards. See docs/context.md.
 
-    A memory that the agent stored since and that restates another corrects it. Each use is judged once.
+    A memory that the agent stored afterwards corrects the looked-up memory that it restates. Each use is judged once,
+    as in agenr.
     """
     name = session.session.id
     since = home.session_uses.first_unjudged(session_name(name))
@@ -83,7 +84,7 @@ def hear_reply(home: Home, session: StoredSession) -> None:
 
 
 def _words_since(moment: int, turns: Iterable[Turn]) -> str:
-    """Return the agent's own text after a time (epoch milliseconds)."""
+    """Return the agent's own text after a time in epoch milliseconds."""
     own = (turn for turn in turns if turn.speaker is Speaker.AGENT and turn.trust is Trust.TRUSTED)
     return "\n\n".join(
         turn.text
@@ -96,7 +97,7 @@ def _words_since(moment: int, turns: Iterable[Turn]) -> str:
 
 
 VECTOR_SECONDS = 10.0
-"""Time limit for vectors; the next ingest makes the others."""
+"""Time limit in seconds for vectors. The next ingest creates any missing vectors."""
 
 
 def learn_now(
@@ -106,9 +107,9 @@ def learn_now(
     *,
     is_over: bool = False,
 ) -> Lessons | None:
-    """Learn from the read part of a session, or from all pending sessions; ``None`` if learning is off.
+    """Learn from the read part of a session, or from all pending sessions. Return ``None`` if learning is off.
 
-    ``is_over``: no reply to the last message will follow.
+    ``is_over`` means that no reply to the last message will follow.
     """
     if not home.settings.flag("extraction.enabled"):
         return None
@@ -123,15 +124,15 @@ def learn_now(
 
 # -- Chores ----------------------------------------------------------------------------------------
 # A chore is a small file in ``run/chores``, left by a hook (:mod:`nacre.serve.hook_shapes`). Chores of the same kind
-# and session are combined. One process works at a time. Failures are retried up to five times; then the chore moves
-# to ``run/chores/given-up`` with the reason, which ``nacre admin doctor`` shows. Chores that may call a model have a
-# separate lock, so that no handoff waits for one.
+# and session are combined. One process works at a time. Failures are retried up to five times. Then the chore moves to
+# ``run/chores/given-up`` with the reason, which ``nacre admin doctor`` shows. Chores that might call a model have a
+# separate lock, so that no handoff waits for a model.
 
 
 MOST_TRIES = 5
 MOST_SECONDS = 300.0
 _RETRY_SECONDS = 10.0
-"""Delay before the second try, in seconds; each further delay is three times as long."""
+"""Delay before the second try, in seconds. Each further delay is three times as long."""
 
 _MAX_FILES = 2_000
 _MAX_BYTES = 100_000
@@ -177,9 +178,9 @@ class Chore(msgspec.Struct, frozen=True):
 
 
 class NotYetError(Exception):
-    """The condition of a chore is not met yet: retry it later, and finally drop it without a report.
+    """Raised if a chore's condition is not met yet. Retry later, and finally drop the chore without a report.
 
-    ``following`` are chores that follow from the work done so far.
+    ``following`` are chores that result from the work done so far.
     """
 
     def __init__(self, following: Sequence[Chore] = ()) -> None:
@@ -189,7 +190,7 @@ class NotYetError(Exception):
 
 @frozen
 class Kind:
-    """The function of a kind of chores. ``is_slow``: it may call or load a model."""
+    """The function for a kind of chore. ``is_slow`` means that it can call or load a model."""
 
     do: Callable[[Home, Chore], Sequence[Chore]]
     is_slow: bool = False
@@ -197,14 +198,14 @@ class Kind:
 
 @frozen
 class _Pending:
-    """Chores of one subject: the latest, and the files of all."""
+    """Chores with one subject: the latest chore, and the files of all."""
 
     chore: Chore
     paths: tuple[Path, ...]
 
 
 def is_due(home: Path, now: float) -> bool:
-    """Return True if a chore of a home is due (``now``: epoch seconds)."""
+    """Return True if a home has a chore that is due at ``now`` (epoch seconds)."""
     return any(_is_due(pending.chore, now) for pending in _listed(home))
 
 
@@ -216,12 +217,12 @@ def drop(home: Path, is_needless: Callable[[Chore], bool]) -> None:
 
 
 def waiting(home: Path) -> list[Chore]:
-    """Return the chores of a home, the oldest first."""
+    """Return a home's chores, oldest first."""
     return [pending.chore for pending in _listed(home)]
 
 
 def given_up(home: Path) -> list[Chore]:
-    """Return the chores that failed too often, the oldest first."""
+    """Return the chores that failed too often, oldest first."""
     folder = folder_of(home) / _GIVEN_UP
     return [chore for path in _files(folder) if (chore := _read(path))]
 
@@ -241,7 +242,7 @@ class Worklist:
         self.report = ChoresReport()
 
     def step(self, *, is_slow: bool) -> bool:
-        """Do the first due chore and return True if there may be more."""
+        """Do the first due chore, and return True if there might be more."""
         if self.next(is_slow=is_slow) is None:
             return False
         lock = FileLock(self.home_path / (_SLOW_LOCK if is_slow else CHORES_LOCK))
@@ -254,7 +255,7 @@ class Worklist:
                 self.do(claimed)
         finally:
             lock.release()
-        # A process that left a chore while the lock was held did not wait: look again.
+        # Check again, because processes that left a chore while the lock was held did not wait.
         return self.next(is_slow=is_slow) is not None or pending is not None
 
     def next(self, *, is_slow: bool) -> _Pending | None:
@@ -267,10 +268,10 @@ class Worklist:
         return kind is not None and kind.is_slow
 
     def do(self, waits: _Pending) -> None:
-        """Do a chore. The attempt is recorded first, so that a chore that kills its process is given up in the end.
+        """Do a chore. The attempt is recorded first, so that a chore that kills its process is finally abandoned.
 
-        Raises OSError if the attempt cannot be recorded, as on a full disk: the chore would be due again at once,
-        forever.
+        Raises OSError if the attempt cannot be recorded, for example on a full disk, because the chore would be due
+        again immediately, forever.
         """
         chore, kind = waits.chore, self.kinds.get(waits.chore.kind)
         now = self.home.clock().timestamp()
@@ -289,7 +290,7 @@ class Worklist:
             self.run(kind, _Pending(begun, waits.paths[-1:]))
 
     def take(self, waits: _Pending) -> _Pending | None:
-        """Move a chore to new file names, because hooks write to theirs again meanwhile. Raises OSError."""
+        """Move a chore to new file names, because hooks can reuse the old names. Raises OSError."""
         paths = []
         for path in waits.paths:
             own = _own_name(self.home_path)
@@ -331,7 +332,7 @@ class Worklist:
         self.report = replace(self.report, done=self.report.done + 1)
 
     def give_up(self, waits: _Pending, note: str) -> None:
-        """Move a chore to the given-up folder, with the reason. Raises OSError, and then it stays pending."""
+        """Move a chore to the given-up folder with the reason. If this raises OSError, it stays pending."""
         chore = msgspec.structs.replace(waits.chore, note=note)
         folder = folder_of(self.home_path) / _GIVEN_UP
         files.make_folder(folder)
@@ -342,17 +343,17 @@ class Worklist:
 
 
 def _is_due(chore: Chore, now: float) -> bool:
-    """Return True if a chore may be done now, or its delay is longer than any: the clock was set back since."""
+    """Return True if a chore is due, or if its delay is impossibly long because the clock was set back."""
     return not now < chore.after <= now + _RETRY_SECONDS * 3**MOST_TRIES
 
 
 def folder_of(home: Path) -> Path:
-    """Return the folder of a home's chores, one file each."""
+    """Return the folder with a home's chore files."""
     return Path(chores_folder(str(home)))
 
 
 def _own_name(home: Path) -> Path:
-    """Return a file name that no hook writes to; names sort by time."""
+    """Return a file name that no hook uses. Names sort by time."""
     return folder_of(home) / f"{time.time_ns():020d}-{os.getpid()}-{next(_NUMBERS)}.json"
 
 
@@ -366,19 +367,19 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _listed(home: Path) -> list[_Pending]:
-    """Return pending chores by subject, the oldest first."""
+    """Return pending chores grouped by subject, oldest first."""
     pending: dict[tuple[str, str, str], _Pending] = {}
     for path in _files(folder_of(home)):
         if chore := _read(path):
             before = pending.get(chore.subject) or _Pending(chore, ())
-            # A later one is new: it is tried without the delay of earlier failures.
+            # A later chore is new: the delay after earlier failures does not apply.
             latest = chore if chore.at > before.chore.at else before.chore
             pending[chore.subject] = _Pending(latest, (*before.paths, path))
     return list(pending.values())
 
 
 def _read(path: Path) -> Chore | None:
-    """Read a chore. An invalid file is removed; an unreadable one is left for later."""
+    """Read a chore. Remove an invalid file, but leave an unreadable file for later."""
     try:
         with os.fdopen(files.open_file(path, os.O_RDONLY), "rb") as file:
             data = file.read(_MAX_BYTES)
@@ -392,7 +393,7 @@ def _read(path: Path) -> Chore | None:
 
 
 def _write(path: Path, chore: Chore) -> None:
-    with suppress(OSError):  # the attempt is recorded already
+    with suppress(OSError):  # the attempt is already recorded
         files.write_file(path, msgspec.json.encode(chore))
 
 
@@ -403,17 +404,17 @@ def _remove(paths: Sequence[Path]) -> None:
 
 
 # -- Work on each kind of chore --------------------------------------------------------------------
-# All of it may be repeated without effect.
+# All of it can be repeated without effect.
 
 
 LEARN, IMPROVE, CAPTURE, HEAR, STALE = "learn", "improve", "capture", "hear", "stale"
 
 _COMPACTS_EACH_TURN = frozenset({"gemini-cli"})
-"""Tools that announce a possible compaction before each turn, and start no new session after it."""
+"""Tools that announce a possible compaction before each turn, and start no new session afterwards."""
 
 
 def _session_start(home: Home, chore: Chore) -> Sequence[Chore]:
-    """Store the given context, record the holdout share, and hand over the last session if it ended unnoticed."""
+    """Store the given context, record the holdout share, and hand over the last session if its end went unnoticed."""
     catch_up(home)
     prune_states(home.settings.home, home.clock().timestamp())
     put_away(home)
@@ -425,7 +426,7 @@ def _session_start(home: Home, chore: Chore) -> Sequence[Chore]:
     )
     following += _capture_chores(home, chore)
     if chore.session and delivery.has_claim(home, chore.session):
-        raise NotYetError(following)  # its host, or nacre, has not received the handoff yet
+        raise NotYetError(following)  # its host or nacre has not received the handoff yet
     return following
 
 
@@ -440,12 +441,12 @@ def _late(home: Home, chore: Chore) -> list[Chore]:
 
 
 def _session_end(home: Home, chore: Chore) -> Sequence[Chore]:
-    """Read the session to its end and hand it over; learning and the model follow."""
+    """Read the session to its end and hand it over. Learning and the model follow."""
     return [*_ended(home, chore, learns_all=True), *_capture_chores(home, chore)]
 
 
 def _pre_compact(home: Home, chore: Chore) -> Sequence[Chore]:
-    """Read, hand over and learn from the new part, which will be forgotten."""
+    """Read, hand over and learn from the new part, which the agent will forget."""
     if (chore.session or "").partition(":")[0] in _COMPACTS_EACH_TURN:
         return _turn_end(home, chore)
     return _ended(home, chore, learns_all=False)
@@ -469,14 +470,14 @@ def _ended(home: Home, chore: Chore, *, learns_all: bool) -> Sequence[Chore]:
 
 
 def _turn_end(home: Home, chore: Chore) -> Sequence[Chore]:
-    """Only read the session, and store context that was given late."""
+    """Only read the session, and store late context."""
     put_away(home)
     read_session(home, chore.session or "", chore.transcript)
     return []
 
 
 def _capture_chores(home: Home, chore: Chore) -> list[Chore]:
-    """Return a chore that imports new notes of hosts whose own memory is turned off."""
+    """Return a chore that imports new notes from hosts whose own memory is turned off."""
     return [Chore(CAPTURE, at=chore.at)] if own_memory.load(home.settings.home).hosts else []
 
 
@@ -510,7 +511,7 @@ def _improve(home: Home, chore: Chore) -> Sequence[Chore]:
     if session:
         with suppress(
             BudgetSpentError, ModelRefusedError
-        ):  # the result of the rules is good enough then
+        ):  # the rules' result is then good enough
             improve(home, session)
     return []
 
@@ -526,7 +527,7 @@ KINDS: Mapping[str, Kind] = {
     HEAR: Kind(_hear, is_slow=True),
     STALE: Kind(_stale, is_slow=True),
 }
-"""By the name of the chore."""
+"""Kinds by the name of the chore."""
 
 
 @operation("chores", writes=True, takes_long=True, http=False)
@@ -557,7 +558,7 @@ def do_waiting(
 
 
 # -- Flush -----------------------------------------------------------------------------------------
-# Reads and learns from sessions so far, and does pending chores.
+# Reads and learns from current sessions, and does pending chores.
 
 
 @operation("flush", writes=True, takes_long=True, http=False)

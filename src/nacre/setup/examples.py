@@ -23,20 +23,20 @@ _ID_CHARACTERS = 36
 
 @frozen
 class ExampleFile:
-    """A transcript; ``name`` is ``<tool>/<file name as the tool writes it>``."""
+    """A transcript. ``name`` is ``<tool>/<file name as the tool writes it>``."""
 
     name: str
     data: bytes
 
     @property
     def session(self) -> str:
-        """Return the session's name, ``<tool>:<id>``: in all three tools the file's name ends with the id."""
+        """Return the session's name, ``<tool>:<id>``. In all three tools, the file name ends with the id."""
         tool, _, file = self.name.partition("/")
         return f"{tool}:{file.removesuffix('.jsonl')[-_ID_CHARACTERS:]}"
 
 
 def example_files() -> Iterator[ExampleFile]:
-    """Yield the example transcripts from the package, which may be a zip file."""
+    """Yield the example transcripts from the package, which can be a zip file."""
     root = resources.files(__package__) / "example_sessions"
     for tool in _TOOLS:
         for entry in sorted(root.joinpath(tool).iterdir(), key=lambda entry: entry.name):
@@ -52,9 +52,9 @@ _LOOKED_AT = 50
 
 
 def lay_out(home: Home) -> list[Path]:
-    """Write the example transcripts into the home, where they stay, because memories refer to them.
+    """Write the example transcripts into the home. They stay there because memories refer to them.
 
-    Examples that were forgotten may be read again.
+    Forgotten examples can be read again.
     """
     ours = {example.session for example in example_files()}
     for run in forgetting.forgotten(home):
@@ -78,14 +78,14 @@ def present(home: Home) -> tuple[str, ...]:
 
 
 def plan_to_forget(home: Home) -> Deletion:
-    """Return the plan for forgetting the examples. Raises NotFoundError if they are not in this memory."""
+    """Return the plan for forgetting the examples. Raises NotFoundError if this memory has none."""
     if not (sessions := present(home)):
         raise NotFoundError("this memory does not contain the example sessions")
     return forgetting.prepare(home, ForgetRequest(sessions=sessions))
 
 
 def forget(home: Home, deletion: Deletion) -> ForgetReport:
-    """Forget the examples for good, with their transcripts and the projects that no other session uses."""
+    """Forget the examples permanently, with their transcripts and the projects that only they use."""
     projects = {
         stored.project
         for session in deletion.plan.sessions
@@ -100,7 +100,7 @@ def forget(home: Home, deletion: Deletion) -> ForgetReport:
 
 
 def has_others(home: Home) -> bool:
-    """Return True if any session of the user's own was read."""
+    """Return True if any of the user's own sessions was read."""
     return any(not is_one(home, session) for session in home.sessions.newest(limit=_LOOKED_AT))
 
 
@@ -110,5 +110,5 @@ def is_one(home: Home, session: StoredSession) -> bool:
 
 
 def is_from_one(home: Home, transcript: str | None) -> bool:
-    """Return True if a transcript is an example's."""
+    """Return True if a transcript belongs to an example."""
     return (transcript or "").startswith(str(home.settings.home / _FOLDER))

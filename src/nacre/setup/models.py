@@ -108,10 +108,10 @@ class WriterRequest(Request, frozen=True, kw_only=True):
 
 @frozen
 class Way:
-    """A way to sign in to a provider, and the credential in use, or else one that is not usable.
+    """A way to sign in to a provider, with the credential in use or else an unusable credential.
 
-    ``method`` is one of ``models.auth``; empty for a provider that has only API keys. ``state`` is ``found``,
-    ``expired``, ``unreadable`` or ``missing``. The secret is not part of it, because interfaces show it.
+    ``method`` is a value of ``models.auth``, or empty if the provider only has API keys. ``state`` is ``found``,
+    ``expired``, ``unreadable`` or ``missing``. The secret is left out because interfaces show this object.
     """
 
     method: str
@@ -128,12 +128,12 @@ class Way:
     warning: str = ""
     hints: tuple[str, ...] = ()
     looked: tuple[str, ...] = ()
-    """All places that were searched."""
+    """All searched places."""
 
 
 @frozen
 class Program:
-    """An agent's command that can be a model; ``path`` is empty if it is not installed."""
+    """An agent's command that can serve as a model. ``path`` is empty if it is not installed."""
 
     provider: str
     name: str
@@ -142,13 +142,13 @@ class Program:
 
 @frozen
 class SigningIn:
-    """The configured model, all ways to sign in, agents' commands, and the storage of keys."""
+    """The configured model, all ways to sign in, agents' commands, and the key storage."""
 
     model: str
     ways: tuple[Way, ...]
     programs: tuple[Program, ...]
     keyring: str
-    """The name of the keyring; empty if none works."""
+    """Name of the keyring, or empty if none works."""
     why_no_keyring: str
     key_file: str
 
@@ -186,7 +186,7 @@ def in_use(settings: Settings) -> set[str]:
 
 
 def keep(settings: Settings, provider: str, secret: str) -> str:
-    """Store a provider's key in the keyring, or in ``credentials.toml`` if none works. Return the place.
+    """Store a provider's key in the keyring, or else in ``credentials.toml``. Return the place.
 
     Raises UnavailableError, UnusableCredentialsError if neither is writable.
     """
@@ -276,7 +276,7 @@ def remove(settings: Settings, provider: Provider) -> list[str]:
 
 
 def left(settings: Settings, provider: str) -> list[str]:
-    """Return the places, not nacre's, that hold a provider's credential after :func:`remove`."""
+    """Return the places outside nacre that still have a provider's credential after :func:`remove`."""
     after = load_settings(settings.home, settings.environ)
     if provider not in providers(after):
         return []
@@ -337,7 +337,7 @@ def expects_key(settings: Settings, provider: str) -> bool:
 
 
 def elsewhere(settings: Settings, method: str) -> str:
-    """Return a note on where else a login may be, unread by nacre; empty if nowhere."""
+    """Return a note on places, unread by nacre, that might have a login, or an empty string."""
     tool = methods()[method].login if method in methods() else ""
     return credentials.elsewhere(settings, tool) if tool else ""
 
@@ -346,7 +346,7 @@ def elsewhere(settings: Settings, method: str) -> str:
 
 
 TOKENS_A_DAY = 100_000
-"""The suggested daily limit for a writer paid by a subscription."""
+"""Suggested daily token limit for a writer paid by a subscription."""
 
 MODEL = f"models.{Task.EXTRACTION}"
 
@@ -369,10 +369,10 @@ class WriterStatus:
 
     ``state`` is ``ready``, ``paused``, ``resting`` (on battery), ``spent`` (today's limit is reached), ``short`` (the
     daily limit is too small for a session), ``off``, ``failing`` (at the last call) or ``unavailable``. ``problem`` and
-    ``hint`` give the reason and the remedy, or, for a writer not called today, note that nobody seems to be signed in.
-    ``limit`` is tokens a day under a subscription; ``None`` if dollars are the limit. ``waiting`` counts sessions still
-    to be shown to it. ``kept_here`` has the model of each of last week's sessions that the writer is not shown, because
-    it may run on the user's machine; only :func:`status_writer` sets it.
+    ``hint`` give the reason and the remedy. For a writer not called today, they can say that nobody seems to be signed
+    in. ``limit`` is in tokens per day under a subscription, or ``None`` if dollars are limited. ``waiting`` counts
+    sessions that the writer has yet to see. ``kept_here`` has the models of last week's sessions that the writer does
+    not see because these models might be local. Only :func:`status_writer` sets it.
     """
 
     writer: str = NONE
@@ -400,7 +400,7 @@ def status_writer(home: Home) -> WriterStatus:
 
 
 def status_as_it_is(home: Home) -> WriterStatus:
-    """Return the state of the writer from the database, without writing or waiting for a lock."""
+    """Return the writer's state from the database, without writing or waiting for a lock."""
     settings = home.settings
     name = name_for(home, Task.EXTRACTION)
     if not is_set(home):
@@ -409,7 +409,7 @@ def status_as_it_is(home: Home) -> WriterStatus:
     limit = settings.whole(TOKENS) if is_by_subscription(settings, name) else None
     waiting = extract.count_awaiting(home)
     state, problem, hint = _faring(home, name, (tokens, calls), limit)
-    if state == "ready" and not calls:  # otherwise it has answered, however it is signed in
+    if state == "ready" and not calls:  # after a call, the writer is evidently signed in
         problem = absence(settings, provider_of(settings, name.partition(":")[0])) or None
     return WriterStatus(
         name,
@@ -427,7 +427,7 @@ def status_as_it_is(home: Home) -> WriterStatus:
 def _faring(
     home: Home, name: str, usage: tuple[int, int], limit: int | None
 ) -> tuple[str, str | None, str | None]:
-    """Return a writer's state after today's tokens and calls, its problem, and the remedy."""
+    """Return a writer's state, problem and remedy, given today's tokens and calls."""
     if home.settings.flag("writer.paused"):
         return "paused", None, "nacre writer resume"
     problem = obstacle_to(home.settings, name)
@@ -459,7 +459,7 @@ def _is_spent(home: Home, name: str, tokens: int, limit: int | None) -> bool:
 
 
 def obstacle_to(settings: Settings, name: str) -> NacreError | None:
-    """Return the error that keeps a model from writing, as far as it shows without a call."""
+    """Return the error that keeps a model from writing, if it can be detected without a call."""
     try:
         target, able = llm_providers.describe(settings, name)
     except ModelRefusedError as error:
@@ -480,7 +480,7 @@ def obstacle_to(settings: Settings, name: str) -> NacreError | None:
 
 
 def is_without_bound(settings: Settings, request: WriterRequest) -> bool:
-    """Return True if a writer is paid by a subscription and has no daily limit."""
+    """Return True if a subscription pays for a writer and no daily limit applies."""
     return is_by_subscription(settings, request.writer) and not request.tokens_per_day
 
 
@@ -534,7 +534,7 @@ def refuse(settings: Settings, request: WriterRequest) -> None:
 
 
 def too_few(settings: Settings, name: str, tokens: int | None) -> str | None:
-    """Return the problem with a daily limit that is too small for a small session, or ``None``."""
+    """Return a problem if the daily limit is too small for a small session, otherwise ``None``."""
     if tokens is None or name == NONE or not is_by_subscription(settings, name):
         return None
     least = estimate.least_day(settings, name)
@@ -550,7 +550,7 @@ def check_obstacle(settings: Settings, name: str) -> None:
 
 
 def named(settings: Settings) -> str:
-    """Return the configured writer; empty if none may work."""
+    """Return the configured writer, or an empty string if none may work."""
     name = settings.text(MODEL) or settings.text("models.default")
     return name if name != NONE and settings.flag("models.background") else ""
 
@@ -610,9 +610,9 @@ _PROMPT = Prompt(
 
 @frozen
 class Offer:
-    """A configured model, for some tasks.
+    """A configured model and its tasks.
 
-    ``credential`` is the origin of its key, empty without one; ``problem`` keeps it from answering.
+    ``credential`` is the origin of its key, or empty. ``problem`` is what keeps it from answering.
     """
 
     name: str
@@ -628,7 +628,7 @@ class Offer:
 class Trial:
     """A test call: the answer, its duration in seconds, and its tokens.
 
-    ``cost`` is in millionths of a US dollar; ``None`` if unknown.
+    ``cost`` is in millionths of a US dollar, or ``None`` if unknown.
     """
 
     name: str
@@ -641,7 +641,7 @@ class Trial:
 
 
 def uses(home: Home) -> dict[Task, str]:
-    """Return the model of each task, as ``provider:model`` or ``none``."""
+    """Return each task's model, as ``provider:model`` or ``none``."""
     return {task: name_for(home, task) for task in Task if task is not Task.TEST}
 
 
@@ -682,7 +682,7 @@ def try_model(
     finally:
         model.close()
     if is_set(home) and model.name == name_for(home, Task.EXTRACTION):
-        with suppress(NacreError):  # the answer is paid for
+        with suppress(NacreError):  # the answer is already paid for
             home.sessions.ask_again()
     price, is_by = model.capabilities.price, is_by_subscription(home.settings, model.name)
     cost = (
@@ -694,7 +694,7 @@ def try_model(
 
 
 def _naming(home: Home, name: str) -> Home:
-    """Return the home with another default model."""
+    """Return the home with a different default model."""
     if not name:
         return home
     values = {**home.settings.values, "models.default": Value(name, "command line")}
@@ -734,11 +734,11 @@ _TEST_SECONDS = 30.0
 
 @frozen
 class Wish:
-    """The settings to change; ``None`` leaves one unchanged.
+    """The settings to change. ``None`` leaves a setting unchanged.
 
     ``model`` is ``provider:model`` or ``none``, ``auth`` a sign-in method, ``secret`` a key to store for the model's
-    provider, ``base_url`` the address of a provider unknown to nacre. ``tokens_per_day`` limits background work under a
-    subscription, ``daily_budget`` other background work.
+    provider, and ``base_url`` the address of a provider unknown to nacre. ``tokens_per_day`` limits background work
+    under a subscription, and ``daily_budget`` other background work.
     """
 
     model: str | None = None
@@ -752,7 +752,7 @@ class Wish:
 
     @property
     def provider(self) -> str:
-        """Return the model's provider; empty without a model."""
+        """Return the model's provider, or an empty string without a model."""
         return "" if self.model in (None, NONE) else str(self.model).partition(":")[0]
 
 
@@ -760,7 +760,7 @@ class Wish:
 class Tried:
     """The outcome of a test call, with the reason and remedy.
 
-    It is ``answered``, ``unusable`` (not of the requested form), ``unreachable``, ``refused`` or ``skipped``.
+    It is ``answered``, ``unusable`` (wrong format), ``unreachable``, ``refused`` or ``skipped``.
     """
 
     outcome: str
@@ -771,7 +771,7 @@ class Tried:
 
 @frozen
 class Done:
-    """The changes of a setup, and the resulting settings. ``kept`` is the place of the key, empty without one."""
+    """The changes made by a setup, and the resulting settings. ``kept`` is the key's place, or empty without a key."""
 
     settings: Settings
     changed: Mapping[str, Any]
@@ -781,7 +781,7 @@ class Done:
 
 
 def full_name(settings: Settings, model: str, provider: str) -> str:
-    """Return a model's name with its provider, unless it has one. Names may contain colons: ``qwen3:8b``."""
+    """Return a model's name, prefixed with its provider if needed. Names can contain colons: ``qwen3:8b``."""
     head, colon, _ = model.partition(":")
     if model == NONE or (colon and head in providers(settings)):
         return model
@@ -789,7 +789,7 @@ def full_name(settings: Settings, model: str, provider: str) -> str:
 
 
 def method_for(provider: str, auth: str | None, secret: str | None) -> Method | None:
-    """Return the method for a key; ``None`` if the provider has only one.
+    """Return the sign-in method for a key, or ``None`` if the provider has only one.
 
     Raises UnusableCredentialsError if the key does not belong to the requested method.
     """
@@ -804,7 +804,7 @@ def method_for(provider: str, auth: str | None, secret: str | None) -> Method | 
 
 
 def changes(settings: Settings, wish: Wish) -> dict[str, Any]:
-    """Return the settings that change, with their new values. A new writer is shown sessions that end from now on.
+    """Return the changed settings with their new values. A new writer sees sessions that end from now on.
 
     Raises InvalidSettingsError.
     """
@@ -823,7 +823,7 @@ def changes(settings: Settings, wish: Wish) -> dict[str, Any]:
             extract.SINCE: "",
         }
     elif wish.model and wish.background and settings[f"models.{Task.EXTRACTION}"] == NONE:
-        new_values[f"models.{Task.EXTRACTION}"] = ""  # it was removed as a writer
+        new_values[f"models.{Task.EXTRACTION}"] = ""  # the writer had been removed
     checked = {key: check(key, value) for key, value in new_values.items() if value is not None}
     after = settings
     for key, value in checked.items():
@@ -839,7 +839,7 @@ def changes(settings: Settings, wish: Wish) -> dict[str, Any]:
 def check_bound(settings: Settings, wish: Wish) -> None:
     """Check the daily limit for background work under a subscription.
 
-    Raises InvalidInputError if there is none, or if it is too small for a call of the writer.
+    Raises InvalidInputError if it is missing or too small for a writer's call.
     """
     after = wished(settings, wish)
     name = after.text("models.default")
@@ -869,7 +869,7 @@ def wished(settings: Settings, wish: Wish) -> Settings:
 def try_model_models(home: Home, wish: Wish) -> Tried:
     """Ask the requested model one short question.
 
-    A response from something other than such a model counts as refused. Raises InvalidSettingsError.
+    A response that does not come from such a model counts as refused. Raises InvalidSettingsError.
     """
     began = time.perf_counter()
     try:
@@ -889,7 +889,7 @@ def try_model_models(home: Home, wish: Wish) -> Tried:
 
 
 def _soon(settings: Settings) -> Settings:
-    """Return settings with a timeout of at most 30 seconds, because a person waits."""
+    """Return settings with a timeout of at most 30 seconds, because a person is waiting."""
     seconds = min(_TEST_SECONDS, settings.number("models.timeout_seconds"))
     return replace(
         settings, values={**settings.values, "models.timeout_seconds": Value(seconds, "setup")}
@@ -899,7 +899,7 @@ def _soon(settings: Settings) -> Settings:
 def _as_given(wish: Wish, text: str) -> str:
     """Adapt a message to an address and key that are not stored yet.
 
-    The key is tested from one of nacre's own variables.
+    The key is tested through one of nacre's own variables.
     """
     if wish.base_url:
         text = text.replace(f"models.providers.{wish.provider}.base_url", "--base-url")
@@ -913,7 +913,7 @@ def _as_given(wish: Wish, text: str) -> str:
 
 
 def _variable_of(wish: Wish) -> str:
-    """Return the variable for testing a key that is not stored yet; it takes precedence over all others."""
+    """Return the variable for testing a key that is not stored yet. It takes precedence over all other sources."""
     method = methods().get(wish.auth or "")
     return method.variables[0] if method and method.variables else own_variable(wish.provider)
 
@@ -944,7 +944,7 @@ def apply(settings: Settings, wish: Wish) -> Done:
 
 
 def _outdone(after: Settings, wish: Wish) -> list[str]:
-    """Return a note if another key takes precedence over the stored one."""
+    """Return a note if a different key takes precedence over the stored key."""
     if not wish.secret:
         return []
     credential = credential_for(after, wish.provider)
@@ -954,7 +954,7 @@ def _outdone(after: Settings, wish: Wish) -> list[str]:
 
 
 def _idle(after: Settings) -> list[str]:
-    """Return a note if the model may run in the background but cannot, because its price is unknown."""
+    """Return a note if the model is enabled for the background, but its unknown price prevents that."""
     name = after["models.default"]
     if not after["models.background"] or name == NONE:
         return []
@@ -991,7 +991,7 @@ def _providers(settings: Settings, wish: Wish) -> dict[str, dict[str, str]] | No
         if wish.secret and not is_built_in(name):
             own.setdefault(
                 "key", re.sub(r"\W", "_", name).upper() + "_API_KEY"
-            )  # the key setting implies that it needs one
+            )  # this setting implies that the provider needs a key
     if wish.secret:
         own.pop("api_key", None)
     if own == before:
@@ -1003,7 +1003,7 @@ def _providers(settings: Settings, wish: Wish) -> dict[str, dict[str, str]] | No
 def needs_key(settings: Settings, wish: Wish) -> bool:
     """Return True if the requested model's provider needs a key that is neither given nor stored.
 
-    Raises ModelRefusedError for an unknown provider, and for a login that is missing or expired.
+    Raises ModelRefusedError for an unknown provider, or a missing or expired login.
     """
     after = wished(settings, wish)
     if (
@@ -1042,7 +1042,7 @@ _MARKER = re.compile(r"\[REDACTED:[a-z0-9-]+\]")
 
 
 def hidden(settings: Settings, value: Any) -> Any:
-    """Return a setting's value with each credential as ``sk-…abcd``."""
+    """Return a setting's value with credentials masked as ``sk-…abcd``."""
     redactor = Redactor(*settings.redaction)
     return _hidden(redactor, "", value)
 
@@ -1062,11 +1062,11 @@ def _hidden(redactor: Redactor, name: str, value: Any) -> Any:
 
 @frozen
 class SettingView:
-    """A setting's value, with keys as ``sk-…abcd``, its origin, and the possible values.
+    """A setting's value with keys masked as ``sk-…abcd``, its origin, and its possible values.
 
-    ``origin``: ``default``, the config file, or the environment variable that overrides it. ``form``: ``text``,
-    ``number``, ``whole`` (a whole number), ``switch``, ``list`` or ``table``. ``choices`` lists all values of a text,
-    if restricted.
+    ``origin`` is ``default``, the config file, or the environment variable that overrides it. ``form`` is ``text``,
+    ``number``, ``whole`` (a whole number), ``switch``, ``list`` or ``table``. ``choices`` lists all possible values of
+    a restricted text.
     """
 
     key: str
@@ -1129,7 +1129,7 @@ def write(settings: Settings, key: str, value: Any) -> Any:
 
 
 def _before(settings: Settings, key: str) -> Settings:
-    """Return the settings of the file, without an invalid value of the key."""
+    """Return the settings in the file, without an invalid value for the key."""
     try:
         return load_settings(settings.home, settings.environ)
     except InvalidSettingsError:
@@ -1137,13 +1137,13 @@ def _before(settings: Settings, key: str) -> Settings:
 
 
 def unmatched(home: Home, patterns: Sequence[str]) -> list[str]:
-    """Return the patterns that match no project of a home."""
+    """Return the patterns that match none of the home's projects."""
     names = projects.known_slugs(home)
     return [pattern for pattern in patterns if not any(fnmatch(name, pattern) for name in names)]
 
 
 def _refuse_unknown(names: Sequence[str]) -> None:
-    """Raise InvalidSettingsError for an unknown tool: the setting would not exclude what it was meant to."""
+    """Raise InvalidSettingsError for an unknown tool, because the setting would not exclude the intended tool."""
     tools = list(registry.tools())
     for name in names:
         if name not in tools:
@@ -1153,7 +1153,7 @@ def _refuse_unknown(names: Sequence[str]) -> None:
 
 
 def _written_visible_settings(before: Settings) -> Settings:
-    """Load the settings after a change and record its consequences."""
+    """Load the settings after a change, and record its consequences."""
     now = load_settings(before.home, before.environ)
     hooks.note_share(now, to_ms(utc_now()) or 0)
     for key, value in extract.start_setting(before, now, utc_now()).items():

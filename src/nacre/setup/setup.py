@@ -1,4 +1,4 @@
-"""The first setup: proposing a writer, first reading, and quickstart."""
+"""First setup: proposing a writer, first reading, and quickstart."""
 
 from __future__ import annotations
 
@@ -60,16 +60,16 @@ from nacre.values.reports import IngestReport, OnProgress
 from nacre.values.session import SessionKind, StoredSession
 
 _CLOUD_SUFFIX = "cloud"
-"""The ending of models that Ollama lists but runs remotely."""
+"""Name suffix of models that Ollama lists but runs remotely."""
 
 
 @frozen
 class FoundWriter:
-    """A model that could write, as ``provider:model``, and its label.
+    """A possible writer model, as ``provider:model``, and its label.
 
-    ``payer`` is the source of the key that its calls are billed to; empty for a subscription or without cost.
-    ``problem`` may keep it from answering; ``is_refused``: it cannot be set until that is fixed.
-    ``is_here``: it runs on this machine.
+    ``payer`` is the source of the API key that is billed, or empty for a subscription or free model. ``problem`` might
+    keep it from answering. With ``is_refused``, it cannot be set until that is fixed. ``is_here`` means that it runs on
+    this machine.
     """
 
     name: str
@@ -82,7 +82,7 @@ class FoundWriter:
 
 
 def found_writers(settings: Settings) -> list[FoundWriter]:
-    """Return all possible writers: signed-in commands, local servers and keys; those with a problem last."""
+    """Return all possible writers: signed-in commands, local servers and keys. Those with problems come last."""
     writers = [writer_named(settings, name) for name in dict.fromkeys(_names(settings))]
     return sorted(writers, key=lambda writer: (writer.is_refused, bool(writer.problem)))
 
@@ -93,7 +93,7 @@ def best_writer(writers: list[FoundWriter]) -> FoundWriter | None:
 
 
 def writer_named(settings: Settings, name: str) -> FoundWriter:
-    """Return a writer by its model's name. Raises ModelRefusedError for an unknown provider."""
+    """Return the writer for a model's name. Raises ModelRefusedError for an unknown provider."""
     provider, model = provider_of(settings, name.partition(":")[0]), name.partition(":")[2]
     label = f"{provider.label}, {'its default model' if model in ('', 'default') else model}"
     problem, is_here = obstacle_to(settings, name), is_on_this_machine(provider)
@@ -112,7 +112,7 @@ def writer_named(settings: Settings, name: str) -> FoundWriter:
 
 
 def _names(settings: Settings) -> Iterator[str]:
-    """Yield a model of each available provider, in the order of proposal."""
+    """Yield a model of each available provider, in order of preference."""
     commands = [item.provider for item in programs(settings) if item.path]
     yield from (f"{name}:{list_proposed(provider_of(settings, name))[0]}" for name in commands)
     with suppress(ModelRefusedError):  # models.providers is invalid
@@ -126,7 +126,7 @@ def _names(settings: Settings) -> Iterator[str]:
 
 
 def _has_key(settings: Settings, provider: Provider) -> bool:
-    """Return True if there is an API key of a provider with a model to propose."""
+    """Return True if a provider has an API key and a model to propose."""
     if not provider.needs_key or not list_proposed(provider):
         return False
     with suppress(ModelRefusedError):
@@ -146,7 +146,7 @@ class WriterProposal:
 
     @property
     def bound(self) -> str:
-        """Return the limit as the end of a question; empty if it is free."""
+        """Return the limit for the end of a question, or an empty string if the writer is free."""
         if self.request.tokens_per_day is not None:
             return f", up to {self.request.tokens_per_day:,} tokens a day"
         if self.writer.is_free:
@@ -190,7 +190,7 @@ def proposal_of(
 
 
 def proposal_as_named(settings: Settings, request: WriterRequest, scope: Scope) -> WriterProposal:
-    """Return the writer that the user named, with the limits that apply to it."""
+    """Return the writer named by the user, with its limits."""
     if not is_by_subscription(settings, request.writer):
         request = WriterRequest(writer=request.writer, dollars_per_day=settings.number(DAILY))
     return WriterProposal(writer_named(settings, request.writer), request, scope)
@@ -211,14 +211,14 @@ _SAMPLE_SESSIONS = 60
 
 @frozen
 class Scope:
-    """The tools and projects of the latest sessions that a writer would be shown."""
+    """Tools and projects of the latest sessions that a writer would see."""
 
     tools: tuple[str, ...] = ()
     projects: tuple[str, ...] = ()
 
 
 def scope_of(home: Home, writer: str = "") -> Scope:
-    """Return the scope of a writer, by default the proposed one, from the sessions in the index."""
+    """Return a writer's scope from the indexed sessions. The default is the proposed writer."""
     stored = home.sessions.newest(SessionFilter(kind=SessionKind.MAIN), limit=_SAMPLE_SESSIONS)
     return _scope(home, writer, (session for session in stored if not is_one(home, session)))
 
@@ -232,7 +232,7 @@ def _scope(home: Home, writer: str, sessions: Iterable[StoredSession]) -> Scope:
 
 
 def _unread_scope(home: Home, paths: Sequence[Path], writer: str) -> Scope:
-    """Return the scope of a writer from a sample of transcripts that are not read yet."""
+    """Return a writer's scope from a sample of unread transcripts."""
     found = sessions_in(home, paths[:_SAMPLE_SESSIONS])
     stored = (
         StoredSession(0, session, likely_project(home, session), None, None, len(turns))
@@ -243,7 +243,7 @@ def _unread_scope(home: Home, paths: Sequence[Path], writer: str) -> Scope:
 
 
 def _best(home: Home) -> str:
-    """Return the name of the writer to propose; empty if there is none."""
+    """Return the name of the writer to propose, or an empty string."""
     best = best_writer(found_writers(home.settings))
     return best.name if best else ""
 
@@ -252,14 +252,15 @@ def _best(home: Home) -> str:
 
 
 RECENT = timedelta(days=7)
-"""Newer transcripts may be read alone."""
+"""Maximum age of transcripts that can be read alone."""
 
 
 @frozen
 class FirstReading:
-    """Pending transcripts: ``files`` with ``bytes`` in total; ``recent`` ones changed in the last seven days.
+    """Pending transcripts: ``files`` with ``bytes`` in total. ``recent`` files changed in the last seven days.
 
-    ``estimate`` is the cost of a language model, ``None`` without one. ``scope`` has the sessions that a writer reads.
+    ``estimate`` is a language model's cost, or ``None`` without a model. ``scope`` has the sessions that a writer
+    reads.
     """
 
     files: int
@@ -270,12 +271,12 @@ class FirstReading:
 
     @property
     def has_older(self) -> bool:
-        """Return True if the recent transcripts are some, but not all."""
+        """Return True if some but not all transcripts are recent."""
         return 0 < len(self.recent) < self.files
 
 
 def look(home: Home, writer: str = "") -> FirstReading:
-    """Return the available transcripts and the scope of a writer, by default the proposed one.
+    """Return the available transcripts and a writer's scope. The default is the proposed writer.
 
     Nothing is stored.
     """
@@ -297,7 +298,7 @@ def look(home: Home, writer: str = "") -> FirstReading:
 
 @contextmanager
 def home_to_look(settings: Settings) -> Iterator[Home]:
-    """Open the home, or a temporary one if there is none yet, so that a look creates nothing."""
+    """Open the home, or a temporary home if none exists, so that looking creates nothing."""
     with ExitStack() as stack:
         if not (settings.server or settings.database.is_file()):
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="nacre-")))
@@ -323,10 +324,10 @@ _MAX_HAN_CHARACTERS = 12
 _PHRASE = re.compile(r"[\w./-]{2,}(?: [\w./'-]+){0,4}")
 _CAPITALISED = re.compile(r"[A-Z][a-z]+(?:-[a-z]+)*")
 _NAME = re.compile(r"(?<=[a-z,] )(?:[A-Z]\w*[a-z]\w*|\w+[a-z][A-Z]\w*)(?: [A-Z]\w+)?")
-"""A word within a sentence that is written like a name."""
+"""Pattern of a word within a sentence that is written like a name."""
 
 _NOUNS = re.compile(r"\b(?:the|our|my) ([A-Za-z][\w-]+\w [A-Za-z][\w-]+\w)(?=[\s,.;:!?)]|$)")
-"""Two words after an article, most often a thing."""
+"""Pattern of two words after an article, most often a thing."""
 
 _VAGUE = frozenset(
     """active actual best better current different existing first following full good last latest main new
@@ -336,10 +337,10 @@ _PREPOSITIONS = frozenset(
     """across against along among around behind beneath beside beyond despite except inside near onto outside past per
     since throughout toward upon versus via vs within without""".split()
 )
-"""Prepositions that are no stop words: a phrase ends before them."""
+"""Prepositions that are not stop words. A phrase ends before them."""
 _SESSIONS = 200
 _MIN_SESSIONS = 2
-"""Sessions in which the user must mention a thing before a question is asked about it."""
+"""Minimum number of sessions in which the user mentions a thing before it becomes a question."""
 
 
 def about(memory: Memory) -> str | None:
@@ -369,9 +370,9 @@ def about(memory: Memory) -> str | None:
 
 
 def about_sessions(home: Home) -> list[tuple[str, str]]:
-    """Return questions about things that the user mentioned in several sessions, the most frequent first.
+    """Return questions about things that the user mentioned in several sessions, most frequent first.
 
-    Each comes with the thing.
+    Each question comes with the thing.
     """
     spoken: defaultdict[str, set[int]] = defaultdict(set)
     for stored in home.sessions.newest(limit=_SESSIONS):
@@ -410,7 +411,7 @@ def _is_date(name: str, now: datetime) -> bool:
 
 
 def _in_sentence_case(memory: Memory) -> str:
-    """Return the subject with a lower-case first letter, unless the memory uses its first word as a name."""
+    """Return the subject with a lower-case first letter, unless the memory uses the first word as a name."""
     first = memory.subject.split(" ", 1)[0]
     is_name = re.search(rf"[^\s.!?:]\s+{re.escape(first)}(?!\w)", memory.content)
     if is_name or not _CAPITALISED.fullmatch(first):
@@ -423,14 +424,14 @@ def _in_sentence_case(memory: Memory) -> str:
 
 _SHOWN_CANDIDATES = 2
 _SHOWN_CHARACTERS = 90
-"""Characters shown of each candidate."""
+"""Number of characters shown of each candidate."""
 
 
 @frozen
 class Reach:
-    """Counts of current memories, memories ``replaced`` by later ones, candidates with the ``likeliest``, and sessions.
+    """Counts of current memories, ``replaced`` memories, candidates and sessions, and the ``likeliest`` candidates.
 
-    Without a writer, ``found`` is the best available one.
+    Without a writer, ``found`` is the best available writer.
     """
 
     memories: int
@@ -463,11 +464,11 @@ def reach(home: Home) -> Reach:
 
 
 # -- Quickstart ------------------------------------------------------------------------------------
-# Reads the transcripts on this machine, shows what was learned, and answers some questions.
+# Reads the transcripts on this machine, shows what was learned, and answers a few questions.
 
 
 SECONDS_FOR_VECTORS = 20.0
-"""Time limit for vectors before the first answers; the caller makes the others afterwards."""
+"""Time limit in seconds for vectors before the first answers. The caller creates the remaining vectors later."""
 
 MAX_BEST = 12
 MAX_ANSWERS = 3
@@ -475,10 +476,10 @@ MAX_ANSWERS = 3
 _HITS = 3
 _TURNS = 2
 _POOL_PER_KIND = 24
-"""Memories of each kind that are compared; some may come from examples."""
+"""Number of memories of each kind to compare. Some can come from examples."""
 
 _KIND_DISCOUNT = 0.5
-"""The reduction of importance for each earlier memory of the same kind, so that kinds are mixed."""
+"""Importance is reduced by this for each earlier memory of the same kind, to mix kinds."""
 
 _EXAMPLE_QUESTIONS = (
     "Why did hivelog move away from SQLite?",
@@ -490,7 +491,7 @@ Origin = Literal["discovered", "examples"]
 
 @frozen
 class SampleAnswer:
-    """A question and its result from the new memories."""
+    """A question and the answer from the new memories."""
 
     question: str
     result: RecallResult
@@ -500,10 +501,10 @@ class SampleAnswer:
 class QuickstartResult:
     """The result of a quickstart.
 
-    ``source``: transcripts were found on this machine, or the example sessions were used. ``tools`` counts transcripts
-    by the label of their tool. ``best`` are the memories to show, the best first; ``answers`` all have evidence.
-    ``changed`` is the file that most sessions changed and their number, if more than one. ``has_examples``: example
-    sessions are in the home, perhaps from an earlier run.
+    ``source`` says whether transcripts were found on this machine or examples were used. ``tools`` counts transcripts
+    by tool label. ``best`` are the memories to show, best first. All ``answers`` have evidence. ``changed`` is the file
+    that most sessions changed, with their number, if more than one. ``has_examples`` means that example sessions are in
+    the home, perhaps from an earlier run.
     """
 
     source: Origin
@@ -563,9 +564,9 @@ def _changed(home: Home) -> tuple[str, int] | None:
 
 
 def _best_memories(home: Home, *, own: bool) -> tuple[Memory, ...]:
-    """Return up to twelve memories to show, by importance, with a preference for other kinds, then the newest.
+    """Return up to twelve memories to show, ordered by importance, mixing kinds, then newest first.
 
-    ``own``: without those from examples.
+    ``own`` excludes memories from examples.
     """
     rows = [
         row
@@ -592,7 +593,7 @@ def _best_memories(home: Home, *, own: bool) -> tuple[Memory, ...]:
 
 
 def _have_sessions(home: Home, files: Iterable[Path]) -> bool:
-    """Return True if any transcript has a session: a tool that was only started leaves files, too."""
+    """Return True if any transcript has a session. A tool that was only started also leaves files."""
     paths = {str(path) for path in files}
     return any(session.file in paths for session in home.sessions.newest(limit=_SAMPLE_SESSIONS))
 
@@ -611,7 +612,7 @@ def _examples_answered(home: Home) -> Iterator[SampleAnswer]:
 
 
 def _best_answered(home: Home, best: Sequence[Memory]) -> Iterator[SampleAnswer]:
-    """Yield answered questions about the best memories, of different kinds first, then about frequent subjects."""
+    """Yield answered questions, first about the best memories of different kinds, then about frequent subjects."""
     questions: set[str] = set()
     for memory in _by_turns(best):
         question = about(memory)
@@ -629,7 +630,7 @@ def _best_answered(home: Home, best: Sequence[Memory]) -> Iterator[SampleAnswer]
 
 
 def _by_turns(best: Sequence[Memory]) -> list[Memory]:
-    """Return the best of each kind, then the second best of each, and so on."""
+    """Return the best memory of each kind, then the second best, and so on."""
     counts: Counter[Kind] = Counter()
     ranked = []
     for at, memory in enumerate(best):

@@ -1,14 +1,16 @@
-"""Read-only access to SQLite databases of other programs, even while they write. Creates no files next to them.
+"""Read-only access to SQLite databases of other programs, even while these programs write.
 
-Statements are composed from the file's own table and column names, or written by the reader of the
-program. The way of opening a file depends on its state (decision 7):
+No files are created next to the databases. Statements are composed from the file's table and column
+names, or are part of the program's reader. How a file is opened depends on its state:
 
-- rollback journal: read-only with SQLite's own locks, held only while a statement runs;
-- write-ahead log that is in use or left by a crash: read-only, with a read-only log index
-  (``-shm``), so that readers only take locks;
-- log missing or empty, and no index: no process has the file open. Only the file itself is read,
-  and results are returned only if no process opened it meanwhile;
-- log without an index (as in a copy), or a journal to roll back: a copy of limited size is read.
+- Rollback journal: read-only with SQLite's own locks, which are held only while a statement runs.
+- Write-ahead log in use or left by a crash: read-only with a read-only log index (``-shm``), so
+  that readers only take locks.
+- Missing or empty log without an index: no process has the file open. Only the file is read, and
+  results are returned only if no process opened it in the meantime.
+- Log without an index (as in a copy), or journal to roll back: a copy of limited size is read.
+
+See decision 7.
 """
 
 from __future__ import annotations
@@ -29,12 +31,12 @@ from nacre.base.sql import quoted
 from nacre.errors import InvalidInputError
 
 PATIENCE_MS = 500
-"""Time a statement waits for a writing program."""
+"""Time in milliseconds that a statement waits for a writer."""
 
 MAX_COPY_BYTES = 512 * 1024 * 1024
 
 MAX_SECONDS = 120.0
-"""Total time limit for all statements on one file."""
+"""Maximum total time in seconds for all statements on one file."""
 
 _INSTRUCTIONS_PER_CHECK = 10_000
 
@@ -42,7 +44,7 @@ _HEADER_BYTES = 100
 _WAL_VERSIONS = b"\x02\x02"
 _ATTEMPTS = 3
 _VECTOR_FUNCTIONS = ("libsql_vector_idx", "vector", "vector32", "vector64", "vector_distance_cos")
-"""Functions of libSQL that index definitions may contain. They are never called."""
+"""Functions of libSQL that index definitions can contain. They are never called."""
 
 _HARMLESS = apsw.SQLITE_DETERMINISTIC | apsw.SQLITE_INNOCUOUS
 
@@ -50,7 +52,7 @@ Signature = tuple[tuple[int, int] | None, ...]
 
 
 class ForeignDatabase:
-    """A SQLite file of another program, opened by :func:`open_foreign`."""
+    """A SQLite file of a different program, opened by :func:`open_foreign`."""
 
     def __init__(
         self,
@@ -75,7 +77,7 @@ class ForeignDatabase:
         self._stack.close()
 
     def columns(self, table: str) -> tuple[str, ...]:
-        """Return the columns of a table, or none if it does not exist."""
+        """Return the columns of a table. A missing table has none."""
         return tuple(
             str(name)
             for (name,) in self.all("SELECT name FROM pragma_table_info(:table)", table=table)
@@ -84,7 +86,7 @@ class ForeignDatabase:
     def all(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
         """Return all rows of a statement, and release the file.
 
-        Raises InvalidInputError if the file is locked or damaged, or changes constantly.
+        Raises InvalidInputError if the file is locked, is damaged, or changes constantly.
         """
         for _ in range(_ATTEMPTS):
             with _translate_errors(self._path):
@@ -96,7 +98,7 @@ class ForeignDatabase:
         raise InvalidInputError(f"{self._path} changes while it is read", hint="try again")
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """Yield the rows of a table with the existing columns among ``columns``.
+        """Yield the rows of a table, with those of ``columns`` that exist.
 
         Yields nothing if the table is missing.
         """
@@ -113,7 +115,7 @@ class ForeignDatabase:
                 yield dict(zip(names, values, strict=True))
 
     def _open(self) -> apsw.Connection:
-        """Open a connection that is known to be readable. Raises InvalidInputError."""
+        """Open a readable connection. Raises InvalidInputError."""
         before = _signature(self._path)
         options = _options(self._path, before)
         self._sealed = before if options and "immutable" in options else None
@@ -147,7 +149,7 @@ class ForeignDatabase:
         return connection
 
     def _copy(self) -> Path:
-        """Copy the file with its log or journal from one moment. Raises InvalidInputError."""
+        """Copy a consistent state of the file with its log or journal. Raises InvalidInputError."""
         folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="nacre-look-")))
         for _ in range(_ATTEMPTS):
             before = _signature(self._path)
@@ -167,7 +169,7 @@ class ForeignDatabase:
 
 @contextlib.contextmanager
 def open_foreign(path: Path, clean: Callable[[str], str] = str) -> Iterator[ForeignDatabase]:
-    """Open a database read-only. All texts of its rows are passed through ``clean``.
+    """Open a database read-only. ``clean`` is applied to all texts that :meth:`ForeignDatabase.rows` yields.
 
     Raises InvalidInputError if the file is not a SQLite database, or is empty, encrypted, locked or
     damaged.
@@ -183,7 +185,7 @@ _SUFFIXES = ("", "-wal", "-shm", "-journal")
 
 
 def _signature(path: Path) -> Signature:
-    """Return the sizes and times of a database and its log files. Only the existence of a log index counts."""
+    """Return the sizes and times of a database and its log files. Only the log index's existence counts."""
     signature: list[tuple[int, int] | None] = []
     for suffix in _SUFFIXES:
         try:
@@ -199,7 +201,7 @@ def _signature(path: Path) -> Signature:
 
 
 def _options(path: Path, signature: Signature) -> str:
-    """Return the URI options for opening a file, or "" if a copy is required. Raises InvalidInputError."""
+    """Return the URI options for opening a file, or "" if a copy must be read. Raises InvalidInputError."""
     main, log, index, _ = signature
     if main is None:
         raise InvalidInputError(f"there is nothing at {path}", hint="check the path")
@@ -228,7 +230,7 @@ def _must_roll_back(error: apsw.Error, signature: Signature) -> bool:
 
 
 def _only_tables(connection: apsw.Connection) -> Callable[..., int]:
-    """Return an authorizer that rejects views and virtual tables, whose rows may be endless."""
+    """Return an authorizer that rejects views and virtual tables, which can have endless rows."""
     unsafe = {
         str(name).lower()
         for (name,) in connection.execute(

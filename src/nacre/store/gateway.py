@@ -1,7 +1,7 @@
-"""The gateway's own database: incoming messages, answers to send, sessions and permitted senders.
+"""The gateway's database of incoming messages, answers to send, sessions and permitted senders.
 
-It is a separate file, ``gateway/gateway.db`` in the home, so that receiving a message never waits
-for a process that writes memories.
+The database is a separate file, ``gateway/gateway.db`` in the home, so that receiving a message
+never waits for a process that writes memories.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ DATABASE = f"{FOLDER}/gateway.db"
 """Path relative to the home."""
 
 TRANSCRIPTS_LOCK = "transcripts.lock"
-"""Lock in that folder, held while writing transcripts of conversations."""
+"""Lock in ``FOLDER``, held while writing transcripts of conversations."""
 
 PROBLEM = "gateway.problem"
-"""Key of the gateway's own value for a channel."""
+"""Name under which the gateway stores a channel's problem."""
 
 _MILLIONTHS = 1_000_000
 _MAX_MESSAGES_PER_TURN = 200
-"""Further messages go into the next turn."""
+"""Maximum messages per turn. Further messages go into the next turn."""
 
 _READERS_PATIENCE_MS = 100
 
 
 @frozen
 class Kept:
-    """A message with its state: ``heard``, ``waiting`` or ``taken``. ``line`` is its id in the transcript."""
+    """A message that is ``heard``, ``waiting`` or ``taken``. ``line`` is the message's id in the transcript."""
 
     received: Received
     state: str
@@ -60,7 +60,7 @@ class Kept:
 
 @frozen
 class Known:
-    """A received message in any state. Its text is kept until it is answered."""
+    """A received message in any state. The text is kept until the message is answered."""
 
     seq: int
     key: str
@@ -72,7 +72,7 @@ class Known:
 
 @frozen
 class Line:
-    """A transcript line that is not yet in the file."""
+    """A transcript line that is not yet in the transcript file."""
 
     id: str
     text: str
@@ -80,7 +80,7 @@ class Line:
 
 @frozen
 class SessionState:
-    """The progress of a session. ``is_pending``: some of its lines are not yet in its transcript."""
+    """The progress of a session. ``is_pending``: some lines are not yet in the session's transcript."""
 
     id: str
     key: str
@@ -93,7 +93,7 @@ class SessionState:
 
 @frozen
 class OpenState:
-    """The numbers of waiting messages and of messages being answered in a conversation."""
+    """Number of waiting messages and number of messages being answered in a conversation."""
 
     key: str
     channel: str
@@ -102,14 +102,14 @@ class OpenState:
 
 
 class GatewayStore:
-    """Reads and writes the gateway's database. Each thread needs its own store."""
+    """Storage of the gateway. Each thread needs a separate instance."""
 
     def __init__(self, database: FileDatabase) -> None:
         self._db = database
 
     @classmethod
     def open(cls, home: Path) -> Self:
-        """Open a home's database, creating it if needed.
+        """Open a home's gateway database, and create it if needed.
 
         Raises UnusableStoreError, StoreBusyError, SchemaTooNewError.
         """
@@ -118,12 +118,12 @@ class GatewayStore:
 
     @classmethod
     def empty(cls) -> Self:
-        """Create a store in memory, for a home that never had a gateway."""
+        """Create a store in memory, for a home without a gateway."""
         return cls(FileDatabase(Path(":memory:"), migrations=FOLDER))
 
     @classmethod
     def open_to_read(cls, home: Path) -> Self | None:
-        """Open a home's database read-only, or return ``None`` if it is missing or unreadable."""
+        """Open a home's gateway database read-only, or return ``None`` if it is missing or unreadable."""
         path = home / DATABASE
         if not path.is_file():
             return None
@@ -143,7 +143,7 @@ class GatewayStore:
             return None
 
     def is_in_place(self) -> bool:
-        """Return True if the file at the path is still the opened one."""
+        """Return True if the database file has not been replaced since it was opened."""
         return self._db.is_in_place()
 
     def close(self) -> None:
@@ -165,7 +165,7 @@ class GatewayStore:
     def receive(
         self, channel: str, messages: Iterable[tuple[Received, str]], state: Mapping[str, str]
     ) -> list[tuple[Received, str]]:
-        """Store messages with their states, and the channel's state, and return the new messages."""
+        """Store the channel's state and messages with their states. Return the messages that are new."""
         new = []
         for received, new_state in messages:
             if self._db.run(
@@ -186,20 +186,20 @@ class GatewayStore:
 
     @in_transaction
     def trim_heard(self, key: str, entries: int, keys: int) -> None:
-        """Limit the number of messages per conversation, and of conversations, that are only heard."""
+        """Limit the number of heard messages in a conversation, and of conversations with heard messages."""
         self._db.run("trim_heard", key=key, keep=entries)
         self._db.run("trim_heard_keys", keep=keys)
 
     def find(self, channel: str, message: str) -> Known | None:
-        """Find a received message by its platform's id."""
+        """Find a received message by its platform id."""
         return record(Known, self._db.one("find_inbound", channel=channel, id=message))
 
     def replace_text(self, seq: int, message: Incoming) -> None:
-        """Replace the text of an edited waiting message."""
+        """Replace the text of a waiting message that was edited."""
         self._db.run("set_inbound_message", seq=seq, message=_text(message))
 
     def open_messages(self, key: str) -> list[Kept]:
-        """Return unanswered messages of a conversation, and those heard since the last answer, in order."""
+        """Return unanswered messages and messages heard since the last answer, in order."""
         rows = self._db.all("list_open_inbound", key=key, limit=_MAX_MESSAGES_PER_TURN)
         return [
             Kept(
@@ -212,15 +212,15 @@ class GatewayStore:
         ]
 
     def waiting_keys(self) -> list[tuple[str, str]]:
-        """Return conversations with messages to answer, with their channels."""
+        """Return (key, channel) of conversations with messages to answer."""
         return self._db.all("list_waiting_keys")
 
     def waiting(self, channel: str) -> int:
-        """Count the messages of a channel to answer."""
+        """Count a channel's messages to answer."""
         return self._db.value("count_waiting_inbound", channel=channel) or 0
 
     def last_waiting(self, key: str) -> tuple[datetime | None, int]:
-        """Return the time of a conversation's last waiting message, and the number of these messages."""
+        """Return the time of the last waiting message, and the number of waiting messages."""
         moment, count = self._db.one("last_waiting", key=key) or (None, 0)
         return from_ms(moment), count
 
@@ -232,14 +232,14 @@ class GatewayStore:
     def take(
         self, session: str, lines_by_number: Sequence[tuple[int, str | None]], lines: Sequence[Line]
     ) -> None:
-        """Mark messages as being answered, given their numbers and line ids."""
+        """Mark messages, given as (number, line id), as being answered, and queue transcript lines."""
         for seq, line in lines_by_number:
             self._db.run("take_inbound", seq=seq, line=line)
         self.add_lines(session, lines)
 
     @runs("release_inbound")
     def release(self) -> None:
-        """Reset messages being answered, without counting a failed attempt, at a clean shutdown."""
+        """Reset messages being answered at a clean shutdown, without counting a failed attempt."""
 
     @in_transaction
     def finish(
@@ -254,9 +254,9 @@ class GatewayStore:
         tokens: int = 0,
         messages: int = 0,
     ) -> None:
-        """Finish a turn and queue the parts of its answer. ``tokens`` and ``messages`` are added to the session.
+        """Finish a turn and queue the parts of the answer. Add ``tokens`` and ``messages`` to the session's counts.
 
-        If a message was forgotten meanwhile, only the cost of the answer is stored.
+        If a message was forgotten in the meantime, only the cost of the answer is stored.
         """
         if any(self._db.one("is_done_inbound", seq=seq) for seq in numbers):
             parts, lines, tokens, messages = (), (), 0, 0
@@ -278,12 +278,12 @@ class GatewayStore:
 
     @in_transaction
     def add_lines(self, session: str, lines: Sequence[Line]) -> None:
-        """Queue lines to be written to a transcript."""
+        """Queue lines for a session's transcript."""
         for line in lines:
             self._db.run("insert_pending_line", session=session, id=line.id, line=line.text)
 
     def pending_lines(self, session: str) -> list[tuple[int, Line]]:
-        """Return a transcript's queued lines, with their numbers."""
+        """Return (number, line) of a session's queued lines."""
         return [
             (seq, Line(line_id, text))
             for seq, line_id, text in self._db.all("list_pending_lines", session=session)
@@ -295,7 +295,7 @@ class GatewayStore:
 
     @runs("drop_pending_lines")
     def drop_lines(self, session: str, seq: int) -> None:
-        """Delete queued lines up to a number, after they were written."""
+        """Delete queued lines up to number ``seq``, after they were written."""
 
     def open_session(self, key: str) -> ChatSession | None:
         """Return the open session of a key."""
@@ -303,12 +303,12 @@ class GatewayStore:
         return _session(row) if row else None
 
     def session_of(self, key: str, line: str) -> ChatSession | None:
-        """Return the session of a key whose transcript contains a line."""
+        """Return the session with a given key and transcript line."""
         row = self._db.one("chat_session_of_line", key=key, line=line)
         return _session(row) if row else None
 
     def find_sessions(self, reference: str) -> list[ChatSession]:
-        """Find up to three sessions by id, prefix of the id, or key."""
+        """Find up to three sessions by id, id prefix or key."""
         return [*map(_session, self._db.all("find_chat_session", reference=reference))]
 
     def sessions(
@@ -319,7 +319,7 @@ class GatewayStore:
         return [*map(_session, self._db.all("list_chat_sessions", **criteria))]
 
     def stale_sessions(self, channel: str, before: datetime) -> list[ChatSession]:
-        """Return open sessions of a channel that were not used since a time."""
+        """Return a channel's open sessions that have not been used since a given time."""
         rows = self._db.all("list_stale_chat_sessions", channel=channel, before=before, limit=100)
         return [*map(_session, rows)]
 
@@ -345,7 +345,7 @@ class GatewayStore:
 
     @runs("note_chat_indexed")
     def note_indexed(self, session: str, messages: int) -> None:
-        """Record the number of messages of a session that are searchable."""
+        """Record how many of a session's messages are searchable."""
 
     @runs("note_chat_flushed")
     def note_flushed(self, session: str) -> None:
@@ -353,12 +353,12 @@ class GatewayStore:
 
     @in_transaction
     def note_compaction(self, session: str, tokens: int, line: Line) -> None:
-        """Record a summary of a session's start. ``tokens`` counts the rest and the summary."""
+        """Record a summary of a session's start. ``tokens`` counts the summary and later messages."""
         self._db.run("note_chat_compacted", id=session, tokens=tokens)
         self.add_lines(session, [line])
 
     def recent_states(self, most: int) -> list[SessionState]:
-        """Return the progress of the sessions used last."""
+        """Return the progress of the most recently used sessions."""
         return records(SessionState, self._db.all("list_recent_chat_states", most=most))
 
     def open_states(self) -> list[OpenState]:
@@ -366,7 +366,7 @@ class GatewayStore:
         return records(OpenState, self._db.all("list_open_chat_states"))
 
     def add_part(self, key: str, part: Outgoing, at: datetime) -> None:
-        """Queue a part to send, unless a part with its key exists."""
+        """Queue a part to send, unless a part with the same key exists."""
         self._db.run(
             "insert_outbound",
             id=part.key,
@@ -377,7 +377,7 @@ class GatewayStore:
         )
 
     def sending_keys(self) -> list[tuple[str, str]]:
-        """Return conversations with parts to send, with their channels."""
+        """Return (key, channel) of conversations with parts to send."""
         return self._db.all("list_outbound_keys")
 
     def next_part(self, key: str) -> Part | None:
@@ -385,15 +385,15 @@ class GatewayStore:
         return record(Part, self._db.one("next_outbound", key=key))
 
     def begin_part(self, seq: int, *, is_idempotent: bool) -> None:
-        """Mark a part as being sent. If the gateway stops meanwhile, it may be sent twice."""
+        """Mark a part as being sent. If the gateway stops before the end, the part can be sent twice."""
         self._db.run("begin_outbound", seq=seq, counts=not is_idempotent)
 
     @runs("delay_outbound")
     def delay_part(self, seq: int, not_before: datetime, problem: str) -> None:
-        """Record that the platform rejected a part, and when to retry."""
+        """Record that the platform rejected a part, and the time to retry."""
 
     def finish_part(self, seq: int, sent: str | None, problem: str | None = None) -> None:
-        """Record the platform's id of a sent part, or the problem of a failed part."""
+        """Record the platform's id of a sent part, or the problem that prevented sending."""
         self._db.run(
             "finish_outbound",
             seq=seq,
@@ -404,14 +404,13 @@ class GatewayStore:
 
     @in_transaction
     def prune(self, before: datetime) -> None:
-        """Delete entries completed before a time, so that such old messages are not received again,
-        and unused codes."""
+        """Delete unused codes, and entries completed before a given time. Platforms do not resend such old messages."""
         self._db.run("prune_inbound", before=before)
         self._db.run("prune_outbound", before=before)
         self._db.run("prune_pairings", before=before)
 
     def traffic(self) -> list[ChannelTraffic]:
-        """Return each channel's pending and recent work."""
+        """Return each channel's counts of pending and recent messages."""
         return records(ChannelTraffic, self._db.all("gateway_counts"))
 
     def problems(self, limit: int = 5) -> list[Undelivered]:
@@ -423,7 +422,7 @@ class GatewayStore:
         return record(Pairing, self._db.one("find_pairing", channel=channel, sender=sender))
 
     def pairing_of_code(self, code: str) -> Pairing | None:
-        """Return the pairing with a code."""
+        """Return the pairing that has a given code."""
         return record(Pairing, self._db.one("find_pairing_by_code", code=code))
 
     def pairings(self) -> list[Pairing]:
@@ -431,7 +430,7 @@ class GatewayStore:
         return records(Pairing, self._db.all("list_pairings"))
 
     def asking_since(self, channel: str, since: datetime) -> int:
-        """Count the pending senders of a channel that requested access since a time."""
+        """Count a channel's pending senders who requested access since a given time."""
         return self._db.value("count_pairings_since", channel=channel, since=since) or 0
 
     def ask_pairing(self, pairing: Pairing) -> None:

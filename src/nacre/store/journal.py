@@ -1,4 +1,4 @@
-"""Index state of the vault, its journal, model calls, traces and tombstones."""
+"""Index data about the vault and its journal, model calls, traces and tombstones."""
 
 from __future__ import annotations
 
@@ -36,23 +36,22 @@ Seen = tuple[Times, Set[str], Mapping[str, str]]
 
 
 class VaultIndex(Store):
-    """Reads and writes ``vault_files``, ``intents`` and ``projects``."""
+    """Store of the tables ``vault_files``, ``intents`` and ``projects``."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self._seen_now: tuple[object, Seen] = None, ({}, set(), {})
 
     def seen(self) -> dict[str, SeenMemoryFile]:
-        """Return all files by path."""
+        """Map paths to all files."""
         return {row[0]: SeenMemoryFile(*row) for row in self._db.all("list_vault_files")}
 
     def seen_now(self) -> Seen:
-        """Return the time and size of files by path, the paths of pending writes, and the reasons
-        why files are not memories.
+        """Return the times and sizes of files, the paths of pending writes, and the reasons why files
+        are not memories.
 
-        All three describe the same moment.
-
-        They are cached until the next write: reading 10,000 files takes 4 ms.
+        All three describe the same moment. They are cached until the next write, because reading
+        10,000 files takes 4 ms.
         """
         # Read the state before the rows, so that a concurrent write causes another read.
         state = self._db.state()
@@ -78,27 +77,27 @@ class VaultIndex(Store):
         return self._seen_now[1]
 
     def keep_unreadable(self, present: Set[tuple[str, int, int]]) -> None:
-        """Forget unreadable files that changed or were deleted.
+        """Forget unreadable files that were changed or deleted.
 
-        ``present`` has the path, time and size of every file.
+        ``present`` has the path, time and size of every existing file.
         """
         for row in self._db.all("list_unreadable"):
             if row not in present:
                 self._db.run("delete_unreadable", path=row[0])
 
     def why_unreadable(self, path: str, mtime_ns: int, size: int) -> str | None:
-        """Return the reason why a file is not a memory.
+        """Return why a file is not a memory.
 
-        Return ``None`` if it changed or this version has not read it.
+        Returns ``None`` if it has changed or this nacre version has not read it.
         """
         return self._db.value(
             "find_unreadable", path=path, mtime_ns=mtime_ns, size=size, version=__version__
         )
 
     def set_unreadable(self, path: str, mtime_ns: int, size: int, reason: str) -> None:
-        """Record that a file in its current state is not a memory, and the reason.
+        """Record why a file in its current state is not a memory.
 
-        It is read again when it changes.
+        The file is read again when it changes.
         """
         self._db.run(
             "upsert_unreadable",
@@ -115,15 +114,15 @@ class VaultIndex(Store):
         return SeenMemoryFile(row[0], memory_id, *row[1:]) if row else None
 
     def at(self, path: str) -> SeenMemoryFile | None:
-        """Return a file by path."""
+        """Return the file at a path."""
         return record(SeenMemoryFile, self._db.one("find_vault_file_at", path=path))
 
     def journal_paths(self) -> set[str]:
-        """Return the paths in the journal, written or not, which await a commit."""
+        """Return the paths in the journal, written or not, that await a commit."""
         return set(self._db.column("list_journal_paths"))
 
     def is_taken(self, path: str) -> bool:
-        """Return True if a file, written or pending, has the path."""
+        """Return True if a path belongs to a written or pending file."""
         return self._db.one("find_vault_path", path=path) is not None
 
     def save(self, file: SeenMemoryFile) -> None:
@@ -133,15 +132,15 @@ class VaultIndex(Store):
 
     @runs("distrust_vault_file")
     def distrust(self, path: str) -> None:
-        """Make the next scan read a file again, even if it looks unchanged."""
+        """Make the next scan read a file even if it looks unchanged."""
 
     def forget(self, path: str) -> None:
         self._db.run("delete_vault_file", path=path)
 
     def intend(self, intents: Iterable[Intent], *, applied: bool = False) -> None:
-        """Record pending writes in order. Call inside the transaction that changes the index.
+        """Record pending writes in order. Call this in the transaction that changes the index.
 
-        If ``applied``, the files are written already and the entries only go to the journal.
+        If ``applied``, the files are already written, and the entries are only added to the journal.
         """
         for intent in intents:
             self._db.run("insert_intent", **asdict(intent), applied=applied)
@@ -157,12 +156,12 @@ class VaultIndex(Store):
     def awaited_paths(self) -> set[str]:
         """Return the paths that a pending write will create, change or remove.
 
-        A difference there is not a person's edit.
+        Differences in these files are not a person's edits.
         """
         return set(self._db.column("list_awaited_paths"))
 
     def pending_document(self, path: str) -> str | None:
-        """Return the document that a pending write will put at a path."""
+        """Return the document that a pending write will store at a path."""
         return self._db.value("find_pending_document", path=path)
 
     def unfiled(self) -> list[str]:
@@ -174,7 +173,7 @@ class VaultIndex(Store):
         return records(Intent, self._db.all("list_intents"))
 
     def done(self, seq: int) -> None:
-        """Mark a write as applied. It stays in the journal if it belongs to an operation."""
+        """Mark a write as applied. The journal keeps it if it belongs to an operation."""
         if not self._db.run("apply_intent", seq=seq):
             self.give_up(seq)
 
@@ -186,24 +185,26 @@ class VaultIndex(Store):
         return records(Project, self._db.all("list_projects"))
 
     def project_by(self, key: str, value: str) -> str | None:
-        """Return the slug of the project that a remote, root, label or alias resolves to."""
+        """Return the slug of the project with a given remote, root, label or alias."""
         return self._db.value("find_project_by_key", key=key, value=value)
 
     def project_keys(self) -> list[tuple[str, str, str]]:
-        """Return the keys of projects: (``remote``, ``root``, ``label`` or ``alias``, its value,
-        the project's slug)."""
+        """Return (key, value, project slug) of all project keys.
+
+        A key is ``remote``, ``root``, ``label`` or ``alias``.
+        """
         return self._db.all("list_project_keys")
 
     def name_now(self, name: str) -> str:
-        """Return the current name for a former or alternative project name, or the name itself."""
+        """Return the current name for a former or alternative project name, or ``name`` if unknown."""
         return self._db.value("find_other_name", other=name) or name
 
     def dependencies(self, project: str | None = None) -> list[tuple[str, str]]:
-        """Return the dependencies stated by the pages of all projects or one."""
+        """Return the dependencies that project pages state, for one project or all projects."""
         return self._db.all("list_dependencies", project=project)
 
     def forget_project(self, slug: str, *, unless: str = "") -> None:
-        """Delete a project whose page was removed or has another id now."""
+        """Delete a project whose page was removed or now has a different id."""
         if self._db.run("delete_project_at", slug=slug, id=unless):
             self._db.run("delete_orphaned_project_keys")
 
@@ -212,7 +213,7 @@ class VaultIndex(Store):
     ) -> None:
         """Store a project, its keys and the names of its dependencies.
 
-        A project with another id in the same folder is deleted.
+        A project with a different id in the same folder is deleted.
         """
         self.forget_project(project.slug, unless=project.id)
         self._db.run("upsert_project", **asdict(project))
@@ -232,23 +233,23 @@ class VaultIndex(Store):
             self._db.run("insert_project_dependency", project=project.id, other=name)
 
 
-# -- Journal: operations and their writes until git has them ------------------
+# -- Journal: operations and their writes until they are committed to git -----
 
 
 _MIN_REFERENCE_CHARACTERS = 4
 
 
 class Journal(Store):
-    """Reads and writes ``operations``, ``touched`` and the applied intents."""
+    """Store of the tables ``operations`` and ``touched``, and of applied intents."""
 
     @in_transaction
     def record(self, operation: Operation, intents: Iterable[Intent]) -> None:
-        """Record an operation, unless recorded, and the files it touches."""
+        """Record an operation, unless it is already recorded, and the files it touches."""
         self._db.run("insert_operation", **asdict(operation))
         self.touch(operation.id, intents)
 
     def touch(self, operation_id: str, intents: Iterable[Intent]) -> None:
-        """Record the files and memories that an operation touches."""
+        """Record the files and memories that an operation touched."""
         rows = [
             {"operation": operation_id, "path": intent.path, "memory": intent.memory or ""}
             for intent in intents
@@ -265,11 +266,11 @@ class Journal(Store):
         return record(Operation, self._db.one("find_operation", id=operation_id))
 
     def unfinished(self) -> list[Operation]:
-        """Return operations that may have further writes, oldest first."""
+        """Return operations that can still have further writes, oldest first."""
         return records(Operation, self._db.all("list_open_operations"))
 
     def is_in_ledger(self, operation_id: str) -> bool:
-        """Return True if an operation has its own ledger line."""
+        """Return True if the ledger has a line for an operation."""
         return self._db.one("find_ledger_line", operation=operation_id) is not None
 
     @runs("close_operation")
@@ -277,55 +278,55 @@ class Journal(Store):
         """Close an operation, so that it can be committed."""
 
     def withdraw(self, path: str) -> None:
-        """Forget the withheld versions of a file, whose content changed."""
+        """Forget the withheld versions of a file after its content changed."""
         if self._db.run("delete_withheld", path=path):
             self._db.run("delete_empty_operations")
 
     def rename(self, old: str, new: str) -> None:
-        """Rename a file in all records, because its old name must not be kept."""
+        """Rename a file in all records, because the old name must not be kept."""
         self._db.run("delete_touched_twice", old=old, new=new)
         self._db.run("rename_touched", old=old, new=new)
         self._db.run("rename_journal", old=old, new=new)
 
     def touched(self, operation_id: str) -> list[tuple[str, str]]:
-        """Return the path and memory of each file that an operation touched. The memory is empty for other files."""
+        """Return (path, memory or "") of each file that an operation touched."""
         return self._db.all("list_touched", operation=operation_id)
 
     def written_by(self, operation_id: str) -> list[Intent]:
-        """Return the writes of an operation in order, or nothing once git has them."""
+        """Return an operation's writes in order, or an empty list if they are committed."""
         return records(Intent, self._db.all("list_journal", operation=operation_id))
 
     def pending(self, limit: int = 2**31, offset: int = 0) -> list[Operation]:
-        """Return closed operations without a commit, in order of writing."""
+        """Return closed, uncommitted operations in the order of their first writes."""
         return records(
             Operation, self._db.all("list_pending_operations", limit=limit, offset=offset)
         )
 
     def without_texts(self) -> list[Operation]:
-        """Return closed operations without a commit or pending writes. Their texts are missing or were forgotten."""
+        """Return closed, uncommitted operations without journal entries. Their texts are missing or were forgotten."""
         return records(Operation, self._db.all("list_operations_without_texts"))
 
     def waiting(self) -> tuple[int, datetime | None]:
-        """Return the number of uncommitted operations in the journal, and the time of the oldest."""
+        """Return the number of uncommitted operations, and the time of the oldest operation."""
         row = self._db.one("count_pending_operations")
         return (row[0], from_ms(row[1])) if row else (0, None)
 
     def is_unapplied(self, operation_id: str) -> bool:
-        """Return True if a write of an operation is pending."""
+        """Return True if any write of an operation is pending."""
         return self._db.one("find_unapplied", operation=operation_id) is not None
 
     def committed(self, operation_id: str, commit: str) -> None:
-        """Record the commit of an operation and delete its journal."""
+        """Record an operation's commit and delete the operation's journal entries."""
         self._db.run("commit_operation", id=operation_id, committed=commit)
         self._db.run("delete_journal", operation=operation_id)
 
     def drop(self, operation_id: str) -> None:
-        """Delete an operation without changes, or one that the git history describes differently."""
+        """Delete an operation that has no changes or that the git history describes differently."""
         self._db.run("delete_journal", operation=operation_id)
         self._db.run("delete_operation", id=operation_id)
 
     def add_past(self, operation: Operation, touched: Iterable[tuple[str, str]]) -> None:
-        """Record an operation from the git history, with the (path, memory) pairs it touched."""
+        """Record an operation from the git history, and the (path, memory) pairs that it touched."""
         self._db.run("insert_past_operation", **asdict(operation))
         rows = [
             {"operation": operation.id, "path": path, "memory": memory} for path, memory in touched
@@ -348,7 +349,7 @@ class Journal(Store):
         limit: int = 50,
         offset: int = 0,
     ) -> list[Operation]:
-        """Return operations, newest first, filtered by memory, project, action and ``since <= t < until``."""
+        """Return operations with a given memory, project and action and ``since <= t < until``, newest first."""
         rows = self._db.all(
             "list_operations",
             memory=memory,
@@ -362,7 +363,7 @@ class Journal(Store):
         return records(Operation, rows)
 
     def find_like(self, reference: str) -> list[Operation]:
-        """Find up to three operations whose id begins or ends with a reference (at least four characters)."""
+        """Find up to three operations whose id starts or ends with a reference of at least four characters."""
         if len(reference) < _MIN_REFERENCE_CHARACTERS or not set(reference) <= set(
             "0123456789abcdef-"
         ):
@@ -370,36 +371,38 @@ class Journal(Store):
         return records(Operation, self._db.all("find_operations_like", reference=reference))
 
     def before(self, intent: Intent) -> tuple[str, str | None] | None:
-        """Return the previous journal entry of a file as (action, document), or ``None``."""
+        """Return (action, document) of the file's previous journal entry, or ``None``."""
         row = self._db.one("find_journal_before", path=intent.path, seq=intent.seq)
         return (row[0], row[1]) if row else None
 
     def withheld(self) -> list[str]:
-        """Return paths of files that contain a secret, which are never committed."""
+        """Return the paths of files that are never committed, because they contain a secret."""
         return self._db.column("list_withheld")
 
     def keep_last(self, operations: int) -> int:
-        """Without git history, keep the texts of the newest operations, delete older ones, and
-        return the number of rows deleted."""
+        """Delete the texts of all but the newest operations, and return the number of deleted rows.
+
+        For use without git history.
+        """
         row = self._db.one("find_oldest_kept", operations=operations)
         return self._db.run("delete_journal_before", seq=row[0]) if row and row[0] else 0
 
     def git_state(self, key: str) -> str | None:
-        """Return a known commit of the repository: ``read`` or ``index``."""
+        """Return the repository commit stored under ``read`` or ``index``."""
         return self._db.value("find_git_state", key=key)
 
     @runs("upsert_git_state")
     def set_git_state(self, key: str, value: str) -> None:
-        """Store a known commit of the repository."""
+        """Store a repository commit under ``read`` or ``index``."""
 
     def ledger_end(self) -> tuple[int, bytes]:
-        """Return the number of ledger bytes read, and a hash of the last of them."""
+        """Return the number of ledger bytes read, and a hash of the last bytes read."""
         row = self._db.one("find_ledger_end")
         return (int(row[0]), bytes(row[1])) if row else (0, b"")
 
     @runs("upsert_ledger_end")
     def set_ledger_end(self, size: int, digest: bytes) -> None:
-        """Store the number of ledger bytes read, and a hash of the last of them."""
+        """Store the number of ledger bytes read, and a hash of the last bytes read."""
 
 
 # -- Model calls: ledger, health and cached answers ---------------------------
@@ -407,14 +410,14 @@ class Journal(Store):
 
 MOST_ANSWERS = 2_000
 MOST_CHARACTERS = 20_000_000
-"""Total size of the cached answers."""
+"""Maximum total number of characters in cached answers."""
 
 
 class Spending(Store):
-    """Reads and writes the ledger of calls."""
+    """Ledger of model calls."""
 
     def add(self, call: models.Call) -> None:
-        """Record a call, unless recorded."""
+        """Record a call, unless it is already recorded."""
         self._db.run("insert_model_call", **_row(call))
 
     def finish(self, call: models.Call) -> None:
@@ -422,39 +425,39 @@ class Spending(Store):
         self._db.run("finish_model_call", **_row(call))
 
     def background_cost(self, since: date) -> int:
-        """Return the cost of background calls since a day. Running calls count with their maximum cost."""
+        """Return the cost of background calls since a given day. Running calls count at their maximum cost."""
         return self._db.value("sum_background_cost", since=since) or 0
 
     def tokens_in_background(
         self, day: date, model: str, *, is_chat: bool = False
     ) -> tuple[int, int]:
-        """Return the tokens that a day's background calls used of a model's provider, and the number of calls.
+        """Return the token count and number of a day's background calls to a model's provider.
 
-        Counts either chat calls or all others.
+        Counts either chat calls or all other calls.
         """
         provider = model.partition(":")[0]
         row = self._db.one("sum_background_tokens", day=day, provider=provider, is_chat=is_chat)
         return (row[0], row[1]) if row else (0, 0)
 
     def by_task(self, since: date, today: date) -> list[models.TaskCost]:
-        """Return the costs of each task since a day, the most expensive first."""
+        """Return the costs of each task since a given day, most expensive task first."""
         rows = self._db.all("sum_costs_by_task", since=since, today=today)
         return records(models.TaskCost, rows)
 
     def health(self, model: str) -> models.Health | None:
-        """Return the state of a model whose last call failed."""
+        """Return the state of a model if the last call failed."""
         return record(models.Health, self._db.one("get_model_health", model=model))
 
     def fail(self, health: models.Health) -> None:
-        """Record the failure of a model."""
+        """Record a model's failure."""
         self._db.run("set_model_health", **asdict(health))
 
     @runs("clear_model_health")
     def recover(self, model: str) -> None:
-        """Clear the failure of a model."""
+        """Clear a model's failure."""
 
     def answer(self, key: str, since: datetime) -> str | None:
-        """Return the cached answer to a prompt, if recent enough."""
+        """Return the cached answer to a prompt, if not older than ``since``."""
         return self._db.value("find_model_answer", key=key, since=since)
 
     def keep_answer(self, key: str, at: datetime, model: str, answer: str) -> None:
@@ -469,7 +472,7 @@ class Spending(Store):
 
     @in_transaction
     def prune(self, calls_before: date, answers_since: datetime) -> None:
-        """Delete calls before a day, answers before a time, and the oldest answers over the limits."""
+        """Delete calls and answers before the given times, and the oldest answers that exceed the limits."""
         self._db.run("prune_model_calls", before=calls_before)
         self._db.run(
             "prune_model_answers",
@@ -491,14 +494,14 @@ _UNANSWERED = json.dumps(models.UNANSWERED)
 
 
 class Traces(Store):
-    """Reads and writes traces of model calls, and questions to recall, in one table."""
+    """Store of traces of model calls and of questions to recall, in one table."""
 
     def add(self, trace: models.Trace) -> None:
-        """Store the trace of a call, unless stored."""
+        """Store the trace of a call, unless it is already stored."""
         self._add(trace.id, trace.task.value, trace.at, trace.model, trace)
 
     def add_question(self, question: models.AskedQuestion) -> None:
-        """Store a question, unless stored."""
+        """Store a question, unless it is already stored."""
         self._add(question.id, QUESTION, question.at, question.outcome, question)
 
     def _add(self, id: str, kind: str, at: datetime, outcome: str, record: object) -> None:  # noqa: A002 - the column
@@ -515,21 +518,21 @@ class Traces(Store):
         return [json_values.parse_json_tree(body, models.Trace) for (body,) in rows]
 
     def unanswered(self, since: datetime) -> list[models.AskedQuestion]:
-        """Return questions without an answer, latest first."""
+        """Return unanswered questions, latest first."""
         return [
             json_values.parse_json_tree(row[0], models.AskedQuestion)
             for row in self._db.all("list_unanswered_questions", since=since, outcomes=_UNANSWERED)
         ]
 
     def find(self, reference: str) -> list[models.Trace]:
-        """Return traces whose id begins or ends with a reference."""
+        """Return traces whose id starts or ends with a reference."""
         return [
             json_values.parse_json_tree(body, models.Trace)
             for (body,) in self._db.all("find_traces", reference=reference)
         ]
 
     def delete_answered(self) -> None:
-        """Delete all but unanswered questions."""
+        """Delete everything except unanswered questions."""
         self._db.run("delete_answered_traces", unanswered=_UNANSWERED)
 
     def delete_where(self, matches: Callable[[str], bool]) -> int:
@@ -544,7 +547,7 @@ class Traces(Store):
 
     @runs("prune_traces")
     def prune(self, before: datetime, traces: int, questions: int) -> None:
-        """Delete what is older than a time, and the oldest over the limits."""
+        """Delete entries older than a given time, and the oldest entries that exceed the limits."""
 
     def _texts(self) -> Iterator[tuple[str, str]]:
         """Yield the decoded texts of each trace and question."""
@@ -559,7 +562,7 @@ class Traces(Store):
 
 
 class Tombstones(Store):
-    """Reads and writes ``tombstones``, ``standing_retirements`` and ``forgetting_values``."""
+    """Store of the tables ``tombstones``, ``standing_retirements`` and ``forgetting_values``."""
 
     def all(self) -> list[Tombstone]:
         """Return the valid tombstones."""
@@ -571,7 +574,7 @@ class Tombstones(Store):
 
     @in_transaction
     def add(self, tombstones: Iterable[Tombstone]) -> None:
-        """Add tombstones, effective from this transaction on."""
+        """Add tombstones, which take effect with this transaction."""
         self._db.run_many(
             "insert_tombstone",
             [asdict(tombstone) for tombstone in tombstones],
@@ -579,7 +582,7 @@ class Tombstones(Store):
         self.set("edition", str(int(self.value("edition") or 0) + 1))
 
     def add_standing(self, rules: Iterable[StandingRetirement]) -> None:
-        """Add standing retirements, effective from this transaction on."""
+        """Add standing retirements, which take effect with this transaction."""
         self._db.run_many("insert_standing_retirement", [asdict(rule) for rule in rules])
 
     @in_transaction
@@ -596,28 +599,28 @@ class Tombstones(Store):
         self.add_standing(rules)
 
     def edition(self) -> str:
-        """Return a value that changes with every tombstone, or "" if there never was one."""
+        """Return a value that changes with every tombstone, or "" if there was never a tombstone."""
         return self.value("edition") or ""
 
     def due(self) -> set[str]:
-        """Return the forget runs still to be carried out."""
+        """Return the forget runs that are still due."""
         return set(json.loads(self.value("due") or "[]"))
 
     def set_due(self, runs: Iterable[str]) -> None:
-        """Set the forget runs still to be carried out."""
+        """Set the forget runs that are still due."""
         self.set("due", json.dumps(sorted(runs)))
 
     def arrived(self) -> list[str]:
-        """Return ids of memories that existed when a standing retirement for them arrived."""
+        """Return the ids of memories that already existed when a standing retirement for them arrived."""
         return list(json.loads(self.value("arrived") or "[]"))
 
     def set_arrived(self, memories: Iterable[str]) -> None:
-        """Set the memories of :meth:`arrived` still to be processed."""
+        """Set the memories that :meth:`arrived` returns until they are processed."""
         self.set("arrived", json.dumps(sorted(memories)))
 
     def value(self, key: str) -> str | None:
-        """Return a value: ``ledger`` (its time and size when read), ``told``, ``due``, ``arrived``,
-        ``erase`` or ``edition``."""
+        """Return the value of ``ledger`` (the ledger's time and size when read), ``told``, ``due``,
+        ``arrived``, ``erase`` or ``edition``."""
         return self._db.value("get_forgetting_value", key=key)
 
     def set(self, key: str, value: str) -> None:

@@ -1,4 +1,4 @@
-"""Database maintenance: carry state to a new database, erase, mirror, rewrite stored texts and check consistency."""
+"""Database maintenance: carrying over state, erasing, rewriting stored texts and consistency checks."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ CARRIED = {
     "code_outside": ("what code imports", ""),
     "ingest_log": ("when transcripts were read", ""),
 }
-"""Maps tables to a description, and to the columns that must name memories or the name of the
-statement that carries the rows."""
+"""Maps tables to (description, columns that must contain ids of memories). The name of a statement that
+copies the rows can replace the columns."""
 
 DERIVED = frozenset(
     "archive_segments archived claims code_mentions code_mentions_read confirmations embedding file_uses "
@@ -77,7 +77,7 @@ DISCARDED = frozenset(
     "git_state intents ledger_end operations other_embedding other_memory_vectors other_passage_bits other_passages "
     "other_turn_passages touched".split()
 )
-"""Tables specific to one database file or to an unused model, or restored from git."""
+"""Tables specific to one database file or an unused model, or restored from git."""
 
 _READ_ERROR_CODES = (apsw.SQLITE_IOERR_READ, apsw.SQLITE_IOERR_SHORT_READ)
 _WRITE_ERRORS = (
@@ -90,10 +90,10 @@ _WRITE_ERRORS = (
 
 
 def carry_over(earlier: Path, database: FileDatabase) -> list[str]:
-    """Carry the rows of ``CARRIED`` and return the descriptions of tables that could not be read.
+    """Copy the tables in ``CARRIED``, and return descriptions of tables that could not be read.
 
     Both databases have the current schema. A table with an unreadable row is skipped. Raises
-    UnusableStoreError, StoreBusyError, Unavailable if ``database`` cannot be written.
+    UnusableStoreError, StoreBusyError or Unavailable if ``database`` cannot be written.
     """
     lost = []
     database.run("attach_earlier", path=str(earlier))
@@ -126,7 +126,7 @@ def carry_over(earlier: Path, database: FileDatabase) -> list[str]:
 
 
 def is_read_error(error: Exception) -> bool:
-    """Return True if an error means that rows cannot be read rather than written."""
+    """Return True if an error was caused by reading rows, not by writing them."""
     cause = error.__cause__
     if isinstance(cause, apsw.IOError):
         return getattr(cause, "extendedresult", 0) in _READ_ERROR_CODES
@@ -134,7 +134,7 @@ def is_read_error(error: Exception) -> bool:
 
 
 # -- Erasing ------------------------------------------------------------------
-# Deletes forgotten content from every table, and its bytes from the file.
+# Deletes forgotten content from every table, and the bytes from the file.
 
 
 _TURNS_PER_TRANSACTION = 60
@@ -163,7 +163,7 @@ _ERASE_STATEMENTS = (
 
 
 class Erasing(Store):
-    """Reads and deletes content for the forget operation."""
+    """Reading and deletion of content for the forget operation."""
 
     def sessions(self) -> list[SessionPlace]:
         """Return all sessions."""
@@ -177,7 +177,7 @@ class Erasing(Store):
             after = int(rows[-1][0])
 
     def places_of(self, rows: Sequence[int]) -> list[TurnPlace]:
-        """Return turns by row."""
+        """Return the turns with given rows."""
         return records(TurnPlace, self._db.all("list_turn_keys", rows=rows))
 
     def places_in(self, session: int) -> list[TurnPlace]:
@@ -195,22 +195,22 @@ class Erasing(Store):
     def turns_before(
         self, moment: datetime, projects: Sequence[str] | None
     ) -> list[tuple[int, int]]:
-        """Return (row, session row) of turns before a time, in some projects or all."""
+        """Return (row, session row) of turns before a given time, in some projects or all."""
         return self._db.all("list_turns_before", projects=projects, before=moment)
 
     def linking(self, memory_ids: Sequence[str]) -> list[str]:
-        """Return memories that link to the given ones."""
+        """Return memories that link to any of the given memories."""
         return self._db.column("list_linking", ids=memory_ids)
 
     def alike(self, memory_ids: Sequence[str]) -> list[str]:
-        """Return memories in any state with the same text as the given ones, including those."""
+        """Return the given memories, and all memories in any state with the same text."""
         return self._db.column("list_memories_alike", ids=memory_ids)
 
     def delete_turns(self, session: int, rows: Sequence[int]) -> None:
-        """Delete turns of a session with their full text, in short transactions so that others can write.
+        """Delete turns of a session and their full text, in short transactions so that others can write.
 
-        Each transaction also updates the session, because after a crash nothing would show that it
-        is outdated.
+        Each transaction also updates the session, because an outdated session would go unnoticed
+        after a crash.
         """
         for start in range(0, len(rows), _TURNS_PER_TRANSACTION):
             portion = rows[start : start + _TURNS_PER_TRANSACTION]
@@ -232,25 +232,25 @@ class Erasing(Store):
 
     @runs("delete_cursor")
     def delete_cursor(self, path: str) -> None:
-        """Make the next run read a file from the beginning."""
+        """Make the next run read a file from the start."""
 
     def returned(self) -> set[str]:
-        """Return forget runs whose content reappeared: a memory, or the session of one."""
+        """Return forget runs whose forgotten memories, or memories of forgotten sessions, have reappeared."""
         return set(self._db.column("list_runs_returned"))
 
     @runs("delete_cursors_at_beginning")
     def delete_held_cursors(self) -> None:
-        """Make the next run read again the files of which parts were left out."""
+        """Make the next run read partly skipped files again."""
 
     @in_transaction
     def delete_traces(self, memory_id: str) -> None:
-        """Delete the data about a memory outside its own row."""
+        """Delete all data about a memory except the memory's row."""
         for statement in _ERASE_STATEMENTS:
             self._db.run(statement, id=memory_id)
 
     @in_transaction
     def clear_journal(self, is_quoted: Callable[[str], object]) -> None:
-        """Delete journal entries that quote a text. Their operations can no longer be undone."""
+        """Delete the journal entries that quote a text. Their operations can then no longer be undone."""
         intents = self._db.all("list_journal_texts")
         written = [seq for seq, *texts in intents if any(map(is_quoted, texts))]
         operations = self._db.all("list_operation_texts")
@@ -265,9 +265,9 @@ class Erasing(Store):
         self._db.run_many("delete_touched_path", [{"path": path} for path in paths])
 
     def blank_passages(self) -> int:
-        """Delete hash, vector and bits of passages without turns, and return their number.
+        """Delete the hash, vector and bits of passages without turns, and return the number of passages.
 
-        Includes the passages of another model that are being prepared.
+        Includes the passages being prepared for a different model.
         """
         return self._blank_all(str) + self._blank_all(about_other)
 
@@ -281,13 +281,13 @@ class Erasing(Store):
 
     @runs("prune_names")
     def prune_names(self) -> None:
-        """Delete identifiers that no text contains, on a server."""
+        """Delete a server's identifiers that no text contains."""
 
     def merge_full_text(self) -> None:
-        """Purge deleted words from the full text, in steps that let others write."""
+        """Purge deleted words from the full-text index, in short steps so that others can write."""
         for merge in _MERGE_STATEMENTS:
             pages = -_PAGES_PER_MERGE
-            while self._db.run(merge, pages=pages) >= 2:  # fewer: nothing left to merge
+            while self._db.run(merge, pages=pages) >= 2:  # fewer means that nothing is left to merge
                 pages = _PAGES_PER_MERGE
 
     def _blank(self, row: int, statement_name: Callable[[str], str]) -> None:
@@ -306,11 +306,11 @@ class Erasing(Store):
 
 
 # -- Erasing in the gateway's database ----------------------------------------
-# Includes text that no transcript contains yet.
+# This includes text that no transcript contains yet.
 
 
 _TEXT_FIELDS = ("text", "content", "name", "summary", "reason")
-"""Fields of messages, answer parts and lines that hold written text."""
+"""Fields of messages, answer parts and lines that contain written text."""
 
 _ERASE_BY_KIND = {
     "inbound": "finish_inbound",
@@ -321,10 +321,10 @@ _ERASE_BY_KIND = {
 
 @frozen
 class Held:
-    """Text stored until it is answered, sent or in a transcript: row ``seq`` of a ``kind``.
+    """Text stored until it is answered, sent or written to a transcript.
 
-    ``kind`` is ``inbound``, ``outbound`` or ``line``. ``session`` is the session that continues
-    there, or empty.
+    ``kind`` is ``inbound``, ``outbound`` or ``line``, and ``seq`` is the row. ``session`` is the
+    conversation's open session, or empty.
     """
 
     kind: str
@@ -335,10 +335,10 @@ class Held:
 
 
 class GatewayErasure(GatewayStore):
-    """Erases content of the gateway's database."""
+    """Erasure of content from the gateway's database."""
 
     def held(self) -> list[Held]:
-        """Return all such text."""
+        """Return all stored text."""
         return [
             Held(
                 kind,
@@ -351,12 +351,12 @@ class GatewayErasure(GatewayStore):
         ]
 
     def names(self) -> list[str]:
-        """Return names of conversations and of people who requested access."""
+        """Return the names of conversations and of people who requested access."""
         return self._db.column("list_chat_names")
 
     @in_transaction
     def erase_held(self, texts: Iterable[Held], names: Iterable[str] = ()) -> None:
-        """Delete stored texts, which are then neither answered nor sent, and names."""
+        """Delete names and stored texts. The texts are then neither answered nor sent."""
         for text in texts:
             self._db.run(_ERASE_BY_KIND[text.kind], seq=text.seq)
         for name in names:
@@ -365,7 +365,7 @@ class GatewayErasure(GatewayStore):
 
     @in_transaction
     def erase(self, lines: Iterable[str], pending: Iterable[int]) -> None:
-        """Delete the contents of lines by id, and pending lines by number."""
+        """Delete the contents of lines with given ids, and pending lines with given numbers."""
         for line in lines:
             self._db.run("erase_inbound", line=line)
             self._db.run("erase_outbound", line=line)
@@ -374,12 +374,12 @@ class GatewayErasure(GatewayStore):
 
     @runs("delete_chat_session")
     def delete_session(self, session: str) -> None:
-        """Delete a session. The next message starts another."""
+        """Delete a session. The next message starts a new session."""
 
     def compact(self) -> bool:
         """Erase all traces of deleted data.
 
-        Return False if another process still reads the file. Raises StoreBusyError.
+        Returns False if another process is still reading the file. Raises StoreBusyError.
         """
         return self._db.compact()
 
@@ -398,9 +398,9 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 # -- Rewriting stored texts ---------------------------------------------------
-# Applies new rules to old rows. The tables come from the schema, so later tables are included. Full
-# text follows its rows. At the end, free pages are overwritten, so that no removed text is left in
-# the file.
+# Applies new rules to old rows. The tables are read from the schema, so new tables are included.
+# The full text is updated with the rows. Finally, free pages are overwritten, so that no removed
+# text remains in the file.
 
 
 BATCH = 500
@@ -421,14 +421,14 @@ _EXCLUDED_TABLES = frozenset(
         "mentions",
     }
 )
-"""Turns are rewritten with their full text. Memories and dependent tables are restored from their files."""
+"""Turns are rewritten separately with their full text. The other tables are restored from the memories' files."""
 
 Clean = Callable[[str], str]
 
 
 @frozen
 class TextTable:
-    """A table with texts: its key columns and text columns."""
+    """Name, key columns and text columns of a table."""
 
     name: str
     keys: tuple[str, ...]
@@ -436,7 +436,7 @@ class TextTable:
 
 
 class StoredTexts:
-    """Reads stored texts and rewrites the changed ones."""
+    """Reading and rewriting of stored texts."""
 
     def __init__(self, database: FileDatabase) -> None:
         self._db = database
@@ -457,7 +457,7 @@ class StoredTexts:
         return tables
 
     def batches(self, table: TextTable) -> Iterator[list[tuple[str | None, ...]]]:
-        """Yield the rows of a table (keys first, then texts) in batches. Skips rows added meanwhile."""
+        """Yield the rows of a table (keys first, then texts) in batches. Newly added rows can be skipped."""
         columns = ", ".join(map(quoted, (*table.keys, *table.columns)))
         keys = ", ".join(map(quoted, table.keys))
         after: Sequence[object] = ()
@@ -475,14 +475,14 @@ class StoredTexts:
             after = rows[-1][: len(table.keys)]
 
     def rewrite(self, table: TextTable, key: Sequence[object], texts: Mapping[str, str]) -> None:
-        """Replace texts of a row."""
+        """Replace some texts of a row."""
         values = ", ".join(f"{quoted(column)} = ?" for column in texts)
         condition = " AND ".join(f"{quoted(column)} = ?" for column in table.keys)
         statement = f"UPDATE {quoted(table.name)} SET {values} WHERE {condition}"  # noqa: S608
         self._db.rows(statement, (*texts.values(), *key))
 
     def turns(self) -> Iterator[list[tuple[int, str, str | None, str | None]]]:
-        """Yield batches of turns as (row, text, tool calls as JSON, author), except those added meanwhile."""
+        """Yield batches of (row, text, tool calls as JSON, author) of turns, except turns added after the start."""
         last = self._db.value("last_turn_row") or 0
         after = 0
         while rows := self._db.all("list_turns_to_scrub", after=after, last=last, limit=BATCH):
@@ -491,7 +491,7 @@ class StoredTexts:
 
     @in_transaction
     def rewrite_turn(self, row: int, text: str, tools: str | None, author: str | None) -> None:
-        """Rewrite a turn in its place under a new row, which discards data derived from its old text."""
+        """Rewrite a turn under a new row, which discards the data derived from the old text."""
         stored = self._db.one("find_turn_to_scrub", row=row)
         if stored is None:
             return
@@ -505,9 +505,9 @@ class StoredTexts:
         DeedIndex(self._db).add([Deeds(new, calls)])
 
     def purge(self) -> None:
-        """Erase all traces of removed text from the file: full text, free pages and the log.
+        """Erase all traces of removed text from the full text, free pages and the log.
 
-        Raises StoreBusyError while another process reads.
+        Raises StoreBusyError if another process is reading the database.
         """
         erasing = Erasing(self._db)
         erasing.blank_passages()
@@ -519,7 +519,7 @@ class StoredTexts:
 
 
 def clean_stored(text: str, clean: Clean) -> str:
-    """Remove secrets from a text. JSON is cleaned value by value, so that it stays valid."""
+    """Remove secrets from a text. JSON values are cleaned one by one, so that JSON remains valid."""
     if text[:1] in ("{", "["):
         try:
             value = json_values.parse(text)
@@ -554,13 +554,13 @@ _UNINDEX_STATEMENTS = {
 
 
 class Soundness:
-    """Finds inconsistencies. Changes nothing except in :meth:`forget_text`."""
+    """Consistency checks. Only :meth:`forget_text` changes data."""
 
     def __init__(self, database: FileDatabase) -> None:
         self._db = database
 
     def pages(self) -> int:
-        """Return the number of pages of the file."""
+        """Return the number of pages in the file."""
         return self._db.value("count_pages") or 0
 
     def unreadable(self) -> list[str]:
@@ -569,7 +569,7 @@ class Soundness:
         return [name for name in names if not self._db.is_readable(name)]
 
     def strays(self) -> list[tuple[str, int]]:
-        """Return (table, count) of rows whose owner was deleted."""
+        """Return (table, row count) of rows whose parent row was deleted."""
         return self._db.all("count_strays")
 
     def texts(self) -> int:
@@ -577,15 +577,15 @@ class Soundness:
         return self._db.value("count_texts") or 0
 
     def memories_unindexed(self) -> list[str]:
-        """Return ids of memories missing from the full text."""
+        """Return the ids of memories missing from the full-text index."""
         return self._db.column("list_memories_unindexed")
 
     def turns_unindexed(self) -> list[int]:
-        """Return rows of turns missing from the full text."""
+        """Return the rows of turns missing from the full-text index."""
         return self._db.column("list_turns_unindexed")
 
     def text_without_rows(self) -> dict[str, list[int]]:
-        """Return full-text rows, by table, whose memory or turn was deleted."""
+        """Map full-text tables to rows whose memory or turn was deleted."""
         strays: dict[str, list[int]] = {}
         for table, row in self._db.all("list_text_without_rows"):
             strays.setdefault(table, []).append(row)
@@ -596,11 +596,11 @@ class Soundness:
         self._db.run_many(_UNINDEX_STATEMENTS[table], [{"row": row} for row in rows])
 
     def vectors_of_other_size(self, dimensions: int) -> int:
-        """Count vectors whose number of dimensions (one byte each) is not ``dimensions``."""
+        """Count vectors that do not have ``dimensions`` dimensions."""
         return self._db.value("count_odd_vectors", size=dimensions) or 0
 
     def bits_missing(self) -> int:
-        """Return the difference between the numbers of passages and of their bit vectors."""
+        """Return the difference between the numbers of passages and bit vectors."""
         return abs(int(self._db.value("count_bits_missing") or 0))
 
     def sessions_miscounted(self) -> list[tuple[int, str]]:
@@ -608,6 +608,6 @@ class Soundness:
         return self._db.all("list_sessions_miscounted")
 
     def known_turns(self, identities: Sequence[bytes]) -> int:
-        """Count the given turns that are in the index."""
+        """Return how many of the given turns are in the index."""
         encoded = json.dumps([identity.hex() for identity in identities])
         return self._db.value("count_known_turns", identities=encoded) or 0

@@ -1,4 +1,4 @@
-"""Memories in the index: rows, tags, links and full text, always changed together."""
+"""Memories in the index. Rows, tags, links and full text are always changed together."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from nacre.store.schema import Names
 
 _MANUAL = "manual"
-"""Origin of a link whose front matter gives no origin."""
+"""Origin of links without an origin in front matter."""
 
 _DERIVED = ("auto", "body")
 """Origins of links that are not stored in front matter."""
@@ -43,7 +43,7 @@ _ROWS_PER_PAGE = 500
 
 @frozen
 class Known:
-    """The fields of a memory that the re-extraction guard compares."""
+    """Fields of a memory that the re-extraction guard compares."""
 
     id: str
     kind: Kind
@@ -55,10 +55,10 @@ class Known:
 class News:
     """Criteria for memories that are new to a session.
 
-    A memory matches if it was stored after row ``mark``, its id is ``first_id`` or later (ids are
-    ordered by time), it was stated after ``said``, its importance is at least ``least``, it comes
-    from none of ``sessions``, it belongs to ``project`` or to no project, and it is trusted. If the
-    database was rebuilt after the mark was taken, all rows are after it.
+    A memory matches if it is trusted, was stored after row ``mark``, has the id ``first_id`` or a
+    later one (ids are ordered by time), was stated after ``said``, has at least importance
+    ``least``, comes from none of ``sessions``, and belongs to ``project`` or to no project. If the
+    database was rebuilt since the mark was set, all rows count as stored after the mark.
     """
 
     mark: int
@@ -71,25 +71,25 @@ class News:
 
 
 def memory_hash(content: str, project: str | None) -> bytes:
-    """Return the hash of the normalised content within a project; equal hashes mean the same words."""
+    """Return a hash of the project and the normalised content. Equal hashes mean equal words."""
     return content_hash(f"{project or ''}\n{normalise(content) or content}")
 
 
 class Memories(Store):
-    """Reads and writes memories in the index. Pending writes change the vault."""
+    """Store of memories in the index. Pending writes change the vault."""
 
     names: Lazy[Names] = Lazy("nacre.store.schema:Names")
-    """Index of the names of memories."""
+    """Index of memory names."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self.has_new_rows = False
-        """True if this process wrote memories since the last embedding run. A new row has no vector."""
+        """True if this process has written memories since the last embedding run. New rows have no vectors."""
 
     def put(self, memory: Memory) -> None:
-        """Insert a memory, or replace its row, tags, links, names and full text. Call inside a transaction.
+        """Insert a memory, or replace its row, tags, links, names and full text. Call this in a transaction.
 
-        If the content changed, the memory is no longer marked as out of date.
+        If the content changed, the memory is no longer marked as outdated.
         """
         former = self.names.of(memory.id)
         if self._drop(memory.id) not in (None, memory.content):
@@ -123,13 +123,13 @@ class Memories(Store):
         self._db.run_many("insert_link", [_link_row(memory_id, link) for link in links])
 
     def _index(self, number: int, memory: Memory) -> None:
-        """Index the full text, which also counts how common each word is among memories."""
+        """Index the full text, which also counts the memories that contain each word."""
         texts = (segment(memory.subject), segment(memory.content), " ".join(memory.tags))
         names = " ".join(identifiers(f"{memory.subject}\n{memory.content}"))
         self._db.words.add(Indexed.MEMORIES, [Words(number, texts, names)])
 
     def index_again(self, memory_ids: Sequence[str]) -> None:
-        """Index again memories that are missing from the full text, keeping their rows."""
+        """Reindex memories that are missing from the full-text index, keeping their rows."""
         for memory_id in memory_ids:
             row, memory = self._db.one("find_memory_row", id=memory_id), self.find(memory_id)
             if row and memory:
@@ -138,14 +138,14 @@ class Memories(Store):
 
     @runs("set_importance")
     def set_importance(self, memory: str, importance: int) -> None:
-        """Change only the importance, so that the memory keeps its row and its vectors."""
+        """Change only the importance. The memory keeps its row and vectors."""
 
     def set_claim(self, memory_id: str, claim: Claim) -> None:
-        """Change only the claim, so that the memory keeps its row and its vectors."""
+        """Change only the claim. The memory keeps its row and vectors."""
         self._db.run("insert_claim", memory=memory_id, **asdict(claim))
 
     def set_links(self, memory: Memory) -> None:
-        """Change only the front matter links, so that the memory keeps its row and its vectors."""
+        """Change only the front matter links. The memory keeps its row and vectors."""
         self._put_links(memory.id, memory.links)
         self.names.resolve((), memory.id)
 
@@ -167,15 +167,15 @@ class Memories(Store):
         return self._build(rows)[0] if rows else None
 
     def in_any_state(self, memory_ids: Sequence[str]) -> list[Memory]:
-        """Return memories in any state by id."""
+        """Return the memories with given ids, in any state."""
         return self._build(self._db.all("find_memories_by_id", ids=memory_ids))
 
     def find_like(self, reference: str) -> list[Memory]:
-        """Return memories whose id begins or ends with ``reference`` (at least four characters) or
-        whose subject it is.
+        """Find memories whose id starts or ends with ``reference`` (at least four characters) or
+        whose subject equals it.
 
-        Active memories are preferred to superseded and retired ones. Returns at most three: more
-        than one means that the reference is ambiguous.
+        Active memories are preferred to superseded and retired memories. Returns at most three
+        memories. If there are several, the reference is ambiguous.
         """
         rows = self._db.all("find_memory", id=reference)
         if (
@@ -191,24 +191,24 @@ class Memories(Store):
         return self._build(rows)
 
     def by_rows(self, rows: Sequence[int]) -> dict[int, Memory]:
-        """Return memories by row number, as selected by a filter, without retired ones."""
+        """Map row numbers to memories, excluding retired memories."""
         return self._by_row(self._db.all("find_memories_by_row", rows=rows))
 
     def _by_row(self, rows: list[Row]) -> dict[int, Memory]:
         return dict(zip((row[0] for row in rows), self._build(rows), strict=True))
 
     def former(self) -> dict[int, int]:
-        """Map the rows of superseded memories to the active memory at the end of each chain."""
+        """Map the rows of superseded memories to the row of the active memory that finally replaced them."""
         return dict(self._db.all("find_former_memories"))
 
     def rows_of(self, memory_ids: Sequence[str]) -> dict[int, Memory]:
-        """Return memories by id, keyed by row number, without retired ones."""
+        """Map row numbers to the memories with given ids, excluding retired memories."""
         return self._by_row(self._db.all("find_active_memories", ids=memory_ids))
 
     def neighbours(self, memory_ids: Sequence[str], day: date) -> list[tuple[str, str, float]]:
-        """Return memories one link away, in either direction, as (from, to, strength).
+        """Return (given memory, linked memory, strength) of links in either direction.
 
-        The links must hold on the day. Retired memories are left out.
+        The links must be valid on the day. Retired memories are excluded.
         """
         rows = self._db.all("list_neighbours", ids=memory_ids, day=day)
         return [(source, target, strength) for source, _, target, strength in rows]
@@ -218,24 +218,24 @@ class Memories(Store):
         return self._db.value("find_memory_by_content", content_hash=memory_hash(content, project))
 
     def same_key(self, key: str, kind: Kind, project: str | None) -> str | None:
-        """Return the id of the active memory with a canonical key."""
+        """Return the id of the active memory with a given canonical key."""
         return self._db.value(
             "find_memory_by_key", canonical_key=key, kind=kind.value, project=project
         )
 
     def of_files(self, files: Collection[str]) -> list[Memory]:
-        """Return the memories imported from files that still hold."""
+        """Return the active memories that were imported from given files."""
         return self._build(self._db.all("list_memories_of_files", files=[*files])) if files else []
 
     def stale(self) -> dict[str, tuple[float, str]]:
-        """Map the ids of memories that may be out of date to the last confidence (0 to 1) and the reason."""
+        """Map the ids of possibly outdated memories to the last confidence (0 to 1) and the reason."""
         return {
             memory: (confidence, as_told(detail))
             for memory, confidence, detail in self._db.all("list_stale")
         }
 
     def set_stale(self, stale: Iterable[tuple[str, float, str]]) -> None:
-        """Replace the list of memories that may be out of date. Reviews of all other memories are removed."""
+        """Replace the list of possibly outdated memories. Reviews of other memories as outdated are removed."""
         rows = [
             {"memory": memory, "confidence": confidence, "detail": detail}
             for memory, confidence, detail in stale
@@ -251,7 +251,7 @@ class Memories(Store):
         return records(Known, self._db.all("list_memories_of_session", session=session))
 
     def news(self, criteria: News) -> list[tuple[int, Memory]]:
-        """Return the memories that match :class:`News` as (row, memory), in row order."""
+        """Return (row, memory) of memories that match :class:`News`, in row order."""
         rows = self._db.all("list_news", **asdict(criteria), today=day_of(criteria.said))
         return [*self._by_row(rows).items()]
 
@@ -260,7 +260,7 @@ class Memories(Store):
         return self._db.value("find_last_row") or 0
 
     def has_stored(self, mark: int, sessions: Sequence[str], project: str | None) -> bool:
-        """Return True if a memory was stored after a row in one of the sessions, or by an agent in the project."""
+        """Return True if, after row ``mark``, one of the sessions or an agent in the project stored a memory."""
         return (
             self._db.one("find_stored", mark=mark, sessions=sessions, project=project) is not None
         )
@@ -284,16 +284,16 @@ class Memories(Store):
         return set(self._db.column("list_memory_projects"))
 
     def replaced_by(self, memory_id: str) -> list[Memory]:
-        """Return the memories that a memory superseded, in any state, oldest first."""
+        """Return the memories, in any state, that a memory superseded, oldest first."""
         memories = (self.find(row[0]) for row in self._db.all("list_superseded_by", id=memory_id))
         return [memory for memory in memories if memory]
 
     def lost(self) -> list[tuple[str, str]]:
-        """Return ids and subjects of superseded memories without a valid successor, which recall cannot find."""
+        """Return (id, subject) of superseded memories without a valid successor. Recall cannot find these memories."""
         return [(row[0], row[1]) for row in self._db.all("list_lost")]
 
     def counts(self) -> dict[str, int]:
-        """Count active memories by kind, and the superseded and retired ones."""
+        """Count active memories by kind, and the superseded and retired memories."""
         counts = {str(kind): int(count) for kind, count in self._db.all("count_memories")}
         row = self._db.one("count_inactive") or (0, 0)
         return {**counts, "superseded": int(row[0]), "retired": int(row[1])}
@@ -340,17 +340,17 @@ def _link_row(source: str, link: Link) -> dict[str, object]:
 
 
 def _origin_of(link: Link) -> str:
-    """Return the origin stored in the index. A link that a file marks ``auto`` or ``body`` is stored as manual."""
+    """Return the origin to index. Links that a file marks ``auto`` or ``body`` count as manual."""
     return _MANUAL if link.origin is None or link.origin in _DERIVED else link.origin
 
 
 # -- Memories that are used together ------------------------------------------
-# The weight of an edge grows with use and fades by the day (seed facts 1.2.4).
+# The weight of an edge grows with use and fades daily. See seed facts 1.2.4.
 
 
 STEP = 0.1
 FADE = 0.95
-"""Factor by which a weight fades each day (UTC)."""
+"""Factor applied to a weight each day (UTC)."""
 
 LEAST = 0.05
 """Weight below which an edge is deleted."""
@@ -358,7 +358,7 @@ LEAST = 0.05
 
 @frozen
 class Edge:
-    """A pair of memories used together: the current weight (0 to 1) and the number of sessions."""
+    """Two memories that were used together, with the current weight (0 to 1) and the number of sessions."""
 
     memory: str
     other: str
@@ -367,13 +367,13 @@ class Edge:
 
 
 class CoRecall(Store):
-    """Reads and writes edges. Days count from 1970-01-01 (UTC)."""
+    """Store of edges. Days are counted from 1970-01-01 (UTC)."""
 
     @in_transaction
     def join(self, newcomers: Sequence[str], others: Sequence[str], day: int) -> list[str]:
-        """Pair newcomers with each other and with the others, and return the active newcomers.
+        """Pair newcomers with each other and with ``others``, and return the active newcomers.
 
-        Adds STEP to the weight of each pair, up to 1.
+        The weight of each pair increases by STEP, up to 1.
         """
         active = self._active([*newcomers, *others])
         fresh = [memory for memory in newcomers if memory in active]
@@ -402,17 +402,17 @@ class CoRecall(Store):
 
     @runs("delete_faded_edges")
     def forget_faded(self, day: int) -> None:
-        """Delete the edges that have faded by a day."""
+        """Delete edges that have faded by a given day."""
 
     def of(self, memory_ids: Sequence[str], day: int) -> list[Edge]:
-        """Return the edges from some memories to active ones, strongest first."""
+        """Return edges from some memories to active memories, strongest first."""
         rows = self._db.all("list_edges_of", ids=memory_ids, day=day)
         return _sort_edges(
             [Edge(a, b, faded(weight, day - since), times) for a, b, weight, since, times in rows]
         )
 
     def strongest(self, day: int, limit: int) -> list[Edge]:
-        """Return the strongest edges overall."""
+        """Return the strongest edges of all memories."""
         rows = self._db.all("list_all_edges", day=day)
         return _sort_edges(
             [Edge(a, b, faded(weight, day - since), times) for a, b, weight, since, times in rows]
@@ -427,7 +427,7 @@ class CoRecall(Store):
 
 
 def faded(weight: float, days: int) -> float:
-    """Return a weight after a number of days."""
+    """Return a weight as faded after some days."""
     return weight * FADE ** max(0, days)
 
 
@@ -451,7 +451,7 @@ ALIKE = "auto"
 """Origin of similarity links, which are recomputed whenever a memory changes."""
 
 IN_BODY = "body"
-"""Origin of a name in a text: ``[[Name]]``."""
+"""Origin of links written as ``[[Name]]`` in a text."""
 
 
 _ALWAYS = Validity()
@@ -459,7 +459,7 @@ _ALWAYS = Validity()
 
 @frozen
 class StoredLink:
-    """A link in the index. ``strength`` is 0 to 1; the last day of ``valid`` is excluded."""
+    """A link in the index. ``strength`` is 0 to 1. ``valid`` excludes its last day."""
 
     source: str
     rel: str
@@ -472,10 +472,11 @@ class StoredLink:
 
 @frozen
 class EdgeFilter:
-    """Selects the links of one memory (the other end in any state), or the links between memories that hold.
+    """Filter for links of one memory (to memories in any state), or for links between active memories.
 
-    Without ``origins``, similarity links are excluded. ``day`` selects the links valid on that day;
-    without it, ended links are included. ``project`` selects the links with an end in that project.
+    Without ``origins``, similarity links are excluded. ``day`` selects the links valid on that day.
+    Without ``day``, ended links are included. ``project`` selects the links with an end in that
+    project.
     """
 
     memory: str | None = None
@@ -486,7 +487,7 @@ class EdgeFilter:
 
 
 class Links(Store):
-    """Reads links."""
+    """Links in the index."""
 
     def of(self, memory_id: str) -> list[StoredLink]:
         """Return all edges that start or end at a memory."""
@@ -499,9 +500,9 @@ class Links(Store):
         without: Collection[str] = (),
         among: Collection[str] | None = None,
     ) -> list[StoredLink]:
-        """Return the edges of some memories that hold on a day, or at any time, unordered and without similarity.
+        """Return the edges of some memories, valid on a day or at any time, in no order. Similarity is excluded.
 
-        Edges to memories in ``without`` are left out. With ``among``, the other end must be in it.
+        Edges to memories in ``without`` are omitted. With ``among``, the other end must be in ``among``.
         """
         ends = None if among is None else [*among]
         rows = self._db.all("list_links_at", ids=[*memory_ids], day=day, among=ends)
@@ -510,7 +511,7 @@ class Links(Store):
     def page(
         self, criteria: EdgeFilter, *, limit: int, offset: int = 0
     ) -> tuple[list[StoredLink], int]:
-        """Return a page of links, newest memories first, and the total."""
+        """Return a page of links, newest memory first, and the total."""
         rows = self._db.all(
             "page_links",
             **asdict(criteria),
@@ -519,39 +520,38 @@ class Links(Store):
         )
         if rows:
             return [as_edge(row) for row in rows], rows[0][-1]
-        # Beyond the last page, the total must be read from the first.
+        # Beyond the last page, the total is read from the first page.
         return [], self.page(criteria, limit=1)[1] if offset else 0
 
     def count(self, day: date, project: str | None = None) -> int:
         """Return the number of links that every interface shows.
 
-        A link is an edge between two memories that hold on the day. It was made by a person (front
-        matter) or written (a name in a text). Similarity and shared use do not count. With a
-        project, both ends are in it.
+        A link is a currently valid edge between two active memories, from front matter or a name in
+        a text. Similarity and shared use do not count. Both ends must belong to the project, if any.
         """
         return self._db.value("count_links", day=day, project=project) or 0
 
     def count_alike(self, project: str | None = None) -> int:
-        """Count the pairs of similar memories that hold (computed edges)."""
+        """Count the pairs of similar active memories (computed edges)."""
         return self._db.value("count_alike", project=project) or 0
 
     def between(self, day: date, project: str | None) -> list[tuple[str, str, float]]:
-        """Return the links that :meth:`count` counts as (source, target, strength), in a stable order."""
+        """Return (source, target, strength) of the links in :meth:`count`, in a stable order."""
         return [
             (row[0], row[1], row[2])
             for row in self._db.all("list_links_between", day=day, project=project)
         ]
 
     def nodes(self, project: str | None) -> list[str]:
-        """Return the ids of memories that hold, in one project or in all, in a stable order."""
+        """Return the ids of active memories in one project or all projects, in a stable order."""
         return self._db.column("list_nodes", project=project)
 
     def ends(self, memory_ids: Collection[str]) -> list[Row]:
-        """Return the ends of links as (id, subject, kind, project, is superseded, is retired, trust)."""
+        """Return (id, subject, kind, project, is superseded, is retired, trust) of memories at the ends of links."""
         return self._db.all("list_ends", ids=[*memory_ids])
 
     def map_nodes(self, project: str | None, kinds: Collection[str], day: date | None) -> list[Row]:
-        """Return memories that are active, or held on a day, in a stable order.
+        """Return memories that are active, or were valid on a day, in a stable order.
 
         Columns: id, subject, kind, project, importance, is superseded, is trusted, start of
         validity.
@@ -561,14 +561,14 @@ class Links(Store):
     def map_links(
         self, day: date, relations: Collection[str] = (), *, alike: bool = False
     ) -> list[Row]:
-        """Return all link rows valid on a day, in a stable order, with similarity if ``alike``.
+        """Return all link rows valid on a day, in a stable order, and similarity links if ``alike``.
 
-        Parse each row with :func:`as_edge`.
+        Use :func:`as_edge` to parse each row.
         """
         return self._db.all("list_map_links", day=day, rels=[*relations], alike=alike)
 
     def of_origin(self, origin: str, project: str | None) -> list[str]:
-        """Return the memories whose front matter has links of an origin."""
+        """Return the memories whose front matter has links with a given origin."""
         return self._db.column("list_sources_of_origin", origin=origin, project=project)
 
     def alike(self) -> list[StoredLink]:
@@ -576,7 +576,7 @@ class Links(Store):
         return [as_edge(row) for row in self._db.all("list_derived_links")]
 
     def connected(self) -> set[tuple[str, str]]:
-        """Return the pairs of memories connected by a link other than similarity, in either direction."""
+        """Return the pairs of memories that a link other than similarity connects, in either direction."""
         return set(self._db.all("list_connected"))
 
     def state(self) -> Row:
@@ -596,12 +596,12 @@ def as_edge(row: Row) -> StoredLink:
 
 
 _STEPS = (3, 10, 25)
-"""Recall counts at which a memory earns another step of importance."""
+"""Recall counts at which a memory's importance increases by one step."""
 
 
 @frozen
 class Buckets:
-    """Counts of active memories by recalls (0, 1 to 5, more) and by quality (at least 0.7, at least 0.3, below)."""
+    """Number of active memories recalled 0, 1 to 5 and more times, and with quality >= 0.7, >= 0.3 and below."""
 
     never: int
     some: int
@@ -613,9 +613,9 @@ class Buckets:
 
 @frozen
 class Idle:
-    """Number of active memories of a kind by days since they were last stated, written or recalled.
+    """Number of active memories of a kind that were last stated, written or recalled ``days`` days ago.
 
-    ``days`` counts full days; ``begun`` includes the current partial day.
+    ``days`` counts full days. ``begun`` also counts the current partial day.
     """
 
     kind: Kind
@@ -626,11 +626,11 @@ class Idle:
 
 @frozen
 class EndingBounds:
-    """Memories that consolidation must not retire.
+    """Limits for memories that consolidation can retire.
 
-    These are temporary memories used within ``temporary_for``, and others that were used within
-    ``idle_for``, that have at least the importance ``importance_below``, or that were recalled more
-    than ``most_recalls`` times.
+    Consolidation keeps temporary memories used within ``temporary_for``, and other memories that
+    were used within ``idle_for``, have at least importance ``importance_below``, or were recalled
+    more than ``most_recalls`` times.
     """
 
     temporary_for: timedelta
@@ -640,15 +640,15 @@ class EndingBounds:
 
 
 class UsageLog(Store):
-    """Reads usage and records spooled usage."""
+    """Usage of memories, including recording of spooled usage."""
 
     def of(self, memory_ids: Sequence[str]) -> dict[str, Usage]:
-        """Return usage by memory id. Unused memories are left out."""
+        """Map memory ids to usage. Unused memories are omitted."""
         rows = self._db.all("find_usage", ids=memory_ids)
         return {row[0]: records(Usage, [row[1:]])[0] for row in rows}
 
     def adopt(self, memory_id: str, usage: Usage) -> None:
-        """Record the usage that an imported memory had elsewhere. Its importance already includes earned steps."""
+        """Record an imported memory's usage from elsewhere. The memory's importance already includes earned steps."""
         count = usage.recall_count
         self._db.run(
             "insert_usage",
@@ -658,15 +658,15 @@ class UsageLog(Store):
         )
 
     def record(self, memory_ids: Sequence[str], at: int, *, first: Collection[str]) -> None:
-        """Record a recall at a time (epoch milliseconds).
+        """Record a recall at a given time (epoch milliseconds).
 
-        It counts only for memories in ``first``, recalled for the first time in a sitting.
+        The recall counts only for memories in ``first``, recalled for the first time in a sitting.
         """
         rows = [{"memory": memory, "at": at, "first": memory in first} for memory in memory_ids]
         self._db.run_many("record_recall", rows)
 
     def look(self, memory_ids: Sequence[str]) -> None:
-        """Record views of single memories: accesses, not recalls."""
+        """Record views of single memories. Views are accesses, not recalls."""
         self._db.run_many("record_look", [{"memory": memory} for memory in memory_ids])
 
     @runs("confirm_memory")
@@ -678,31 +678,31 @@ class UsageLog(Store):
         """Set the observed quality of a memory, 0 to 1."""
 
     def steps_due(self) -> list[StepsDue]:
-        """Return active memories whose recalls earned more importance steps than were applied."""
+        """Return active memories that have earned more importance steps by recalls than were applied."""
         return records(StepsDue, self._db.all("list_steps_due"))
 
     @runs("set_steps")
     def set_steps(self, memory: str, steps: int) -> None:
-        """Set the number of importance steps that were applied to a memory."""
+        """Record the number of importance steps applied to a memory."""
 
     def buckets(self) -> Buckets:
-        """Count active memories by use and by quality."""
+        """Count active memories by recalls and by quality."""
         row = self._db.one("count_usage") or (0,) * 6
         return Buckets(*(int(count) for count in row))
 
     def idle(self, now: datetime) -> list[Idle]:
-        """Count active memories by kind and idle days."""
+        """Count active memories by kind and number of idle days."""
         return records(Idle, self._db.all("count_idle", now=now))
 
     def idle_todos(self, before: datetime) -> list[tuple[str, str, datetime]]:
-        """Return open todos last used before a time as (id, subject, last use), longest idle first."""
+        """Return (id, subject, last use) of open todos last used before a given time, longest idle first."""
         return [
             (memory, subject, at_ms(at))
             for memory, subject, at in self._db.all("list_idle_todos", before=before)
         ]
 
     def may_end(self, now: datetime, bounds: EndingBounds) -> list[str]:
-        """Return the ids of active memories that the consolidation rules may retire. The rules decide."""
+        """Return the ids of active memories that the consolidation rules can retire. The rules decide."""
         return self._db.column("list_ending", now=now, today=day_of(now), **asdict(bounds))
 
     def value(self, key: str) -> str | None:
@@ -719,14 +719,14 @@ class UsageLog(Store):
 
 
 class SessionUses(Store):
-    """Records which memories were used in each session or sitting, until the data expires."""
+    """Record of the memories used in each session or sitting, until the data expires."""
 
     def record(
         self, session: str, memory_ids: Sequence[str], at: int, *, recalled: Collection[str]
     ) -> None:
-        """Record the use of memories at a time (epoch milliseconds).
+        """Record the use of memories at a given time (epoch milliseconds).
 
-        ``recalled`` are the memories whose recall counts.
+        ``recalled`` has the memories whose recall counts.
         """
         rows = [
             {
@@ -740,25 +740,25 @@ class SessionUses(Store):
         self._db.run_many("record_use", rows)
 
     def recalled(self, session: str, since: int) -> set[str]:
-        """Return the memories of a session with a counted recall after a time (epoch milliseconds)."""
+        """Return a session's memories with a counted recall since a given time (epoch milliseconds)."""
         return set(self._db.column("list_recalled", session=session, since=since))
 
     def paired(self, session: str) -> list[str]:
-        """Return the memories of a session that were paired with each other."""
+        """Return a session's memories that were paired with each other."""
         return self._db.column("list_paired", session=session)
 
     def pair(self, session: str, memory_ids: Sequence[str]) -> None:
-        """Mark memories as paired with the others of their session."""
+        """Mark memories as paired with the other memories of the session."""
         self._db.run_many(
             "pair_use", [{"session": session, "memory": memory} for memory in memory_ids]
         )
 
     def unjudged(self, session: str) -> list[str]:
-        """Return the memories of a session without a reply since their last use."""
+        """Return a session's memories whose last use was not followed by a reply."""
         return self._db.column("list_unjudged", session=session)
 
     def first_unjudged(self, session: str) -> int | None:
-        """Return the earliest last use among the memories of :meth:`unjudged` (epoch milliseconds), or ``None``."""
+        """Return the earliest last use of :meth:`unjudged` memories (epoch milliseconds), or ``None``."""
         return self._db.value("first_unjudged", session=session)
 
     def judge(self, session: str, memory_ids: Sequence[str]) -> None:
@@ -769,4 +769,4 @@ class SessionUses(Store):
 
     @runs("delete_old_uses")
     def forget(self, before: int) -> None:
-        """Delete sessions without a use since a time (epoch milliseconds)."""
+        """Delete uses before a given time (epoch milliseconds)."""

@@ -1,4 +1,4 @@
-"""The archive: removal of secrets from transcripts, Zstandard compression, and the pack file format."""
+"""Archive of transcripts: removal of secrets, Zstandard compression, and the pack file format."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _LENGTHS_DECODER = msgspec.json.Decoder(list[tuple[int, int]])
 
 @frozen
 class Payload:
-    """Text cut at line ends. ``lengths`` has (line number, original length in bytes) of lines whose length changed.
+    """Lines of text. ``lengths`` has (line number, original length in bytes) of lines whose length changed.
 
-    With these, each line keeps its offset in the transcript, which some tools use as the only id of
-    a turn.
+    The original lengths preserve each line's offset in the transcript, which some tools use as the
+    only id of a turn.
     """
 
     text: bytes
@@ -40,7 +40,7 @@ class Payload:
         return msgspec.json.encode(self.lengths) + b"\n" + self.text
 
     def lines(self, start: int) -> Iterator[tuple[int, bytes]]:
-        """Yield all lines with their offsets in the transcript. ``start`` is the offset of the first line."""
+        """Yield (offset in the transcript, line) of all lines. ``start`` is the offset of the first line."""
         original_lengths = dict(self.lengths)
         for number, line in enumerate(self.text.split(b"\n")):
             yield start, line
@@ -66,30 +66,30 @@ def join(payloads: Sequence[Payload]) -> Payload:
     return Payload(b"".join(payload.text for payload in payloads), tuple(lengths))
 
 
-# -- Text in JSON values that may contain secrets -----------------------------
-# Texts and names are examined, and short texts and numbers together with their names.
+# -- Text in JSON values that might contain secrets ---------------------------
+# Texts and names are examined. Short texts and numbers are also examined together with their names.
 
 
 CleanAll = Callable[[Sequence[str]], Sequence[str]]
 """Removes secrets from texts, keeping their order."""
 
 PAIR_CHARACTERS = 400
-"""Length up to which a value may be a secret because of its name alone."""
+"""Maximum length of a value that can be a secret because of its name alone."""
 
 FindSuspects = Callable[[Sequence[bytes]], Collection[int]]
-"""Returns the indexes of texts that may contain a secret."""
+"""Returns the indexes of texts that might contain a secret."""
 
 _DECODER = msgspec.json.Decoder()
 ENCODED_CHARACTERS = 1000
 _ENCODED = re.compile(r"(?:data:[\w.+/;=-]+,)?[A-Za-z0-9+/_-]+={0,2}")
 _SEALED = frozenset({"signature", "thinkingSignature", "thoughtSignature", "encrypted_content"})
-"""Encrypted by the model's vendor: unreadable, but required by its tool."""
+"""Names of values encrypted by the model's vendor. They are unreadable, but tools need them."""
 
 _SECRET_NAME = re.compile(r"(?i)pass|pwd|pin|secret|token|key|cred|auth|code")
 
 
 def decoded(line: bytes) -> Any:
-    """Decode the object or list in a line, or return ``None`` for other lines."""
+    """Decode the JSON object or list in a line, or return ``None`` for any other line."""
     if line[:1] not in (b"{", b"["):
         return None
     try:
@@ -99,14 +99,14 @@ def decoded(line: bytes) -> Any:
 
 
 def texts_in(value: Any) -> list[str]:
-    """Return all texts and names except encoded bytes, and also short texts together with their names."""
+    """Return all texts and names except encoded bytes, plus each short text together with its name."""
     texts: list[str] = []
     _collect(value, "", texts)
     return texts
 
 
 def holds_encoded(value: Any, name: str = "") -> bool:
-    """Return True if any text is encoded binary data."""
+    """Return True if a value contains encoded binary data."""
     if isinstance(value, str):
         return is_encoded(value, name)
     if isinstance(value, dict):
@@ -115,12 +115,12 @@ def holds_encoded(value: Any, name: str = "") -> bool:
 
 
 def is_telling(value: Any, name: str) -> bool:
-    """Return True if a number may be a secret because of its name."""
+    """Return True if a value is a number with a telling name."""
     return isinstance(value, int | float) and not isinstance(value, bool) and is_telling_name(name)
 
 
 def is_telling_name(name: str) -> bool:
-    """Return True if a number with this name may be a secret."""
+    """Return True if a number with this name might be a secret."""
     return _SECRET_NAME.search(name) is not None
 
 
@@ -134,12 +134,12 @@ def is_encoded(text: str, name: str) -> bool:
 
 
 def pair(name: str, text: str) -> str:
-    """Return a text with its name in the form that the rules match."""
+    """Return a text with its name in the form that redaction rules match."""
     return f'"{name}": "{text}"'
 
 
 def changes(texts: dict[str, None], clean_all: CleanAll) -> dict[str, str]:
-    """Return the texts that change, with their replacements."""
+    """Map the texts that cleaning changes to their replacements."""
     originals = list(texts)
     return {
         old: new for old, new in zip(originals, clean_all(originals), strict=True) if old != new
@@ -164,9 +164,9 @@ def _collect(value: Any, name: str, texts: list[str]) -> None:
 
 
 # -- Fast detection of JSON lines without secrets -----------------------------
-# Most lines contain no secrets and must be recognised cheaply. One regular expression finds all
-# strings with their names. Known strings are skipped. Only lines with a changing string are parsed,
-# by :class:`Cleaner`, which alone decides the result.
+# Most lines contain no secrets and must be recognised cheaply. A regular expression finds all
+# strings with their names. Known strings are skipped. Only lines with a string that changes are
+# parsed. :class:`Cleaner` parses them and alone decides the result.
 
 
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
@@ -175,24 +175,24 @@ _STRINGS = rb"\[\s*+%b(?:\s*+,\s*+%b)*+\s*+\]" % (_STRING, _STRING)
 _TOKEN = re.compile(
     rb"%b(?:\s*+:\s*+(?:%b|%b|%b|\[)?)?" % (_STRING, _STRING, _NUMBER, _STRINGS), re.DOTALL
 )
-"""A name with its string, number or strings, or with the start of another value; or a string in a mixed list."""
+"""A name with its string, number, strings or start of any other value, or a string in a mixed list."""
 
 _VALIDATOR = msgspec.json.Decoder(msgspec.Raw)
 _PLAIN_NUMBER = re.compile(rb":\s*-?[0-9]{1,18}\Z")
-"""A number with only one possible spelling."""
+"""A number with only one notation."""
 
 _PLAIN_BYTES = 400
 _SHORT_BYTES = 200
 _MAX_KNOWN_TOKENS = 100_000
-"""About 15 MB."""
+"""Maximum number of cached tokens. These use about 15 MB."""
 
 
 @frozen
 class Sifted:
     """Result of sifting lines.
 
-    ``suspects`` are the numbers of lines to parse, and ``sure`` those with a change. ``asked`` are
-    the examined texts, and ``changed`` maps changed texts to their replacements.
+    ``suspects`` has the numbers of lines to parse, ``sure`` the numbers of changing lines, and
+    ``asked`` the examined texts. ``changed`` maps changed texts to replacements.
     """
 
     suspects: list[int]
@@ -202,7 +202,7 @@ class Sifted:
 
 
 class Sieve:
-    """Sifts lines, and caches short strings without secrets."""
+    """Filter for suspect lines. It caches short strings without secrets."""
 
     def __init__(self, clean_all: CleanAll, find_suspects: FindSuspects | None = None) -> None:
         self._clean_all = clean_all
@@ -210,7 +210,7 @@ class Sieve:
         self._known: set[bytes] = set()
 
     def sift(self, lines: Sequence[bytes]) -> Sifted:
-        """Find the lines that may change. Lines that are not JSON are included."""
+        """Find the lines that might change. Lines that are not JSON are included."""
         fresh: dict[bytes, list[int]] = {}
         suspects: set[int] = set()
         for number, line in enumerate(lines):
@@ -239,7 +239,7 @@ class Sieve:
         return Sifted(sorted(suspects), sure, examined, changed)
 
     def _to_ask(self, fresh: Collection[bytes]) -> Iterable[bytes]:
-        """Return the tokens to examine, without those whose bytes show that they contain no secret."""
+        """Return the tokens to examine, excluding tokens whose bytes show that they contain no secret."""
         if self._find_suspects is None:
             return fresh
         plain = [token for token in fresh if _is_plain(token)]
@@ -251,7 +251,7 @@ class Sieve:
 
 
 def _is_json(line: bytes) -> bool:
-    """Return True if a line is one JSON value, assuming that its strings are valid."""
+    """Return True if a line is a JSON object or list, assuming that its strings are valid."""
     if line[:1] not in (b"{", b"["):
         return False
     try:
@@ -262,7 +262,7 @@ def _is_json(line: bytes) -> bool:
 
 
 def _is_plain(token: bytes) -> bool:
-    """Return True if the text to examine appears in the token unescaped."""
+    """Return True if the text to examine appears unescaped in the token."""
     if len(token) > _PLAIN_BYTES or b"\\" in token:
         return False
     last = token[-1:]
@@ -295,17 +295,17 @@ def _texts_of(token: bytes) -> list[str] | None:
 
 
 class Cleaner:
-    """Cleans transcripts part by part, with a cache shared by the parts."""
+    """Removal of secrets from transcripts part by part, with a shared cache."""
 
     def __init__(self, clean_all: CleanAll, find_suspects: FindSuspects | None = None) -> None:
-        """``find_suspects`` preselects texts, so that ``clean_all`` receives fewer."""
+        """``find_suspects`` preselects texts, so that ``clean_all`` receives fewer texts."""
         self._clean_all = clean_all
         self._sieve = Sieve(clean_all, find_suspects)
 
     def lines(self, raw: bytes) -> Payload:
         """Clean lines of a transcript for the archive.
 
-        Each text is examined alone and, if short, together with its name. Images and other encoded
+        Each text is examined alone and, if short, also with its name. Images and other encoded
         bytes are removed.
         """
         lines = raw.split(b"\n")
@@ -332,7 +332,7 @@ def clean_lines(raw: bytes, clean_all: CleanAll) -> Payload:
 
 
 def texts_of(line: bytes) -> Iterator[str]:
-    """Yield all texts and names in a line, or the line itself if it is not JSON."""
+    """Yield all texts and names in a line, or the line if not JSON."""
     value = decoded(line)
     yield from (to_text(line),) if value is None else texts_in(value)
 
@@ -361,7 +361,7 @@ class _Cleaned:
             self._changed = sifted.changed | changes(rest, clean_all)
 
     def line(self, line: bytes, value: Any) -> bytes:
-        """Return a cleaned line, or the line itself if unchanged."""
+        """Return the cleaned line, or the same object if unchanged."""
         if value is None:
             new = self._changed.get(to_text(line))
             return line if new is None else to_bytes(new.replace("\n", " "))
@@ -369,7 +369,7 @@ class _Cleaned:
         return line if cleaned is value else msgspec.json.encode(cleaned)
 
     def _value(self, value: Any, name: str) -> Any:
-        """Return a value without secrets, or the value itself if unchanged."""
+        """Return a value without secrets, or the same object if unchanged."""
         if isinstance(value, str):
             return self._text(value, name)
         if isinstance(value, dict):
@@ -411,7 +411,7 @@ def _value_of(paired: str, name: str) -> str:
 
 
 def clean_whole(raw: bytes, clean_all: CleanAll) -> Payload | None:
-    """Clean a transcript that is a single text or JSON value. Return ``None`` if it is not text."""
+    """Clean a transcript that is a single text or JSON value. Return ``None`` if the bytes are not text."""
     bare = raw.strip()
     value = decoded(bare)
     if value is None:
@@ -425,11 +425,11 @@ def clean_whole(raw: bytes, clean_all: CleanAll) -> Payload | None:
 
 
 # -- Zstandard ----------------------------------------------------------------
-# Part of Python from 3.14 on, and a backport before that. Loaded when needed.
+# Included in Python since 3.14. Earlier versions need a backport. The module is loaded when needed.
 
 
 LEVEL = 9
-"""A tenth smaller than level 3. Level 19 gains less than that and is ten times slower."""
+"""Compression level. Output is a tenth smaller than at level 3. Level 19 gains less and is ten times slower."""
 
 _PACKAGE = "compression" if sys.version_info >= (3, 14) else "backports"
 
@@ -440,7 +440,7 @@ def is_installed() -> bool:
 
 
 def compress(data: bytes, base: bytes) -> bytes:
-    """Compress one frame. ``base`` is a similar text (or empty) that is also required for decompression."""
+    """Compress a frame. ``base`` is a similar text or empty. Decompression needs the same ``base``."""
     return bytes(_zstd().compress(data, level=LEVEL, zstd_dict=_prefix(base)))
 
 
@@ -462,7 +462,7 @@ def _prefix(base: bytes) -> Any:
 
 
 _MIN_BASE_BYTES = 8
-"""Minimum required by Zstandard."""
+"""Minimum dictionary size in Zstandard."""
 
 
 @cache
@@ -474,16 +474,17 @@ def _zstd() -> Any:
 
 
 # -- Packs --------------------------------------------------------------------
-# A pack is an append-only file with the archived content of one transcript: a title, then segments.
-# A segment is a line of JSON, which gives its byte range in the transcript and its contents, and a
-# Zstandard frame. The database's data about a pack can be restored from it. A tail truncated by a
-# crash or a full disk is recognised by its checksum and overwritten.
+# A pack is an append-only file with the archived content of one transcript. It contains a title
+# followed by segments. A segment is a line of JSON, which gives the byte range in the transcript and
+# describes the contents, followed by a Zstandard frame. The database's data about a pack can be
+# restored from the pack. A tail truncated by a crash or a full disk has a wrong checksum and is
+# overwritten.
 
 
 SUFFIX = ".pack"
 VERSION = 1
 LINES, TURNS = "lines", "turns"
-"""Contents of a pack: the transcript's own lines, or the sessions and turns read from it."""
+"""Contents of a pack: the transcript's own lines, or the sessions and turns read from the transcript."""
 
 MOST_BYTES = 512 * 1024 * 1024
 _MAX_HEAD_BYTES = 65_536
@@ -493,12 +494,12 @@ _SMALL_SEGMENT_BYTES = 1024 * 1024
 _MIN_SEGMENTS_TO_FOLD = 32
 
 Find = Callable[[bytes], Payload | None]
-"""Returns a segment's payload from another pack by digest."""
+"""Finds a segment's payload in another pack, given the segment's digest."""
 
 
 @frozen
 class Title:
-    """The tool and (stored) path of a pack's transcript, and the type of contents."""
+    """The tool and stored path of a pack's transcript, and the type of the pack's contents."""
 
     tool: str
     path: str
@@ -507,10 +508,10 @@ class Title:
 
 @frozen
 class Segment:
-    """Bytes ``start`` to ``until`` of a transcript. ``digest`` identifies the stored payload in any pack.
+    """Bytes ``start`` to ``until`` of a transcript. ``digest`` identifies the payload in any pack.
 
-    ``position`` is the offset of its head in the pack, ``changed`` the transcript's time (ns). A
-    segment without ``size`` is a copy, stored in another pack.
+    ``position`` is the offset of the head in the pack. ``changed`` is the transcript's modification
+    time (ns). If ``size`` is 0, another pack stores the payload.
     """
 
     start: int
@@ -524,13 +525,13 @@ class Segment:
 
     @property
     def is_copy(self) -> bool:
-        """Return True if another pack already contains all of this segment's contents."""
+        """True if another pack already contains all of this segment's contents."""
         return not self.size
 
 
 @frozen
 class Fresh:
-    """A segment to write. Without a payload, it is a copy of a segment in another pack."""
+    """A segment to write. If ``payload`` is ``None``, the segment is a copy of one in another pack."""
 
     start: int
     until: int
@@ -560,9 +561,9 @@ _HEAD = msgspec.json.Decoder(_Head)
 
 @dataclass(slots=True)
 class Pack:
-    """A pack at ``place``: its title, its segments in order, and the offset of the next segment.
+    """A pack at path ``place``. ``end`` is the offset of the next segment.
 
-    ``torn`` is the number of invalid bytes that follow, caused by a crash or damage.
+    ``torn`` is the number of invalid bytes at the end, caused by a crash or damage.
     """
 
     place: Path
@@ -607,7 +608,7 @@ class Pack:
                 os.fsync(file.fileno())
 
     def foldable(self) -> list[Segment]:
-        """Return the small segments at the end if there are enough of them to merge."""
+        """Return the small segments at the end of the pack if there are enough to merge."""
         tail: list[Segment] = []
         for segment in reversed(self.segments):
             if (
@@ -620,7 +621,7 @@ class Pack:
         return tail if len(tail) >= _MIN_SEGMENTS_TO_FOLD else []
 
     def fold(self, tail: Sequence[Segment], find: Find) -> None:
-        """Merge the last segments into one, in a new file that replaces this one."""
+        """Merge the last segments into one segment, in a new file that replaces the pack."""
         payload = join([self.payload(segment, find) for segment in tail])
         merged = Fresh(
             tail[0].start, tail[-1].until, digest_of(payload.pack()), payload, tail[-1].changed
@@ -635,7 +636,7 @@ class Pack:
             self._write(file, merged)
 
     def retitle(self, title: Title) -> None:
-        """Record a new path of the transcript."""
+        """Record a new path for the transcript."""
         self.title = title
         with os.fdopen(files.open_file(self.place, os.O_RDWR), "r+b") as file:
             file.truncate(self.end)
@@ -681,7 +682,7 @@ class Pack:
         return all(segment.is_copy for segment in self.segments)
 
     def _base_of(self, file: BinaryIO | None = None) -> bytes:
-        """Return the start of the first segment, which resembles later segments and helps to compress small ones."""
+        """Return the start of the first segment, which helps to compress similar later segments."""
         if self._base is None:
             first = next(segment for segment in self.segments if not segment.is_copy)
             with _open_pack(self.place) as own:
@@ -694,10 +695,9 @@ class Pack:
 
 
 def create(place: Path, title: Title, fresh: Iterable[Fresh], *, durable: bool = True) -> Pack:
-    """Create a pack with some segments, replacing an existing one atomically.
+    """Create a pack with some segments, atomically replacing any existing pack.
 
-    If there was none, a crash may leave only some segments. ``durable`` waits for the disk. Raises
-    OSError.
+    A crash can leave an incomplete new pack. ``durable`` waits for the disk. Raises OSError.
     """
     pack = Pack(place, title)
     if place.exists():
@@ -718,10 +718,10 @@ def create(place: Path, title: Title, fresh: Iterable[Fresh], *, durable: bool =
 
 
 def load(place: Path, *, thorough: bool = False) -> Pack:
-    """Load a pack without a torn tail. ``thorough`` verifies all checksums instead of only the last.
+    """Load a pack without a torn tail. ``thorough`` verifies all checksums, not only the last one.
 
-    Raises DamagedArchiveError for an invalid pack or one damaged before its end, and UnavailableError if it
-    cannot be read.
+    Raises DamagedArchiveError if the pack is invalid or damaged before its end, and
+    UnavailableError if the pack cannot be read.
     """
     pack = Pack(place, Title("", ""))
     with _open_pack(place) as file:
@@ -760,8 +760,7 @@ def load(place: Path, *, thorough: bool = False) -> Pack:
 
 
 def digest_of(data: bytes) -> bytes:
-    """Return the id of a segment: a 16-byte hash of its content without secrets, which reveals
-    nothing about them."""
+    """Return the id of a segment, a 16-byte hash of its cleaned content, which reveals no secrets."""
     return hashlib.blake2b(data, digest_size=16).digest()
 
 

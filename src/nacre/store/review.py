@@ -18,14 +18,14 @@ from nacre.values.memory import HeldCandidate, Memory, Why
 from nacre.values.review import JudgedPair, QueuedReview, Reason
 
 SECONDS_TO_UNDO = 24 * 3600
-"""Time for which the text of a candidate is kept after it was accepted or rejected."""
+"""Time in seconds for which a candidate's text is kept after acceptance or rejection."""
 
 
 class Candidates(Store):
-    """Reads and writes ``candidates``, which exist only in the database."""
+    """Store of the table ``candidates``, which exists only in the database."""
 
     def add(self, candidates: Iterable[HeldCandidate]) -> int:
-        """Add candidates, except texts that are pending already or were rejected, and return the number added."""
+        """Add candidates whose text is not already pending or rejected, and return the number added."""
         rows = [
             {
                 "id": candidate.memory.id,
@@ -42,7 +42,7 @@ class Candidates(Store):
         return sum(self._db.run("insert_candidate", **row) for row in rows)
 
     def waiting(self) -> list[HeldCandidate]:
-        """Return the pending candidates, likeliest first."""
+        """Return the pending candidates, most likely first."""
         return records(HeldCandidate, self._db.all("list_candidates"))
 
     def count(self) -> int:
@@ -50,19 +50,18 @@ class Candidates(Store):
         return self._db.value("count_candidates") or 0
 
     def find(self, reference: str) -> list[HeldCandidate]:
-        """Find up to three candidates whose id begins or ends with a reference."""
+        """Find up to three candidates whose id starts or ends with a reference."""
         return records(HeldCandidate, self._db.all("find_candidates", reference=reference))
 
     def with_words(self) -> list[HeldCandidate]:
-        """Return pending candidates, and settled ones that can still be restored."""
+        """Return pending candidates, and settled candidates that can still be restored."""
         return records(HeldCandidate, self._db.all("list_worded_candidates"))
 
     @runs("settle_candidate")
     def settle(self, candidate: str, at: int) -> None:
-        """Mark a candidate as accepted or rejected by the owner, so that it is not offered again
-        (epoch milliseconds).
+        """Mark a candidate as accepted or rejected at a given time (epoch milliseconds).
 
-        Its text stays until :meth:`blank`.
+        The candidate is not offered again. The text is kept until :meth:`blank`.
         """
 
     def blank(self, now: int) -> None:
@@ -70,11 +69,11 @@ class Candidates(Store):
         self._db.run("blank_settled_candidates", before=now - SECONDS_TO_UNDO * 1000)
 
     def settled(self, reference: str) -> list[HeldCandidate]:
-        """Find settled candidates that still have their text, by the beginning or end of their ids."""
+        """Find settled candidates that still have text and whose id starts or ends with a reference."""
         return records(HeldCandidate, self._db.all("find_settled_candidates", reference=reference))
 
     def settled_at(self, at: int) -> list[HeldCandidate]:
-        """Return candidates settled at a time (epoch milliseconds) that still have their text."""
+        """Return candidates settled at a given time (epoch milliseconds) that still have text."""
         return records(HeldCandidate, self._db.all("list_candidates_settled_at", at=at))
 
     @runs("unsettle_candidate")
@@ -85,20 +84,20 @@ class Candidates(Store):
         self._db.run_many("delete_candidate", [{"id": candidate} for candidate in candidate_ids])
 
     def settle_session(self, session: str) -> None:
-        """Delete the candidates that rules found in a session, after a writer read it."""
+        """Delete the candidates that rules found in a session, once a writer has read the session."""
         self._db.run("delete_candidates_of_session", session=session, why=Why.FOUND.value)
 
     def expire(self, before: int) -> int:
-        """Delete candidates found before a time (epoch milliseconds) and return their number."""
+        """Delete candidates found before a given time (epoch milliseconds) and return their number."""
         return self._db.run("delete_old_candidates", before=before)
 
 
-# -- Claims, the memories waiting for them, and judged pairs ------------------
+# -- Claims, memories waiting for claims, and judged pairs --------------------
 
 
 @frozen
 class Waiting:
-    """The number of memories waiting for a model, the time of the oldest, and the last failure."""
+    """Number of memories waiting for a model, the time of the oldest memory, and the last failure."""
 
     count: int = 0
     since: datetime | None = None
@@ -107,7 +106,7 @@ class Waiting:
 
 @frozen
 class Due:
-    """A memory due for another try: the number of tries, and whether its text changed since its claim."""
+    """A queued memory with its number of tries. ``reworded``: the text changed since the claim was extracted."""
 
     memory: str
     tries: int = 0
@@ -115,7 +114,7 @@ class Due:
 
 
 class Claims(Store):
-    """Reads claims, and keeps the queue of memories to be judged and the judgements of pairs."""
+    """Store of claims, the queue of memories to be judged, and judgements of pairs."""
 
     def entities(self, limit: int) -> list[str]:
         """Return the most frequent entities."""
@@ -129,7 +128,7 @@ class Claims(Store):
     def of_attribute(
         self, attribute: str, entity: str, project: str | None, *, limit: int
     ) -> list[int]:
-        """Return rows of active memories about the same attribute of other entities, latest first."""
+        """Return rows of active memories about the same attribute of different entities, latest first."""
         rows = self._db.all(
             "list_claims_of_attribute",
             attribute=attribute,
@@ -141,13 +140,13 @@ class Claims(Store):
 
     @runs("insert_claims_waiting")
     def wait(self, memory: str, at: int, *, reworded: bool = False) -> None:
-        """Queue a memory for a model from a time (epoch milliseconds) on.
+        """Queue a memory for a model, due from a given time (epoch milliseconds).
 
-        ``reworded``: its text changed since its claim was extracted.
+        ``reworded``: the text changed since the claim was extracted.
         """
 
     def due(self, at: int, limit: int) -> list[Due]:
-        """Return memories due at a time (epoch milliseconds), longest waiting first."""
+        """Return memories due at a given time (epoch milliseconds), longest waiting first."""
         return records(Due, self._db.all("list_claims_due", at=at, limit=limit))
 
     def done(self, memory_id: str) -> None:
@@ -156,11 +155,11 @@ class Claims(Store):
 
     @runs("postpone_claims_waiting")
     def postpone(self, memory: str, due: int, note: str) -> None:
-        """Record a failed try and its reason, and set the time of the next (epoch milliseconds)."""
+        """Record a failed try and the reason, and set the time of the next try (epoch milliseconds)."""
 
     @runs("postpone_all_claims_waiting")
     def postpone_all(self, due: int, note: str) -> None:
-        """Postpone the whole queue to a time (epoch milliseconds), with a reason."""
+        """Postpone the whole queue to a given time (epoch milliseconds), with a reason."""
 
     @runs("hurry_claims_waiting")
     def hurry(self) -> None:
@@ -172,14 +171,14 @@ class Claims(Store):
         return Waiting(int(count), from_ms(since), note)
 
     def judged(self) -> dict[tuple[str, str], JudgedPair]:
-        """Return the judgements of pairs pending a person's decision, by (older, newer)."""
+        """Map pairs (older, newer) that await a person's decision to their judgement."""
         return {
             (older, newer): records(JudgedPair, [tuple(rest)])[0]
             for older, newer, *rest in self._db.all("list_conflicts")
         }
 
     def keep(self, older: str, newer: str, judged: JudgedPair, at: int) -> None:
-        """Store the judgement of a pair pending a person's decision. It replaces one in either direction."""
+        """Store the judgement of a pair that awaits a person's decision. Replaces judgements in either direction."""
         self.settled(older, newer)
         self._db.run("insert_conflict", older=older, newer=newer, **asdict(judged) | {"at": at})
 
@@ -189,11 +188,11 @@ class Claims(Store):
 
     @runs("uncontradict_memory")
     def uncontradict(self, memory: str) -> None:
-        """Withdraw one contradiction of a memory, as a person decided."""
+        """Withdraw one contradiction of a memory after a person's decision."""
 
     @runs("contradict_memory")
     def contradict(self, memory: str) -> None:
-        """Count a contradiction of a memory. After two, the memory ranks lower."""
+        """Count a contradiction of a memory. After two contradictions, the memory ranks lower."""
 
 
 # -- Review queue -------------------------------------------------------------
@@ -201,8 +200,7 @@ class Claims(Store):
 
 @frozen
 class Doubt:
-    """A memory that is probably outdated, the newer memory that contradicts it, and the subject of
-    the contradiction."""
+    """A probably outdated memory, the newer memory that contradicts it, and the reason."""
 
     older: str
     newer: str
@@ -210,12 +208,12 @@ class Doubt:
 
 
 class Reviews(Store):
-    """Reads and writes the review queue."""
+    """The review queue."""
 
     def add(self, memory_id: str, reason: Reason, detail: str, at: int, *, once: bool) -> None:
-        """Queue a memory for review, unless it is queued for the same reason.
+        """Queue a memory for review, unless it is already queued for the same reason.
 
-        ``once``: do not queue it with a detail that was settled before.
+        ``once``: do not queue it if the same detail was settled before.
         """
         about = {"memory": memory_id, "reason": reason.value, "detail": detail}
         with self._db.transaction():
@@ -223,9 +221,10 @@ class Reviews(Store):
                 self._db.run("insert_review", **about, at=at, shown_by="[]")
 
     def doubt(self, memory_id: str, detail: str, at: int, shown_by: Iterable[str]) -> bool:
-        """Queue a memory as out of date, with the sessions that show this. Replaces a former detail.
+        """Queue a memory as outdated, or replace the detail of a pending entry.
 
-        Returns True if the entry is new. A settled detail is not queued again.
+        ``shown_by`` has the sessions that show this. Returns False and changes nothing if the same
+        detail was already queued or settled.
         """
         about = {"memory": memory_id, "reason": Reason.STALE.value, "detail": detail}
         more = {"at": at, "shown_by": sorted(set(shown_by))}
@@ -237,7 +236,7 @@ class Reviews(Store):
         return True
 
     def delete_where(self, matches: Callable[[str], bool]) -> None:
-        """Delete entries whose text or sessions match. Call it in a transaction."""
+        """Delete entries whose text or sessions match. Call this in a transaction."""
         texts = self._db.all("list_review_texts")
         matching = [
             {"id": row} for row, detail, shown_by in texts if matches(f"{detail}\n{shown_by}")
@@ -258,24 +257,24 @@ class Reviews(Store):
         return self._db.run("dismiss_reviews", memory=memory_id, at=at)
 
     def settled(self, memory_id: str) -> tuple[int, int] | None:
-        """Return the times at which a memory was queued and settled (epoch milliseconds), or ``None`` if pending."""
+        """Return the times (epoch milliseconds) at which a memory was queued and settled, or ``None`` if pending."""
         row = self._db.one("find_settled_review", memory=memory_id)
         return (row[0], row[1]) if row else None
 
     def settled_at(self, at: int) -> list[str]:
-        """Return the memories whose reviews were settled at a time (epoch milliseconds)."""
+        """Return memories with reviews settled at a given time (epoch milliseconds)."""
         return self._db.column("list_settled_reviews", at=at)
 
     @runs("reopen_reviews")
     def reopen(self, memory: str, at: int) -> None:
-        """Reopen the reviews settled at a time (epoch milliseconds)."""
+        """Reopen reviews settled at a given time (epoch milliseconds)."""
 
     @runs("settle_review")
     def settle(self, memory: str, reason: Reason, at: int) -> None:
         """Settle a memory's review for one reason. Other reasons stay pending."""
 
     def stale_kept(self) -> dict[str, datetime | None]:
-        """Return the times at which a person last kept each memory that seemed out of date."""
+        """Map outdated memories that a person kept to the time of the last decision."""
         return {memory: from_ms(at) for memory, at in self._db.all("list_stale_kept")}
 
     def low_quality(self) -> list[tuple[str, float, int]]:
@@ -285,10 +284,10 @@ class Reviews(Store):
     def doubts(
         self, memory_ids: Sequence[str] | None = None, *, both_ways: bool = False
     ) -> list[Doubt]:
-        """Return pairs of outdated and newer memories, oldest doubt first, for some memories or all.
+        """Return pairs of outdated and newer memories, oldest doubt first, for some or all memories.
 
-        If two memories contradict each other, the pair counts once and the later memory is the
-        newer one. With ``both_ways`` it counts twice.
+        If two memories contradict each other, the later memory is the newer one. With
+        ``both_ways``, such a pair is returned twice.
         """
         return records(Doubt, self._db.all("list_doubts", ids=memory_ids, both_ways=both_ways))
 
@@ -297,8 +296,7 @@ class Reviews(Store):
         return self._db.column("list_proposed")
 
     def unfounded(self, tools: Iterable[str]) -> list[str]:
-        """Return active memories that the given tools read in documents, and that the documents no
-        longer contain."""
+        """Return active memories that the given tools read in documents that no longer contain them."""
         return self._db.column("list_unfounded", tools=sorted(tools))
 
     def contradicted(self) -> list[tuple[str, int]]:
@@ -310,16 +308,16 @@ class Reviews(Store):
 
 
 MOST_ROWS = 2_000
-"""Limit for the total number of rows of the search words.
+"""Maximum total number of rows that contain the search words.
 
-Rare words come first; common ones are used only in small stores.
+Rare words are chosen first. Common words are used only in small stores.
 """
 
 MOST_WORDS = 16
 
 
 class Comparisons(Store):
-    """Reads candidates for comparison, and stores derived similarities."""
+    """Memories to compare, and their derived similarities."""
 
     def alike(self, memory: Memory, *, limit: int) -> list[int]:
         """Return rows of active memories of the same project that share rare words, a title or a key."""
@@ -338,7 +336,7 @@ class Comparisons(Store):
         return list(rows)
 
     def _rarest_words(self, text_words: Sequence[str]) -> list[str]:
-        """Return the rarest words whose rows stay within the limit."""
+        """Return the rarest words that together occur in at most ``MOST_ROWS`` rows."""
         stems = {
             word: self._db.stems(word)[:1]
             for word in dict.fromkeys(text_words)
@@ -359,14 +357,14 @@ class Comparisons(Store):
 
     @runs("insert_unsettled")
     def wait(self, memory: str) -> None:
-        """Queue a new memory for comparison by meaning once it has a vector."""
+        """Queue a new memory for comparison by meaning when it has a vector."""
 
     @runs("delete_unsettled")
     def settled(self, memory: str) -> None:
         """Remove a memory from the comparison queue."""
 
     def waiting(self, rows: Sequence[int]) -> list[str]:
-        """Return the queued memories among some rows, oldest first."""
+        """Return queued memories with given rows, oldest first."""
         return self._db.column("list_unsettled", rows=rows)
 
     def row_of(self, memory_id: str) -> int | None:
@@ -374,7 +372,7 @@ class Comparisons(Store):
         return self._db.value("find_memory_row", id=memory_id)
 
     def link_alike(self, memory_id: str, near: Mapping[str, float]) -> None:
-        """Replace a memory's similarity links (id → cosine)."""
+        """Replace a memory's similarity links. ``near`` maps ids to cosines."""
         self._db.run("delete_auto_links", source=memory_id)
         links: list[dict[str, object]] = [
             {"source": memory_id, "target": other, "strength": round(cosine, 4)}
@@ -383,7 +381,7 @@ class Comparisons(Store):
         self._db.run_many("insert_auto_link", links)
 
     def stated_in(self, session: str, turn: str) -> list[tuple[str, bool]]:
-        """Return (content, is superseded) of the memories for which a turn is evidence."""
+        """Return (content, is superseded) of memories based on a turn."""
         rows = self._db.all("list_stated", session=session)
         return [
             (text, bool(is_superseded))

@@ -1,4 +1,4 @@
-"""Codecs between database rows and values."""
+"""Conversion between database rows and values."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from nacre.store.schema import Row
 from nacre.values.memory import Memory
 
 # -- Row codecs ---------------------------------------------------------------
-# Each dataclass field has a column of its name. Days are ISO texts, times milliseconds, lists and
-# mappings JSON. Each field of a nested value has its own column: ``valid_since`` for
-# ``valid.since``.
+# Each dataclass field has a column with the same name. Days are stored as ISO texts, times as
+# milliseconds, lists and mappings as JSON. Each field of a nested value has a separate column, such
+# as ``valid_since`` for ``valid.since``.
 
 
 T = TypeVar("T")
@@ -25,7 +25,7 @@ _Read = Callable[[Any], Any]
 
 
 def records(kind: type[T], rows: Iterable[Row]) -> list[T]:
-    """Build values from rows with one column for each of their first fields, in order."""
+    """Build values from rows. The columns correspond to the first fields of ``kind``, in order."""
     build: Any = kind
     reads = _readers(build)
     if not any(reads):
@@ -42,7 +42,7 @@ def records(kind: type[T], rows: Iterable[Row]) -> list[T]:
 
 
 def record(kind: type[T], row: Row | None) -> T | None:
-    """Build a value from a row, if there is one. See :func:`records`."""
+    """Build a value from a row, or return ``None`` without a row. See :func:`records`."""
     return records(kind, [row])[0] if row else None
 
 
@@ -52,16 +52,16 @@ def _readers(kind: Any) -> list[_Read | None]:
 
 
 _ELSEWHERE = ("tags", "links", "confirmed", "claim")
-"""Fields of memories that have their own tables."""
+"""Fields of memories that are stored in separate tables."""
 
 _RENAMED = {"source_session": "session", "source_turns": "turns"}
 
 
 @cache
 def _memory_fields() -> dict[str, tuple[Any, bool, dict[str, tuple[str, _Read | None]]]]:
-    """Return the type of each field of a memory, whether it is optional, and its parts' columns and converters.
+    """Map memory fields to (type, is optional, column and converter of each part).
 
-    A field without parts is its own part.
+    A field without parts is its only part.
     """
     layout = {}
     for name, kind in get_type_hints(Memory).items():
@@ -80,7 +80,7 @@ def _memory_fields() -> dict[str, tuple[Any, bool, dict[str, tuple[str, _Read | 
 
 @cache
 def memory_columns() -> list[str]:
-    """Return the columns of ``memories`` to select: the row number, then those of each field."""
+    """Return the columns of ``memories`` to select: row number, then fields."""
     fields = _memory_fields().values()
     return ["row", *(column for *_, parts in fields for column, _ in parts.values())]
 
@@ -114,7 +114,7 @@ def memory_of(row: Row, **others: Any) -> Memory:
 
 
 def noted_pair(text: str | None, default: tuple[Any, Any]) -> tuple[Any, Any]:
-    """Parse two stored JSON values. Return the default if they are missing or of other types."""
+    """Parse two stored JSON values. Return the default if they are missing or have different types."""
     try:
         first, second = json.loads(text or "null")
     except (TypeError, ValueError, RecursionError):
@@ -127,7 +127,6 @@ def noted_pair(text: str | None, default: tuple[Any, Any]) -> tuple[Any, Any]:
 
 
 def _without_none(kind: Any) -> tuple[Any, bool]:
-    """Return a type without ``None``, and whether it included ``None``."""
     is_optional = type(None) in get_args(kind)
     return (
         (next(argument for argument in get_args(kind) if argument is not type(None)), True)

@@ -1,6 +1,6 @@
-"""The interface of database engines, filters as SQL, names of memories, and the format of turns.
+"""Interface of database engines, SQL conditions of filters, names of memories, and format of turns.
 
-Only this module composes SQL from filters: fixed fragments with bound values.
+Only this module composes SQL from filters. It joins fixed fragments.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _VISIBLE_SCOPES: dict[Scope, tuple[Scope, ...]] = {
     Scope.PERSONAL: (Scope.PERSONAL, Scope.PUBLIC),
     Scope.PUBLIC: (Scope.PUBLIC,),
 }
-"""Scopes visible to sessions that may not see private memories."""
+"""Scopes visible to sessions that are not allowed to see private memories."""
 
 _IN_SESSIONS = """s.row IN (
     SELECT row FROM sessions WHERE tool || ':' || native_id IN (SELECT value FROM json_each(?))
@@ -60,19 +60,19 @@ _MEMORY_IN_SESSIONS = """(m.session IN (SELECT value FROM json_each(?)) OR m.ses
 
 @frozen
 class Clause:
-    """An SQL condition (``TRUE`` without restrictions), its bound values in order, and the view it applies to."""
+    """An SQL condition (``TRUE`` if unrestricted), its bound values in order, and the view to select from."""
 
     sql: str
     values: tuple[object, ...] = ()
     source: str = "active_memories"
 
     def into(self, statement: str) -> str:
-        """Insert the condition at ``{where}`` and the view at ``{source}`` of a fixed statement."""
+        """Insert the condition and the view into a fixed statement, at ``{where}`` and ``{source}``."""
         return statement.format(where=self.sql, source=self.source)
 
     @property
     def is_open(self) -> bool:
-        """True if there are no restrictions."""
+        """True if nothing is restricted."""
         return not self.values and self.sql == "TRUE"
 
 
@@ -81,13 +81,14 @@ _NOT_ENDED = (
     "CASE WHEN m.superseded_by IS NULL THEN coalesce(m.valid_until >= ?, TRUE)"
     " ELSE coalesce(m.valid_until > ?, FALSE) END"
 )
-"""Memories superseded on a day were not valid on it."""
+"""A memory superseded on a day was not valid on that day."""
 
 
 def memory_clause(criteria: Filter, today: date | None = None, *, for_list: bool = False) -> Clause:
-    """Return the condition on memories ``m`` that are active, or were active on the day ``as_of``.
+    """Return the condition on memories ``m`` that are active, or were active on day ``as_of``.
 
-    With ``today``, outdated memories are excluded. Expired memories are included only ``for_list``.
+    With ``today``, outdated memories are excluded, and expired memories are included only if
+    ``for_list``.
     """
     day = criteria.as_of
     tags = tuple(tag.lower() for tag in criteria.tags)
@@ -121,7 +122,7 @@ OR EXISTS (SELECT 1 FROM tags g WHERE g.memory = m.id AND instr(lower(g.tag), lo
 
 
 def with_words(clause: Clause, words: Sequence[str]) -> Clause:
-    """Add the condition that a memory's subject, content or tags contain each word."""
+    """Require each word in a memory's subject, content or tags."""
     if not words:
         return clause
     sql = " AND ".join((clause.sql, *(_HOLDS_WORD for _ in words)))
@@ -133,7 +134,7 @@ def with_words(clause: Clause, words: Sequence[str]) -> Clause:
 def turn_clause(criteria: Filter) -> Clause:
     """Return the condition on ``turns t JOIN sessions s``. Turns are private.
 
-    The times of turns imply conditions on sessions, of which there are fewer.
+    Limits on turn times also limit the sessions, because there are fewer sessions.
     """
     day = criteria.as_of
     return _where(
@@ -159,11 +160,11 @@ def deed_clause(criteria: DeedFilter) -> Clause:
 
 
 _Part = tuple[Any, ...]
-"""A value without which the condition does not apply, its SQL, and its bound values."""
+"""A value that is truthy if the condition applies, the SQL, and the bound values."""
 
 
 def _parts_of_both(project: str, time: str, criteria: Filter) -> list[_Part]:
-    """Return the conditions on the columns of the project and time of memories or turns."""
+    """Return the conditions on the project and time columns of memories or turns."""
     projects, excluded = criteria.projects, criteria.exclude_projects
     among = _among(project, projects)[1]
     open_end = "" if criteria.strict else f" OR {project} IS NULL"
@@ -192,7 +193,7 @@ def _where(*parts: _Part, source: str = "active_memories") -> Clause:
 
 
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
-"""Exceptions caused by processing a row that nacre did not write. Errors found by the engine are UnusableStoreError."""
+"""Exceptions from processing a row that nacre did not write. The engine's own errors are UnusableStoreError."""
 
 Row = tuple[Any, ...]
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -210,9 +211,9 @@ class Indexed(StrEnum):
 
 
 class Words(NamedTuple):
-    """A row, its column texts (segmented), and its identifiers separated by spaces.
+    """A row, its segmented column texts, and its identifiers separated by spaces.
 
-    A tuple, because the status line must load this module in a few milliseconds.
+    It is a tuple, because the status line must load this module in a few milliseconds.
     """
 
     row: int
@@ -221,7 +222,7 @@ class Words(NamedTuple):
 
 
 class WordIndex(Protocol):
-    """The full text of an engine. Call writing methods in the transaction that writes the rows."""
+    """The full-text index of an engine. Call writing methods in the transaction that writes the rows."""
 
     def add(self, kind: Indexed, rows: Sequence[Words]) -> None:
         """Index rows that are not indexed yet."""
@@ -230,12 +231,12 @@ class WordIndex(Protocol):
         """Remove rows from the index, if present."""
 
     def frequencies(self, kind: Indexed, stems: Sequence[str]) -> dict[str, int]:
-        """Return the number of rows that contain each stem. Stems in no row are left out."""
+        """Return the number of rows that contain each stem. Stems in no row are omitted."""
 
     def best(self, kind: Indexed, words: Sequence[str], where: Clause, limit: int) -> list[int]:
-        """Return rows that contain any of the words and match a condition, best BM25 first.
+        """Return rows that contain any of the words and match a condition, best BM25 score first.
 
-        The condition is on memories ``m``, or on ``turns t`` and their ``sessions s``.
+        The condition refers to memories ``m``, or to ``turns t`` and their ``sessions s``.
         """
 
 
@@ -243,8 +244,8 @@ class Database(Queries, Protocol):
     """One connection to one memory, used by one thread at a time. Statements outside a transaction
     commit immediately.
 
-    All methods may raise StoreBusyError (another process writes), UnusableStoreError and Unavailable. Writing
-    methods also raise ``unwritable``.
+    All methods can raise StoreBusyError (another process is writing), UnusableStoreError and
+    Unavailable. Methods that write also raise ``unwritable``.
     """
 
     unwritable: NacreError | None
@@ -252,7 +253,7 @@ class Database(Queries, Protocol):
 
     @property
     def server(self) -> Server | None:
-        """The other parts of a memory on a server, which many machines may share; ``None`` for a local file."""
+        """The other parts of a memory on a shared server, or ``None`` for a local file."""
 
     def rows(self, sql: str, parameters: dict[str, Any] | Sequence[Any] = ()) -> list[Row]:
         """Return all rows of a statement composed in this package. Values are always bound."""
@@ -261,20 +262,20 @@ class Database(Queries, Protocol):
         """Run a statement composed in this package once per row, in one transaction."""
 
     def insert(self, table: str, row: Mapping[str, Any], returning: str) -> Any:
-        """Insert a row within a transaction and return the value of one of its columns."""
+        """Insert a row within a transaction and return the value of the column ``returning``."""
 
     def columns(self, table: str) -> list[str]:
-        """Return the names of a table's columns, in order."""
+        """Return a table's column names, in order."""
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Run the block as the only writer, and roll back on exceptions. Nested transactions join the outer one."""
+        """Run the block as the only writer, and roll back on exceptions. Nested blocks join the outer transaction."""
 
     @property
     def is_in_transaction(self) -> bool:
         """True if a transaction is open."""
 
     def reading(self) -> AbstractContextManager[None]:
-        """Give the block one consistent view of the database while others write."""
+        """Give the block a consistent view of the database while other connections write."""
 
     def yield_write_lock(
         self, first: Callable[[], object] | None = None, between: Callable[[], object] | None = None
@@ -282,65 +283,65 @@ class Database(Queries, Protocol):
         """Commit between two independent parts of a long transaction, so that others can write.
 
         ``first`` completes the data written so far. ``between`` runs while no transaction is open.
-        Does nothing until the lock was held for 30 ms, or in a nested block. Returns True if
-        another connection wrote; data read before may have changed.
+        Does nothing in a nested block or until the lock was held for 30 ms. Returns True if another
+        connection wrote and data read earlier might have changed.
         """
 
     def edition(self) -> object:
         """Return a value that changes when another connection commits."""
 
     def state(self) -> object:
-        """Return a value that changes with any write, or ``None`` within a transaction."""
+        """Return a value that changes with every write, or ``None`` within a transaction."""
 
     @property
     def words(self) -> WordIndex:
         """The full-text index, for writing."""
 
     def stems(self, text: str) -> list[str]:
-        """Return the Porter stems of a text without diacritics, as in the full text."""
+        """Return the Porter stems of a text without diacritics, as in the full-text index."""
 
     def relax(self) -> None:
-        """Let commits return before the disk confirms them, for data that can be read again from transcripts."""
+        """Make commits return before the disk confirms them, for data that transcripts can restore."""
 
     def tighten(self) -> None:
-        """Let commits wait for the disk again."""
+        """Make commits wait for the disk again."""
 
     def is_in_place(self) -> bool:
-        """Return True if new connections would still open the same database."""
+        """Return True if a new connection would open the same database."""
 
     @property
     def identity(self) -> object:
         """A value unique to the opened file, or to the rows on a server."""
 
     def schema(self) -> int:
-        """Return the number of the last migration, by any program."""
+        """Return the number of the last migration, whichever program applied it."""
 
     def interrupt(self) -> None:
-        """Interrupt a statement running in another thread, which raises Unavailable there."""
+        """Interrupt a statement that is running in another thread. The statement raises Unavailable."""
 
     def close(self) -> None:
-        """Close the connection, once."""
+        """Close the connection. Repeated calls have no effect."""
 
 
 class Server(Protocol):
-    """Parts of a memory that are on a server, and for which the core uses files or SQLite otherwise."""
+    """Parts of a memory on a server. Without a server, the core uses files or SQLite."""
 
     def vault(self, clock: Clock) -> Vault:
         """Return the vault."""
 
     def lock(self, name: str) -> FileLock:
-        """Return a lock between all processes that may write to the memory."""
+        """Return a lock shared by all processes that can write."""
 
     def search(self, table: str) -> WordSearch:
         """Return the full-text search of ``memories`` or ``turns``."""
 
     def nearest(self, bits: NDArray[np.uint64]) -> Walk:
-        """Return the passages in order of their distance from sign bits."""
+        """Return the passages in order of distance from the given sign bits."""
 
     def allowed(
         self, home: Home, operation: str, *, writes: bool, owners: bool
     ) -> AbstractContextManager[None]:
-        """Return a context that checks the caller's role, and records writes. Raises NotAllowedError."""
+        """Return a context manager that checks the caller's role and records writes. Raises NotAllowedError."""
 
     def with_further_spaces(
         self,
@@ -349,19 +350,19 @@ class Server(Protocol):
         own: RecallResult,
         ask: Callable[[Home, RecallQuery], RecallResult],
     ) -> RecallResult:
-        """Return an answer merged with those of the other spaces that recall reads."""
+        """Return an answer merged with the answers of the other spaces that recall reads."""
 
 
 class Engine(Protocol):
-    """A class of databases on servers. Plugins register it in ``nacre.engines`` under the scheme of its addresses."""
+    """A class of databases on servers. Plugins register it in ``nacre.engines`` under the URL scheme."""
 
     def __call__(
         self, url: str, tenant: str, account: str, unwritable: NacreError | None
     ) -> Database:
-        """Connect to the memory of a tenant, and migrate it."""
+        """Connect to a tenant's memory and migrate the database."""
 
     def key_spaces(self, settings: Settings) -> KeySpaces:
-        """Return the spaces that keys open, for the daemon of a server."""
+        """Return the spaces that keys give access to, for a server's daemon."""
 
 
 def fits_index(text: str) -> bool:
@@ -373,7 +374,7 @@ def fits_index(text: str) -> bool:
 
 
 def in_transaction(method: Method) -> Method:
-    """Run a method of a store (its database is ``_db``) in a transaction, or in the open one."""
+    """Run a store's method in a transaction of the database ``_db``, or in the open transaction."""
 
     @wraps(method)
     def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -384,7 +385,7 @@ def in_transaction(method: Method) -> Method:
 
 
 def runs(statement: str) -> Callable[[Method], Method]:
-    """Let a method of a store run a statement that has parameters with the names of its own."""
+    """Make a store's method run a statement whose parameters have the same names as the method's."""
 
     def decorate(method: Method) -> Method:
         code = method.__code__
@@ -401,13 +402,13 @@ def runs(statement: str) -> Callable[[Method], Method]:
 
 
 class Store:
-    """Reads and writes tables of a database."""
+    """Base class for access to tables of a database."""
 
     def __init__(self, database: Database) -> None:
         self.database = self._db = database
 
 
-# -- Names of memories, and links by name in bodies ---------------------------
+# -- Names of memories, and links to names in bodies --------------------------
 
 
 ALIASES = "aliases"
@@ -415,17 +416,17 @@ ALIASES = "aliases"
 
 
 class Names(Store):
-    """Reads and writes ``memory_names``, ``mentions``, and the links of origin ``body``."""
+    """Store of the tables ``memory_names`` and ``mentions``, and of links with origin ``body``."""
 
     def of(self, memory_id: str) -> set[str]:
-        """Return the keys of a memory's names."""
+        """Return a memory's normalised names."""
         return set(self._db.column("list_memory_names", memory=memory_id))
 
     def put(self, memory: Memory, former: Collection[str] = ()) -> None:
         """Store a memory's names and mentions, and resolve the affected links.
 
-        ``former`` holds previous names that are no longer stored. Call inside the transaction that
-        writes the memory's row or renames its file.
+        ``former`` contains previous names that are no longer stored. Call this in the transaction
+        that writes the memory's row or renames its file.
         """
         former = {*former, *self.of(memory.id)}
         self._db.run("delete_memory_names", memory=memory.id)
@@ -449,14 +450,14 @@ class Names(Store):
         self.resolve({*former, *names}, *([memory.id] if links else []))
 
     def resolve(self, names: Collection[str], *sources: str) -> None:
-        """Resolve again the links of memories that mention some names, and of some sources."""
+        """Resolve again the links of ``sources`` and of memories that mention some names."""
         using = self._db.column("list_mentioning", names=[*names])
         if memories := [*dict.fromkeys((*sources, *using))]:
             self._db.run("delete_body_links", sources=memories)
             self._db.run("insert_body_links", sources=memories)
 
     def lost(self, memory_id: str, kept: Collection[str]) -> list[str]:
-        """Return names, as written, that other memories use to link a memory and that are not in ``kept``."""
+        """Return the written names under which other memories link to a memory, except names in ``kept``."""
         return self._db.column("list_lost_memory_names", memory=memory_id, kept=[*kept])
 
 
@@ -469,25 +470,27 @@ def encode(values: object) -> bytes:
 
 
 def turn_identity(tool: str, row: int, turn: Turn) -> bytes:
-    """Return 16 bytes that identify a turn in all copies, if its tool guarantees unique ids across sessions."""
+    """Return 16 bytes that identify a turn, even in copied sessions if its id is unique across sessions."""
     return shared_identity(tool if turn.unique else f"{tool}\0{row}", turn.id)
 
 
 def shared_identity(scope: str, turn_id: str) -> bytes:
-    """Return the identity of a turn. ``scope`` is the tool if its ids are unique across sessions."""
+    """Return the identity of a turn. ``scope`` is the tool if the turn's id is unique across sessions."""
     return hashlib.blake2b(to_bytes(f"{scope}\0{turn_id}"), digest_size=16).digest()
 
 
 def tools_column(turn: Turn) -> str | None:
-    """Encode the tool calls of a turn for its row, or return ``None`` without calls."""
+    """Encode a turn's tool calls for its row, or return ``None`` if there are no calls."""
     if not turn.tool_calls:
         return None
     return encode(kept_calls(turn.tool_calls)).decode()
 
 
 def kept_calls(calls: Sequence[ToolCall]) -> list[list[object]]:
-    """Return tool calls for rows and exports as lists: name, input, outcome, then any action,
-    paths, error and created items."""
+    """Return tool calls as lists of name, input, outcome, action, paths, error and created items.
+
+    Defaults at the end are omitted.
+    """
     encoded: list[list[object]] = []
     for call in calls:
         values: list[object] = [
@@ -507,7 +510,7 @@ def kept_calls(calls: Sequence[ToolCall]) -> list[list[object]]:
 
 
 def stored_calls(tools: str | None) -> tuple[ToolCall, ...]:
-    """Decode the tool calls of a turn's row."""
+    """Decode the tool calls in a turn's row."""
     return tuple(kept_call(*call) for call in json.loads(tools)) if tools else ()
 
 
@@ -525,7 +528,7 @@ def kept_call(
 
 
 def did_of(calls: Sequence[ToolCall]) -> str:
-    """Describe the actions of a turn for the full text."""
+    """Describe a turn's actions for the full-text index."""
     return "\n".join(
         f"{call.name} {call.input} {call.outcome if call.outcome != 'ok' else ''}" for call in calls
     )

@@ -41,7 +41,7 @@ else:
 _MEMORY_FIELDS = "m.row"
 _TURN_FIELDS = "t.row, t.session, t.seq"
 
-# {where} is replaced by a Clause, whose SQL consists of fixed fragments too.
+# {where} is replaced by a Clause, whose SQL also consists of fixed fragments.
 _MATCH_TURNS = f"""
 SELECT {_TURN_FIELDS}, term_counts(turns_fts, 1.0, 0.5) FROM turns_fts f JOIN turns t ON t.row = f.rowid
 JOIN sessions s ON s.row = t.session
@@ -71,13 +71,13 @@ class Term:
 
 
 Held = dict[int, float]
-"""Occurrences of terms in a row, by the position of the term in the query. Missing terms are left out."""
+"""Maps the positions of query terms to their occurrences in a row. Absent terms are omitted."""
 
 
 class Match(NamedTuple):
-    """A row, its term counts (weighted over columns) and its number of words.
+    """A row with its term counts (weighted by column) and word count.
 
-    A tuple for speed: one answer creates hundreds.
+    It is a tuple, because one answer creates hundreds.
     """
 
     row: int
@@ -89,22 +89,22 @@ class Match(NamedTuple):
 
 @frozen
 class Corpus:
-    """Statistics for weighting terms: rows in the index, average words per row, rows per term."""
+    """Statistics for weighting terms: number of indexed rows, average words per row, and rows per term."""
 
     rows: int
     average_length: float
     frequencies: tuple[int, ...]
 
     def idf(self, count: int) -> float:
-        """Return the inverse document frequency, in the form that is never negative (seed facts 2.3)."""
+        """Return the inverse document frequency in the form that is never negative. See seed facts 2.3."""
         return math.log(1 + (self.rows - count + 0.5) / (count + 0.5))
 
 
 class WordSearch(Store, ABC):
-    """Full-text search over rows of one kind."""
+    """Full-text search over memories or turns."""
 
     def terms(self, words: Sequence[str]) -> tuple[Term, ...]:
-        """Return the words with their stems, without duplicate stems."""
+        """Return the words with their stems, one word per stem."""
         terms: dict[str, Term] = {}
         for word in words:
             for stem in self._db.stems(word):
@@ -114,7 +114,7 @@ class WordSearch(Store, ABC):
     def rows_with(self, phrases: Sequence[str]) -> dict[str, int]:
         """Return an upper bound for the number of rows that contain each word or phrase.
 
-        The bound is the count of the rarest word. Phrases in no row are left out.
+        The bound is the rarest word's count. Phrases in no row are omitted.
         """
         stems = {phrase: self._db.stems(segment(phrase)) for phrase in phrases}
         all_stems = list(
@@ -135,29 +135,29 @@ class WordSearch(Store, ABC):
 
     @abstractmethod
     def corpus(self, terms: Sequence[Term]) -> Corpus:
-        """Return how common the terms are."""
+        """Return the statistics of some terms."""
 
     @abstractmethod
     def vocabulary(self, initial: str, least: int, most: int) -> list[tuple[str, int]]:
-        """Return the indexed stems with an initial and a length in the range, each with its number of rows."""
+        """Return (stem, row count) of stems with a given initial and ``least`` to ``most`` characters."""
 
     @abstractmethod
     def rows_of_stem(self, stem: str, limit: int) -> list[int]:
-        """Return rows that contain a stem, or a word that begins with it."""
+        """Return rows that contain a stem, or a word that starts with the stem."""
 
     @abstractmethod
     def match(self, terms: Sequence[Term], where: Clause, limit: int) -> list[Match]:
-        """Return rows that contain any of the terms, best BM25 first."""
+        """Return rows that contain any of the terms, best BM25 score first."""
 
     @abstractmethod
     def match_parts(
         self, names: Sequence[str], where: Clause, limit: int
     ) -> list[tuple[int, int, int]]:
-        """Return (row, session, seq) of rows whose identifiers contain a name (at least three characters)."""
+        """Return (row, session, seq) of rows whose identifiers contain a name of at least three characters."""
 
     @abstractmethod
     def at(self, places: Sequence[tuple[int, int]], terms: Sequence[Term]) -> list[Match]:
-        """Return the turns at (session row, seq). Missing places are left out. Only a server counts the terms."""
+        """Return the turns at (session row, seq). Missing turns are omitted. Only a server counts the terms."""
 
 
 class Search(WordSearch):
@@ -184,7 +184,7 @@ class Search(WordSearch):
         return [(term, int(count)) for term, count in rows]
 
     def rows_of_stem(self, stem: str, limit: int) -> list[int]:
-        """Return rows that contain a stem, or a word that begins with it. FTS5 stems the query again."""
+        """Return rows that contain a stem, or a word that starts with the stem. FTS5 stems the query again."""
         sql = f"SELECT rowid FROM {self._kind}_fts WHERE {self._kind}_fts MATCH ? LIMIT ?"  # noqa: S608
         return [row for (row,) in self._db.rows(sql, (f"{quoted(stem)} *", limit))]
 
@@ -211,7 +211,7 @@ class Search(WordSearch):
 
 
 def word_search(database: FileDatabase, table: str) -> Search:
-    """Return the full-text search of ``memories``, where subjects weigh most, or ``turns``, where speech does."""
+    """Return the full-text search of ``memories``, which favours subjects, or ``turns``, which favours speech."""
     match, parts = {
         "memories": (_MATCH_MEMORIES, _MATCH_MEMORY_PARTS),
         "turns": (_MATCH_TURNS, _MATCH_TURN_PARTS),
@@ -220,10 +220,10 @@ def word_search(database: FileDatabase, table: str) -> Search:
 
 
 def term_counts(api: apsw.FTS5ExtensionApi, *weights: float) -> str:
-    """Return a row's word count, then each matching phrase and its count, weighted over the columns.
+    """Return a row's word count, then each matching phrase's index and column-weighted count.
 
-    A row of 57 words that contains the first phrase once and the third twice gives ``57 0 1.0 2
-    2.0``.
+    A row of 57 words that contains the first phrase once and the third phrase twice gives
+    ``57 0 1.0 2 2.0``.
     """
     parts = [str(api.column_size())]
     for phrase in range(api.phrase_count):
@@ -259,7 +259,7 @@ _DROPS = {
 
 _TURNS = "JOIN turns t ON t.row = f.rowid JOIN sessions s ON s.row = t.session"
 
-# {where} is replaced by a Clause, whose SQL consists of fixed fragments too.
+# {where} is replaced by a Clause, whose SQL also consists of fixed fragments.
 _BEST = {
     Indexed.MEMORIES: """SELECT m.row FROM memories_fts f JOIN {source} m ON m.row = f.rowid
         WHERE memories_fts MATCH ? AND {where} ORDER BY rank LIMIT ?""",
@@ -290,7 +290,7 @@ class FileWords(Store):
             self._db.run_many(statement, [{"row": row} for row in rows])
 
     def frequencies(self, kind: Indexed, stems: Sequence[str]) -> dict[str, int]:
-        """Return the number of rows that contain each stem. Not available for failures."""
+        """Return the number of rows that contain each stem. Failures are not supported."""
         marks = ", ".join("?" * len(stems))
         sql = f"SELECT term, doc FROM {kind}_terms WHERE term IN ({marks})"  # noqa: S608 - a name of ours
         return {str(term): int(rows) for term, rows in self._db.rows(sql, stems)}
@@ -314,8 +314,7 @@ _ROWS_AT_ONCE = 256
 
 @frozen
 class Kept:
-    """Passages that searches cache for one database: their model, their bits (never changed in
-    place) and the next row."""
+    """Cache of a database's passages: the model, the bits (never changed in place) and the next row."""
 
     held: tuple[str | None, str | None]
     bits: NDArray[np.uint64]
@@ -323,7 +322,7 @@ class Kept:
 
 
 def distances(bits: NDArray[np.uint64], query_bits: NDArray[np.uint64]) -> NDArray[np.uint16]:
-    """Return the number of differing bits per passage. ``bits`` has one row per 64 bits."""
+    """Return each passage's number of differing bits. Rows of ``bits`` have 64 bits per passage."""
     count = bits.shape[1]
     result = np.zeros(count, np.uint16)
     differs, counts = np.empty(_PASSAGES_AT_ONCE, np.uint64), np.empty(_PASSAGES_AT_ONCE, np.uint8)
@@ -337,7 +336,7 @@ def distances(bits: NDArray[np.uint64], query_bits: NDArray[np.uint64]) -> NDArr
 
 
 def to_int8(vectors: NDArray[np.float32]) -> NDArray[np.int8]:
-    """Scale vectors so that the largest value of each is 127."""
+    """Scale each vector so that its largest absolute value is 127."""
     largest = np.abs(vectors).max(axis=1, keepdims=True)
     packed: NDArray[np.int8] = np.rint(vectors * (127.0 / np.maximum(largest, 1e-9))).astype(
         np.int8
@@ -371,11 +370,11 @@ class Walk(Protocol):
     """Passages ordered from nearest to farthest."""
 
     def next(self, count: int) -> list[int]:
-        """Return about ``count`` more rows, if any."""
+        """Return about ``count`` more rows, if available."""
 
 
 class Outward:
-    """Walks through passages from nearest to farthest, in rings of equal distance."""
+    """A walk through passages from nearest to farthest, in rings of equal distance."""
 
     def __init__(self, distances: NDArray[np.uint16]) -> None:
         self.distances = distances
@@ -383,7 +382,7 @@ class Outward:
         self._next = 0
 
     def next(self, count: int) -> list[int]:
-        """Return at least ``count`` more passages, if any. Passages at the same distance come together."""
+        """Return at least ``count`` more passages if available. Passages at equal distance are returned together."""
         if self._next >= len(self._within):
             return []
         before = int(self._within[self._next - 1]) if self._next else 0
@@ -399,7 +398,7 @@ class Outward:
 
 _SESSIONS_AT_ONCE = 100
 
-# {where} is replaced by a Clause, whose SQL consists of fixed fragments too.
+# {where} is replaced by a Clause, whose SQL also consists of fixed fragments.
 _TURNS_OF_SESSIONS = """
 SELECT t.row FROM turns t JOIN sessions s ON s.row = t.session
 WHERE t.session IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) AND {where}
@@ -432,14 +431,14 @@ WHERE t.row IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) AND {where}
 
 
 class Admission:
-    """The turns that match a filter, without a list of them: there may be a million."""
+    """The turns that match a filter. They are not listed, because there can be a million."""
 
     def __init__(self, database: Database, where: Clause) -> None:
         self._db = database
         self._where = where
 
     def few(self, most: int) -> list[int] | None:
-        """Return all turns if there are at most ``most``, or None."""
+        """Return all turns, or ``None`` if there are more than ``most``."""
         rows = self._db.rows(self._where.into(_FEW_TURNS), (*self._where.values, most + 1))
         return [row for (row,) in rows] if len(rows) <= most else None
 
@@ -450,7 +449,7 @@ class Admission:
 
 
 class Selection(Store):
-    """Selects memories and turns by filter."""
+    """Selection of memories and turns by filter."""
 
     def admitted_turns(self, criteria: Filter) -> Admission | None:
         """Return the turns that match a filter, or ``None`` if all match."""
@@ -458,7 +457,7 @@ class Selection(Store):
         return None if where.is_open else Admission(self._db, where)
 
     def newest_turns(self, criteria: Filter) -> Iterator[list[int]]:
-        """Yield the turns that match a filter, a hundred sessions at a time, latest session first."""
+        """Yield the turns that match a filter in batches of a hundred sessions, latest session first."""
         where = turn_clause(criteria)
         sessions = self._db.column("list_session_rows")
         for start in range(0, len(sessions), _SESSIONS_AT_ONCE):
@@ -470,21 +469,21 @@ class Selection(Store):
     ) -> list[Any]:
         """Return the first column of a statement about active memories that match a filter.
 
-        With ``today``, only those that still hold.
+        With ``today``, outdated memories are excluded.
         """
         where = memory_clause(criteria, today)
         return [row for (row,) in self._db.rows(where.into(statement), (*where.values, *limit))]
 
     def admitted_memories(self, criteria: Filter, *, today: date | None = None) -> set[int]:
-        """Return the active memories that match a filter. With ``today``, only those that still hold."""
+        """Return active memories that match a filter. With ``today``, outdated memories are excluded."""
         return set(self._memories(_ADMITTED_MEMORIES, criteria, today))
 
     def browse_memories(
         self, criteria: Filter, *, limit: int, today: date | None = None
     ) -> list[int]:
-        """Return active memories by importance, then date, without a query.
+        """Return active memories, most important first, then newest first.
 
-        With ``today``, only those that still hold.
+        With ``today``, outdated memories are excluded.
         """
         return self._memories(_BROWSE_MEMORIES, criteria, today, limit)
 
@@ -497,24 +496,25 @@ class Selection(Store):
         today: date | None = None,
         words: Sequence[str] = (),
     ) -> tuple[list[int], int]:
-        """Return a page of active memories, newest first, and the total. With ``today``, only those that hold.
+        """Return a page of active memories, newest first, and the total.
 
-        With ``words``, the subject, content or tags must contain each word, ignoring case.
+        With ``today``, outdated memories are excluded. With ``words``, the subject, content or tags
+        must contain each word, ignoring case.
         """
         where = with_words(memory_clause(criteria, today, for_list=True), words)
         rows = self._db.rows(where.into(_LIST_MEMORIES), (*where.values, limit, offset))
         return [row for row, _ in rows], int(rows[0][1]) if rows else 0
 
     def latest_memories(self, criteria: Filter, *, limit: int, today: date) -> list[int]:
-        """Return the active memories that hold, last changed first."""
+        """Return the currently valid memories, last changed first."""
         return self._memories(_LATEST_MEMORIES, criteria, today, limit)
 
     def with_triggers(self, criteria: Filter, *, today: date) -> list[int]:
-        """Return the active memories that hold and have triggers, most important first."""
+        """Return currently valid memories with triggers, most important first."""
         return self._memories(_TRIGGERED_MEMORIES, criteria, today)
 
     def projects_of_memories(self, criteria: Filter, *, today: date) -> list[str]:
-        """Return the projects of the memories that match a filter, last changed first."""
+        """Return the projects of memories that match a filter, most recently changed first."""
         return self._memories(_PROJECTS, criteria, today)
 
 
@@ -522,7 +522,7 @@ class Selection(Store):
 
 
 class VectorTables(Queries):
-    """The tables of the vectors in use, or with ``other``, of the vectors of another model."""
+    """The tables of the vectors in use. With ``other``, the tables of a different model's vectors."""
 
     def __init__(self, database: Database, *, other: bool) -> None:
         self._database = database
@@ -545,19 +545,19 @@ class VectorTables(Queries):
 
 
 # -- Vectors ------------------------------------------------------------------
-# Sign bits of every passage allow a quick scan; int8 components give exact cosines. A passage is
-# stored once, by the hash of its text, even if many turns contain it. The scan compares sign bits
-# with XOR and popcount, then the nearest passages exactly: about six milliseconds for a million
-# passages, without an index structure to build or lose. Bits are stored word by word (the first 64
-# of all passages, then the next) and compared in portions that fit the processor's cache.
+# Sign bits of every passage allow a quick scan, and int8 components give exact cosines. A passage
+# is stored once, under the hash of its text, even if many turns contain it. The scan compares sign
+# bits with XOR and popcount, then compares the nearest passages exactly. It takes about six
+# milliseconds for a million passages, and needs no index structure. Bits are stored word by word
+# (the first 64 of all passages, then the next 64) and compared in portions that fit the CPU cache.
 
 
 _NEAREST_BY_BITS = 600
 _PORTION_GROWTH = 4
 _MAX_PASSAGES = 40_000
-"""Maximum number of passages compared to find turns that match a filter."""
+"""Maximum number of passages to compare when searching for turns that match a filter."""
 _FEW_TURNS_VECTORS = 5_000
-"""Up to this number of turns, comparing each is faster than searching all passages."""
+"""Maximum number of turns that are compared individually, which is faster than searching all passages."""
 _DROP_STATEMENTS = (
     "drop_embedding_values",
     "drop_vectors",
@@ -573,7 +573,7 @@ _EXCHANGE_STATEMENTS = (
     "exchange_embedding_values",
 )
 _DEFAULT_MODEL = "minilm"
-"""Setting of vectors without a stored setting."""
+"""Value of ``embedding.model`` for vectors without a stored value."""
 
 
 @frozen
@@ -585,14 +585,14 @@ class Near:
 
 
 class Vectors:
-    """Reads and writes vectors.
+    """Store of vectors.
 
-    With ``other``, these are the vectors of another model that will replace the ones in use.
-    Searches do not see them.
+    With ``other``, it contains the vectors of a different model that will replace the vectors in
+    use. Searches do not see these vectors.
 
-    Two things are cached between searches: the bits of passages, which only grow, and the vectors
-    of memories, which are read again after additions. The latter may contain deleted memories. Row
-    numbers are never reused, so such a vector belongs to no memory.
+    Two things are cached between searches: the bits of passages, which are only appended, and the
+    vectors of memories, which are read again after additions. The cached vectors can include
+    deleted memories. This is harmless, because row numbers are never reused.
     """
 
     def __init__(self, database: Database, *, other: bool = False) -> None:
@@ -608,20 +608,20 @@ class Vectors:
         self._pieces: NDArray[np.float32] = np.empty((0, 0), np.float32)
 
     def kept(self) -> Kept:
-        """Return the cached data, so that another connection to the same database can start with it."""
+        """Return the cached passages, for use by another connection to the same database."""
         return Kept(self._version, self._bits, self._next)
 
     def begin_with(self, kept: Kept) -> None:
-        """Use the cache of another connection to the same database, if it is larger, instead of loading it."""
+        """Adopt the cache of another connection to the same database if it is larger."""
         if not self._bits.size or (kept.held == self._version and kept.next > self._next):
             self._version, self._bits, self._next = kept.held, kept.bits, kept.next
 
     def model(self) -> str | None:
-        """Return the name of the vectors' model, or ``None`` without vectors."""
+        """Return the name of the vectors' model, or ``None`` if there are no vectors."""
         return self._value("model")
 
     def setting(self) -> str | None:
-        """Return the value of ``embedding.model`` from the creation of the vectors, which identifies their model."""
+        """Return the value of ``embedding.model`` when the vectors were created, which identifies the model."""
         return None if self.model() is None else self._value("setting") or _DEFAULT_MODEL
 
     def seen(self) -> tuple[float, float] | None:
@@ -638,7 +638,7 @@ class Vectors:
             self._set_value("seen", json.dumps(seen))
 
     def dimensions(self) -> int:
-        """Return the number of components of a vector, or 0 without vectors."""
+        """Return the number of components of a vector, or 0 if there are no vectors."""
         return int(self._db.value("one_size") or 0)
 
     def size(self) -> int:
@@ -646,10 +646,10 @@ class Vectors:
         return int(self._db.value("size_of_vectors") or 0)
 
     def begin(self, model: str, setting: str | None = None) -> None:
-        """Accept vectors of a model, which ``setting`` names. Vectors of another model are deleted first.
+        """Accept vectors of a model, which ``setting`` names. Vectors of a different model are deleted first.
 
-        The model's name is deleted first, then table by table, so that other processes can write in
-        between. After a crash, the deletion is repeated.
+        The deletion starts with the model's name and continues table by table, so that other
+        processes can write in between. It is repeated after a crash.
         """
         if self.model() == model:
             return
@@ -668,7 +668,7 @@ class Vectors:
         return edition
 
     def exchange(self) -> bool:
-        """Replace the vectors in use by those of the other model in one step, then delete the former ones.
+        """Atomically replace the vectors in use with these vectors, then delete the replaced vectors.
 
         Only for ``other``. Returns False if vectors of new texts are still missing.
         """
@@ -681,22 +681,22 @@ class Vectors:
         return True
 
     def pass_over(self) -> None:
-        """Skip all current turns in later runs if none needs a vector."""
+        """Make later runs skip all current turns, unless any needs a vector."""
         with self._in_use.transaction():
             if not self.turns_to_embed(1):
                 newest = self._db.value("last_turn") or 0
                 self._set_value("through", str(max(int(newest), self._count_of("through"))))
 
     def turns_to_embed(self, limit: int) -> list[tuple[int, str]]:
-        """Return the next turns without vectors as (row, text)."""
+        """Return (row, text) of the next turns without vectors."""
         return self.turns_after(self._count_of("through"), limit)
 
     def memories_to_embed(self, limit: int) -> list[tuple[int, str, str]]:
-        """Return the newest memories without vectors as (row, subject, content), in row order."""
+        """Return (row, subject, content) of the newest memories without vectors, in row order."""
         return sorted(self._db.all("list_memories_to_embed", limit=limit))
 
     def are_missing(self) -> bool:
-        """Return True if a turn or memory has no vector. A negative result is cached until the next write."""
+        """Return True if a turn or memory lacks a vector. The result False is cached until the next write."""
         state = self._in_use.state()
         if state is None or state != self._complete:
             if self.turns_to_embed(1) or self.memories_to_embed(1):
@@ -705,11 +705,11 @@ class Vectors:
         return False
 
     def turns_after(self, row: int, limit: int) -> list[tuple[int, str]]:
-        """Return the turns after a row that get vectors as (row, text)."""
+        """Return (row, text) of the turns after a row that need vectors."""
         return self._db.all("list_turns_to_embed", after=row, limit=limit)
 
     def memory_texts(self) -> list[tuple[str, str]]:
-        """Return all memories that get vectors as (subject, content)."""
+        """Return (subject, content) of all memories that get vectors."""
         return self._db.all("list_memory_texts")
 
     def missing(self) -> tuple[int, int]:
@@ -718,14 +718,14 @@ class Vectors:
         return int(turns), self._db.value("count_memories_to_embed") or 0
 
     def known(self, hashes: Sequence[bytes]) -> dict[bytes, int]:
-        """Map the hashes of passages that exist to their rows."""
+        """Map the hashes of existing passages to their rows."""
         rows = self._db.all("find_passages", hashes=[digest.hex() for digest in hashes])
         return {digest: passage for passage, digest in rows}
 
     def take_over(self, earlier: Vectors, hashes: Sequence[bytes]) -> None:
-        """Copy passages from a database that this one replaces, if the same model made them.
+        """Copy passages from the database being replaced, if both databases use the same model.
 
-        Copies nothing if that database is damaged.
+        Copies nothing if the replaced database is damaged.
         """
         try:
             if earlier.model() != self.model():
@@ -751,10 +751,10 @@ class Vectors:
     ) -> None:
         """Add the passages of turns.
 
-        ``digests_by_turn`` maps turn rows to passage hashes. ``fresh`` holds the new hashes and ``vectors``
-        their unit vectors (one row each). ``through`` is the last turn row processed. Deleted turns
-        are left out. Raises EmbedderUnavailableError if the size of the vectors differs from the stored
-        ones.
+        ``digests_by_turn`` maps turn rows to passage hashes. ``fresh`` contains the new hashes, and
+        ``vectors`` has one unit vector per new hash. ``through`` is the last turn row processed.
+        Deleted turns are skipped. Raises EmbedderUnavailableError if the vectors differ in size
+        from the stored vectors.
         """
         with self._in_use.transaction():
             self._check_size(vectors)
@@ -773,11 +773,11 @@ class Vectors:
             self._set_value("through", str(max(through, self._count_of("through"))))
 
     def add_memory_vectors(self, made: Mapping[int, NDArray[np.float32]]) -> None:
-        """Add the vectors of memories, given as row → one unit vector per piece of text.
+        """Add vectors of memories. ``made`` maps rows to one unit vector per piece of text.
 
-        Memories that were edited or deleted since their text was read have another row or none, and
-        are left out. Raises EmbedderUnavailableError if the size of the vectors differs from the stored
-        ones.
+        Memories that were edited or deleted since their text was read no longer have this row, and
+        are skipped. Raises EmbedderUnavailableError if the vectors differ in size from the stored
+        vectors.
         """
         rows: list[dict[str, object]] = [
             {"memory": memory, "ordinal": ordinal, "vector": vector.tobytes()}
@@ -810,7 +810,7 @@ class Vectors:
     def cosines_of_turns(
         self, query: NDArray[np.float32], turns: Sequence[int]
     ) -> dict[int, float]:
-        """Return the cosine of each turn's best passage. Turns without vectors are left out."""
+        """Return the cosine of each turn's best passage. Turns without vectors are omitted."""
         rows = self._db.all("find_vectors_of_turns", rows=turns)
         best: dict[int, float] = {}
         if rows:
@@ -828,7 +828,7 @@ class Vectors:
         return dict(zip(self._memories.tolist(), best.tolist(), strict=True))
 
     def near_memory(self, row: int, *, limit: int) -> list[Near]:
-        """Return the memories with the highest cosine between any two pieces, nearest first."""
+        """Return the memories nearest to a memory by their best cosine, nearest first."""
         self._load_memories()
         at = int(np.searchsorted(self._memories, row))
         if at >= len(self._memories) or self._memories[at] != row:
@@ -845,7 +845,7 @@ class Vectors:
         ]
 
     def near_pairs(self, rows: Sequence[int], *, least: float) -> list[tuple[int, int, float]]:
-        """Return pairs of these memories with a best cosine of at least ``least``, nearest first.
+        """Return pairs of memories whose best cosine is at least ``least``, nearest first.
 
         Pieces are compared in blocks.
         """
@@ -873,7 +873,7 @@ class Vectors:
         return self._db.value("count_memory_vectors") or 0
 
     def of(self, model: str) -> VectorsOf:
-        """Return these vectors for searches that are valid only for one model."""
+        """Return a search of the vectors that is limited to one model."""
         return VectorsOf(self, model, self._in_use.reading)
 
     def _check_size(self, vectors: NDArray[np.float32]) -> None:
@@ -914,7 +914,7 @@ class Vectors:
         return _sorted(best)
 
     def _outward(self, bits: NDArray[np.uint64]) -> Walk:
-        """Return the passages in order of distance. A server compares them itself."""
+        """Return the passages in order of distance. A server does the comparison."""
         if server := self._in_use.server:
             return server.nearest(bits)
         self._load_bits()
@@ -960,9 +960,9 @@ class Vectors:
 
 @frozen
 class VectorsOf:
-    """Searches vectors only while they belong to one model, so that a question's vector is compared with no others.
+    """A search of vectors that works only while they belong to the question's model.
 
-    Returns nothing if another model came into use after the question was embedded.
+    If a different model came into use after the question was embedded, searches return nothing.
     """
 
     _vectors: Vectors

@@ -1,4 +1,4 @@
-"""Sessions, turns and agents' actions in the index, with activity counts, archive state and project contents."""
+"""Indexed sessions, turns and agent actions, with activity counts, archive state and project contents."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _NOISE = Flag.META | Flag.SUMMARY | Flag.INJECTED
 
 
 class DeedIndex(Store):
-    """Reads and writes the index of file operations and failed calls."""
+    """Index of file operations and failed calls."""
 
     def add(self, done: Sequence[Deeds]) -> None:
         """Index the actions of stored turns. Call in the transaction that stores the turns."""
@@ -70,7 +70,7 @@ class DeedIndex(Store):
         self._add_failures(done)
 
     def index_again(self, done: Sequence[Deeds]) -> None:
-        """Index again the failures of turns that are missing from the full text."""
+        """Reindex the failures of turns that are missing from the full-text index."""
         self._db.words.drop(Indexed.FAILURES, [deeds.turn for deeds in done])
         self._add_failures(done)
 
@@ -80,7 +80,7 @@ class DeedIndex(Store):
             self._db.words.add(Indexed.FAILURES, failures)
 
     def files_named(self, name: str) -> list[tuple[int, str]]:
-        """Return (row, path) of files by the last part of their path, ignoring case."""
+        """Return (row, path) of the files with a given base name, ignoring case."""
         return self._db.all("list_files_named", last=name.lower())
 
     def all_files(self) -> list[tuple[int, str]]:
@@ -88,25 +88,25 @@ class DeedIndex(Store):
         return self._db.all("list_all_files")
 
     def most_changed(self) -> tuple[str, int] | None:
-        """Return the path of the file (by name) that most sessions changed, and the number of these sessions."""
+        """Return a path with the file name that most sessions changed, and the number of sessions."""
         row = self._db.one("find_most_changed_file")
         return (row[0], row[1]) if row else None
 
     def uses(
         self, files: Sequence[int], criteria: DeedFilter, *, reads: bool, limit: int
     ) -> list[FileUse]:
-        """Return operations on files, newest first. Without ``reads``, only changes."""
+        """Return operations on files, newest first. Without ``reads``, only edits are returned."""
         rows = self._db.all(
             "list_file_uses", files=files, **asdict(criteria), reads=reads, limit=limit
         )
         return records(FileUse, rows)
 
     def failures(self, words: Sequence[str], criteria: DeedFilter, *, limit: int) -> list[int]:
-        """Return turns with failed calls that contain the words, best BM25 first."""
+        """Return turns whose failed calls contain any of the words, best BM25 score first."""
         return self._db.words.best(Indexed.FAILURES, words, deed_clause(criteria), limit)
 
     def requests(self, session: int, seq: int, *, by: Speaker, limit: int) -> list[int]:
-        """Return the turns of a speaker that requested something before a place, latest first."""
+        """Return a speaker's request turns before position ``seq`` of a session, latest first."""
         rows = self._db.all(
             "list_requests",
             session=session,
@@ -146,11 +146,11 @@ _TURNS_AT_ONCE = 500
 _MAX_NAMES_CHARACTERS = 8000
 _PAUSE_MS = 30 * 60 * 1000
 OPENING_TURNS = 12
-"""Number of first turns that describe a session without a title."""
+"""Number of first turns that describe an untitled session."""
 _ALL_SESSIONS = SessionFilter()
 
 TurnBatch = tuple[str, int, Sequence[Turn]]
-"""Turns of one session in order, with its tool and row."""
+"""A session's tool, its row, and turns in order."""
 
 
 _Identified = tuple[int, dict[bytes, Turn]]
@@ -158,10 +158,10 @@ _Placed = tuple[int, int, bytes, Turn]
 
 
 class Sessions(Store):
-    """Reads and writes sessions, turns and cursors."""
+    """Store of sessions, turns and cursors."""
 
     def upsert(self, session: Session, *, project: str | None, file: str | None) -> int:
-        """Insert or update the known fields of a session, and return its row."""
+        """Insert a session or update its known fields, and return its row."""
         spent = session.tokens
         before = self._db.one("model_of_session", tool=session.tool, native_id=session.native_id)
         row = self._db.one(
@@ -178,15 +178,15 @@ class Sessions(Store):
         return int(row[0]) if row else 0
 
     def add_turns(self, session: Session, row: int, turns: Sequence[Turn]) -> int:
-        """Append turns to a session and to the full text, as in :meth:`add_batches`."""
+        """Append turns to a session, as :meth:`add_batches` does."""
         return self.add_batches([(session.tool, row, turns)])[0]
 
     def add_batches(self, batches: Sequence[TurnBatch]) -> list[int]:
-        """Append turns to their sessions and to the full text, and return the number of new turns per batch.
+        """Append turns to their sessions and to the full-text index, and return the number of new turns per batch.
 
-        Known turns keep their place. A turn that grew is replaced in its place. If the session
-        spans several files, one may be an old copy, so turns never become shorter. The result is
-        the same as adding batch by batch, with a tenth of the statements.
+        Known turns keep their position, and a turn that grew is replaced. If a session spans
+        several files, one can be an old copy, so turns are never shortened. Adding the batches one
+        by one has the same result but needs ten times as many statements.
         """
         return [count for portion in _portions(batches) for count in self._add_portion(portion)]
 
@@ -229,7 +229,7 @@ class Sessions(Store):
     def _drop_grown(
         self, session: int, turns: Mapping[bytes, Turn], stored: Mapping[bytes, Row]
     ) -> Iterator[tuple[int, bytes]]:
-        """Delete the turns of a session that grew since they were stored, and yield their places."""
+        """Delete the stored turns that have grown, and yield their (seq, identity)."""
         changed = {
             identity: stored[identity]
             for identity, turn in turns.items()
@@ -244,7 +244,7 @@ class Sessions(Store):
                 yield row[3], identity
 
     def index_again(self, rows: Sequence[int]) -> None:
-        """Index again turns that are missing from the full text."""
+        """Reindex turns that are missing from the full-text index."""
         with self._db.transaction():
             for start in range(0, len(rows), _TURNS_AT_ONCE):
                 turns = self.by_rows(rows[start : start + _TURNS_AT_ONCE])
@@ -258,9 +258,9 @@ class Sessions(Store):
         self._db.words.drop(Indexed.TURNS, rows)
 
     def retain(self, tool: str, file: str, present: Mapping[str, Sequence[str]]) -> set[int]:
-        """Forget turns that a fully read file no longer contains, unless another file contains them.
+        """Delete turns that a fully read file no longer contains, unless another file contains them.
 
-        ``present`` maps native session ids to the ids of their turns in the file. Returns the
+        ``present`` maps native session ids to the turn ids in the file. Returns the rows of
         sessions that lost turns.
         """
         touched = set()
@@ -290,9 +290,9 @@ class Sessions(Store):
     def _removed_turns(
         self, row: int, ids: Sequence[str], stored_ids: str | None, others: Sequence[str | None]
     ) -> list[int]:
-        """Return turns removed from a file.
+        """Return the rows of turns removed from a file.
 
-        Returns none if the contents of the session's other files are unknown.
+        Returns none if the contents of the session's files are not all known.
         """
         if not others:
             rows = self._db.all("list_turns_gone", session=row, ids=encode(ids).decode())
@@ -317,11 +317,11 @@ class Sessions(Store):
         """Update the counts and dates of sessions from their turns."""
 
     def to_extract(self) -> list[Unlearned]:
-        """Return sessions with turns not yet processed by extraction or a writer, oldest first."""
+        """Return sessions with turns that extraction or a writer has not processed, oldest first."""
         return records(Unlearned, self._db.all("list_sessions_to_extract"))
 
     def not_shown(self) -> list[Unlearned]:
-        """Return sessions fully processed by extraction but not by a writer, oldest first."""
+        """Return sessions that extraction has fully processed but a writer has not, oldest first."""
         return records(Unlearned, self._db.all("list_sessions_not_shown"))
 
     @runs("mark_extracted")
@@ -331,11 +331,11 @@ class Sessions(Store):
     def mark_learned(
         self, unlearned: Unlearned, seq: int, unwritten: int | None, requested_at: datetime | None
     ) -> None:
-        """Record the progress of extraction and of the writer in a listed session.
+        """Record how far extraction and the writer have processed a session.
 
-        Extraction processed the turns before ``seq``. A writer, last called at ``requested_at``, still
-        needs the turns from ``unwritten`` on, or none. Changes made meanwhile by another process
-        are kept.
+        Extraction processed the turns before ``seq``. The writer was last called at
+        ``requested_at`` and has yet to process the turns from ``unwritten`` onwards, if any.
+        Concurrent changes by other processes are kept.
         """
         self._db.run(
             "mark_learned",
@@ -354,10 +354,10 @@ class Sessions(Store):
 
     @runs("mark_all_extracted")
     def mark_all_extracted(self) -> None:
-        """Make extraction start with future turns."""
+        """Make extraction skip all current turns."""
 
     def find(self, reference: str) -> list[StoredSession]:
-        """Find up to three sessions by ``<tool>:<id>``, by the tool's own id, or by a prefix of either."""
+        """Find up to three sessions by ``<tool>:<id>``, by native id, or by a prefix of either."""
         tool, _, native_id = reference.partition(":")
         rows = self._db.all("find_session", tool=tool, native_id=native_id) if native_id else []
         rows = rows or self._db.all("find_sessions_by_native_id", native_id=reference, tool=None)
@@ -384,7 +384,7 @@ class Sessions(Store):
     ) -> tuple[list[StoredSession], int]:
         """Return a page of sessions, newest first, and the total.
 
-        For an empty page, returns the offset as the total.
+        If the page is empty, the total is the offset.
         """
         rows = self._db.all(
             "list_sessions",
@@ -396,7 +396,7 @@ class Sessions(Store):
         return [_session_from_row(row[:-1]) for row in rows], rows[0][-1] if rows else offset
 
     def children(self, row: int) -> list[StoredSession]:
-        """Return the child sessions of a session: sub-agents and forks."""
+        """Return the sub-agent sessions and forks of a session."""
         session = self.get(row).session
         rows = self._db.all(
             "list_children", tool=session.tool, native_id=session.native_id, row=row
@@ -404,9 +404,9 @@ class Sessions(Store):
         return [*map(_session_from_row, rows)]
 
     def active(self, rows: Sequence[int]) -> dict[int, timedelta]:
-        """Return the active time of sessions, without pauses over half an hour.
+        """Return the active time of each session, excluding pauses over 30 minutes.
 
-        Sessions without times are left out.
+        Sessions without timestamps are omitted.
         """
         rows_found = self._db.all("sum_active", rows=rows, pause=_PAUSE_MS)
         return {row: timedelta(milliseconds=total) for row, total in rows_found}
@@ -426,7 +426,7 @@ class Sessions(Store):
         return [stored_turn((turn[0], row, *turn[1:])) for turn in turns]
 
     def whole(self, row: int) -> list[Turn]:
-        """Return a session's turns in order, with ids that identify them in other stores."""
+        """Return a session's turns in order. ``unique`` is set for ids that are unique across sessions."""
         tool = self.get(row).session.tool
         identities: dict[int, bytes] = dict(self._db.all("list_identities", session=row))
         turns = []
@@ -437,16 +437,16 @@ class Sessions(Store):
         return turns
 
     def place_of(self, row: int, native_id: str) -> int | None:
-        """Return the seq of a turn in a session."""
+        """Return the position (``seq``) of a turn in a session."""
         return self._db.value("find_turn_in_session", session=row, native_id=native_id)
 
     def by_rows(self, rows: Sequence[int]) -> dict[int, StoredTurn]:
-        """Return turns by row number."""
+        """Map rows to turns."""
         turns = self._db.all("find_turns", rows=rows)
         return {row[0]: stored_turn(row) for row in turns}
 
     def places(self, rows: Sequence[int]) -> dict[int, tuple[int, int]]:
-        """Return the places of turns: row → (session row, seq)."""
+        """Map turn rows to (session row, seq)."""
         places = self._db.all("find_places", rows=rows)
         return {row: (session, seq) for row, session, seq in places}
 
@@ -459,15 +459,15 @@ class Sessions(Store):
         return set(self._db.column("list_authors"))
 
     def unknown_senders(self) -> list[tuple[str, int]]:
-        """Return direct senders not known to be the owner, with their message counts, most frequent first."""
+        """Return (sender, message count) of direct senders not known to be the owner, most frequent first."""
         return self._db.all("list_unknown_senders")
 
     def projects(self) -> set[str]:
-        """Return the projects of sessions and memories."""
+        """Return all projects that have sessions or memories."""
         return set(self._db.column("list_projects_named"))
 
     def cursor(self, path: str) -> tuple[str, Cursor] | None:
-        """Return the tool that a file was read as, and the position reached."""
+        """Return the tool whose format a file was read in, and the read position."""
         row = self._db.one("find_cursor", path=path)
         if row is None:
             return None
@@ -476,9 +476,10 @@ class Sessions(Store):
     def save_cursor(
         self, path: str, tool: str, cursor: Cursor, tally: Tally, *, goes_on: bool = False
     ) -> None:
-        """Store the position reached in a file, and the counts of unparsed entries.
+        """Store the read position of a file, and the counts of unparsed entries.
 
-        If the reading ``goes_on`` from the stored position, the tally adds to the previous counts.
+        If ``goes_on``, reading continued from the stored position, and the tally is added to the
+        previous counts.
         """
         self._db.run(
             "save_cursor",
@@ -491,7 +492,7 @@ class Sessions(Store):
         )
 
     def move_cursor(self, path: str, cursor: Cursor) -> None:
-        """Store the position in a transcript that was rewritten."""
+        """Update the read position of a rewritten transcript."""
         self._db.run("move_cursor", path=path, **asdict(cursor))
 
     def save_ingest(self, run: str, started: int, finished: int, **counts: int) -> None:
@@ -508,14 +509,13 @@ class Sessions(Store):
         return records(SeenFile, self._db.all("list_cursors"))
 
     def versions(self) -> dict[str, str]:
-        """Map paths of transcripts to the last tool version that wrote to them."""
+        """Map transcript paths to the version of the tool that last wrote to each."""
         return dict(self._db.all("list_versions_of_files"))
 
     def find_said(self, session: str, turn_id: str) -> StoredTurn | None:
         """Find a turn of a session (``<tool>:<id>``), even if only a copy of the session remains.
 
-        A tool that resumes a session under another id keeps the ids of its turns if they are
-        unique.
+        A tool that resumes a session under a different id keeps unique turn ids.
         """
         tool, _, _ = session.partition(":")
         sessions = self.find(session)
@@ -527,12 +527,12 @@ class Sessions(Store):
         return self.by_rows(row)[row[0]] if row else None
 
     def heard(self, latest: int) -> list[Heard]:
-        """Return the latest main sessions of each tool, with whether the owner spoke in them."""
+        """Return the latest main sessions of each tool, and whether the owner spoke in each."""
         return records(Heard, self._db.all("list_heard", latest=latest))
 
 
 def index_texts(database: Database, texts: Sequence[tuple[int, str, Sequence[ToolCall]]]) -> None:
-    """Add the text and actions of turns to the full text. Their rows must not be indexed yet."""
+    """Add the text and actions of turns to the full-text index. The rows must not be indexed yet."""
     entries = []
     for row, text, calls in texts:
         did = did_of(calls)
@@ -542,7 +542,7 @@ def index_texts(database: Database, texts: Sequence[tuple[int, str, Sequence[Too
 
 
 def _portions(batches: Sequence[TurnBatch]) -> Iterator[list[_Identified]]:
-    """Split batches before any batch that repeats a turn, because it must find that turn stored."""
+    """Group batches so that no group repeats a turn. A repeated turn must be stored first."""
     portion: list[_Identified] = []
     seen: set[bytes] = set()
     for tool, row, turns in batches:
@@ -577,13 +577,13 @@ def _session_from_row(row: Row) -> StoredSession:
 
 
 # -- Activity by day ----------------------------------------------------------
-# Days follow the owner's clock. ``since`` and ``until`` are half open; ``first`` and ``last`` days
-# are inclusive.
+# Days are in the owner's local time. ``since`` is inclusive and ``until`` exclusive. ``first`` and
+# ``last`` are inclusive.
 
 
 @frozen
 class Period:
-    """A range of days, including first and last, for one project or all."""
+    """An inclusive range of days, for one project or all projects."""
 
     first: date
     last: date
@@ -591,12 +591,12 @@ class Period:
 
     @property
     def since(self) -> datetime:
-        """Start of the first day on the owner's clock."""
+        """Start of the first day in local time."""
         return day_interval(self.first)[0]
 
     @property
     def until(self) -> datetime:
-        """Midnight after the last day."""
+        """End of the last day in local time."""
         return day_interval(self.last)[1]
 
     @property
@@ -605,27 +605,27 @@ class Period:
 
 
 class Activity(Store):
-    """Counts database content by day."""
+    """Daily counts of database content."""
 
     def sessions(self, period: Period) -> list[Row]:
-        """Return (day, tool, sessions begun, turns), without sub-agent and scheduled sessions."""
+        """Return (day, tool, sessions started, turns), excluding sub-agent and scheduled sessions."""
         days = {"first": period.first, "last": period.last}
         return self._db.all("count_sessions_by_day", **period._moments, **days)
 
     def memories(self, last: date, project: str | None) -> list[Row]:
-        """Return (day, kind, 1 for recorded and -1 for ended, memories) from the first day on."""
+        """Return (day, kind, 1 for recorded or -1 for ended, memories) for each day up to ``last``."""
         return self._db.all("count_memories_by_day", last=last, project=project)
 
     def sources(self, period: Period) -> list[Row]:
-        """Return (speaker, tool or ``None``, memories) of recorded valid memories, largest first."""
+        """Return (speaker, tool or ``None``, count) of valid memories recorded in a period, largest count first."""
         return self._db.all("count_memories_by_source", **period._moments)
 
     def ages(self, now: datetime, project: str | None) -> list[Row]:
-        """Return (days since last stated, memories, memories possibly out of date) of valid memories."""
+        """Return (days since last stated, count, count of possibly outdated memories) of valid memories."""
         return self._db.all("count_memories_by_age", now=now, project=project)
 
     def use(self, project: str | None) -> tuple[int, int, int]:
-        """Count valid memories recalled never, up to five times, and more often."""
+        """Count the valid memories recalled never, one to five times, and more often."""
         row = self._db.one("count_memories_by_use", project=project) or (0, 0, 0)
         return row[0], row[1], row[2]
 
@@ -636,12 +636,12 @@ class Activity(Store):
     def questions(self, period: Period, unanswered: Sequence[str]) -> list[Row]:
         """Return (day, was answered, questions).
 
-        ``unanswered`` lists the outcomes without an answer.
+        ``unanswered`` lists the outcomes that count as unanswered.
         """
         return self._db.all("count_questions_by_day", unanswered=unanswered, **period._moments)
 
     def calls(self, first: date, last: date) -> list[Row]:
-        """Return (day, task, tokens, millionths of a US dollar)."""
+        """Return (day, task, tokens, cost in millionths of a US dollar)."""
         return self._db.all("count_calls_by_day", first=first, last=last)
 
 
@@ -652,8 +652,8 @@ class Activity(Store):
 class MemoryChange:
     """A change to a memory.
 
-    ``change`` is ``stored``, ``changed``, ``retired``, ``restored`` or ``removed``; superseding a
-    memory retires it. ``operation`` is the id of the last operation on it.
+    ``change`` is ``stored``, ``changed``, ``retired`` (also if superseded), ``restored`` or
+    ``removed``. ``operation`` is the id of the last operation on the memory.
     """
 
     change: str
@@ -663,7 +663,7 @@ class MemoryChange:
 
 @frozen
 class GrownSession:
-    """A session with new turns: its id, tool and current number of turns."""
+    """The id, tool and current turn count of a session with new turns."""
 
     id: str
     tool: str
@@ -671,7 +671,7 @@ class GrownSession:
 
 
 class Changes:
-    """Compares memories with their state at the last check, kept in a temporary table of the connection."""
+    """Comparison of memories with their state at the last check, which a temporary table stores."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -690,32 +690,32 @@ class Changes:
         return changes
 
     def last_turn(self) -> int:
-        """Return the number of the last turn read."""
+        """Return the row of the last turn read."""
         return self._db.value("last_read_turn") or 0
 
     def grown_sessions(self, after_turn: int, most: int) -> list[GrownSession]:
-        """Return sessions with turns read after ``after_turn``, last grown first."""
+        """Return sessions with turns read after ``after_turn``, most recently grown first."""
         rows = self._db.all("list_grown_sessions", turn=after_turn, limit=most)
         return records(GrownSession, rows)
 
     def operations(self, since: datetime) -> list[tuple[str, str]]:
-        """Return (id, action) of operations since a time, oldest first."""
+        """Return (id, action) of operations since a given time, oldest first."""
         return self._db.all("list_operations_since", since=since)
 
     def doubted(self) -> frozenset[str]:
-        """Return memories possibly outdated by a newer one. Reads all links."""
+        """Return memories that a newer memory might have outdated. Reads all links."""
         return frozenset(self._db.column("list_doubted"))
 
     def queued(self) -> frozenset[str]:
-        """Return memories that are pending review or possibly out of date."""
+        """Return memories that are pending review or possibly outdated."""
         return frozenset(self._db.column("list_queued"))
 
     def last_trace(self) -> str | None:
-        """Return the last trace to end, in the order of ids."""
+        """Return the id of the latest trace."""
         return self._db.value("last_trace")
 
     def free_pages(self) -> None:
-        """Free the memory used by reading."""
+        """Free the memory that reading used."""
         self._db.all("give_pages_back")
 
 
@@ -726,10 +726,10 @@ class Changes:
 class Archived:
     """The archive state of a transcript.
 
-    ``kind`` is the type of its pack's contents. ``pack`` is the pack's path relative to the
-    archive, or ``None``. The pack contains the bytes up to ``until``, ``raw`` bytes in total, and
-    has ``size`` bytes. ``changed`` (ns) and ``inode`` describe the transcript at the last check. If
-    ``withheld``, the transcript's own text is never archived.
+    ``kind`` is the type of the pack's contents. ``pack`` is the pack's path relative to the
+    archive, or ``None``. The pack is ``size`` bytes long and covers ``raw`` bytes of the
+    transcript, up to offset ``until``. ``changed`` (ns) and ``inode`` describe the transcript at
+    the last check. If ``withheld``, the transcript's own text is never archived.
     """
 
     path: str
@@ -747,7 +747,7 @@ class Archived:
 
 @frozen
 class Due:
-    """A transcript read since it was last archived, up to ``size``; ``changed`` is its time then (ns)."""
+    """A transcript to archive, with its size and modification time (ns) when last read."""
 
     path: str
     tool: str
@@ -757,7 +757,7 @@ class Due:
 
 
 class ArchiveIndex(Store):
-    """Reads and writes ``archived`` and ``archive_segments``."""
+    """Store of the tables ``archived`` and ``archive_segments``."""
 
     def all(self) -> list[Archived]:
         """Return the state of all transcripts, last changed first."""
@@ -768,7 +768,7 @@ class ArchiveIndex(Store):
         return record(Archived, self._db.one("find_archived", path=path))
 
     def alike(self, fingerprint: str, path: str) -> list[Archived]:
-        """Return other transcripts that begin with the same bytes."""
+        """Return other transcripts that start with the same bytes."""
         rows = self._db.all("find_archived_alike", fingerprint=fingerprint, path=path)
         return records(Archived, rows)
 
@@ -777,7 +777,7 @@ class ArchiveIndex(Store):
         return self._db.one("find_archived_below", start=f"{folder}/", end=f"{folder}0") is not None
 
     def due(self) -> list[Due]:
-        """Return transcripts read further than they are archived, oldest first."""
+        """Return transcripts with content that was read but not archived, oldest first."""
         return records(Due, self._db.all("list_archive_due"))
 
     @in_transaction
@@ -799,7 +799,7 @@ class ArchiveIndex(Store):
 
     @runs("withhold_archived")
     def withhold(self, path: str, tool: str) -> None:
-        """Restrict the archive of a transcript to its indexed text from now on."""
+        """Archive only the indexed text of a transcript from now on."""
 
     def delete(self, path: str) -> None:
         self._db.run("delete_archived", path=path)
@@ -812,11 +812,11 @@ class ArchiveIndex(Store):
         return self._db.all("list_archive_segments", path=path)
 
     def holder(self, digest: bytes, *, beside: str) -> str | None:
-        """Return the path of a pack that contains a segment, other than the pack of transcript ``beside``."""
+        """Return the path of a pack that contains a segment, excluding the pack of transcript ``beside``."""
         return self._db.value("find_archive_segment", digest=digest, path=beside)
 
     def copies(self, path: str) -> list[str]:
-        """Return transcripts whose packs refer to bytes in the pack of this transcript."""
+        """Return transcripts whose packs refer to a given transcript's pack."""
         return self._db.column("list_archive_copies", path=path)
 
     def sessions_of(self, tool: str, path: str) -> list[int]:
@@ -828,14 +828,14 @@ class ArchiveIndex(Store):
 
 
 Counted = dict[str, tuple[int, datetime | None]]
-"""By project: the number of items and the time of the last."""
+"""Maps projects to the number of items and the time of the last item."""
 
 
 class ProjectContents(Store):
-    """Reads the contents of projects, and assigns sessions to projects."""
+    """Contents of projects, and assignment of sessions to projects."""
 
     def sessions(self) -> Counted:
-        """Count the sessions of each project, without sub-agent and scheduled ones."""
+        """Count the sessions of each project, excluding sub-agent and scheduled sessions."""
         return self._counted("count_sessions_by_project")
 
     def memories(self) -> Counted:
@@ -850,17 +850,17 @@ class ProjectContents(Store):
         return self._db.column("list_memories_of_project", project=project, limit=limit)
 
     def names_met(self) -> list[tuple[str, str]]:
-        """Return pairs of the former and current names of session projects."""
+        """Return (former name, current name) of the projects of sessions."""
         return self._db.all("list_names_met")
 
     @runs("move_sessions")
     def move_sessions(self, former: str, project: str, into: str) -> None:
-        """Move sessions of a project that was named ``former`` at the time to another project."""
+        """Move sessions recorded under a project's ``former`` name to project ``into``."""
 
     def folders(self, project: str) -> list[str | None]:
-        """Return the folders of sessions first assigned to a project."""
+        """Return the folders of sessions that were first assigned to a project."""
         return self._db.column("list_folders_of_sessions", project=project)
 
     @runs("move_sessions_of_folder")
     def move_sessions_of_folder(self, folder: str | None, project: str, into: str) -> None:
-        """Move the sessions in a folder that were assigned to a project to another project."""
+        """Move the sessions of a folder from ``project`` to project ``into``."""

@@ -1,7 +1,7 @@
-"""SQLite engine: migrations, row codecs, named statements, connections and snapshots.
+"""SQLite engine: migrations, named statements, connections and snapshots.
 
-Migrations are numbered and forward-only: ``sql/migrations/NNNN_name.sql``; the gateway's are in
-``sql/gateway``.
+Migrations are numbered and forward-only. They are in ``sql/migrations/NNNN_name.sql``, and the
+gateway's are in ``sql/gateway``.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 
 _FOLDERS = Path(__file__).parent / "sql"
 MAIN = "migrations"
-"""Folder of the migrations of ``nacre.db``."""
+"""Folder with the migrations of ``nacre.db``."""
 _NAME = re.compile(r"^(\d{4})_\w+\.sql$")
 
 
 @cache
 def migrations(folder: str = MAIN) -> dict[int, str]:
-    """Return the SQL of each migration by number, in order."""
+    """Map migration numbers to SQL, in ascending order."""
     scripts = {}
     for file in (_FOLDERS / folder).iterdir():
         match = _NAME.match(file.name)
@@ -58,13 +58,13 @@ def migrations(folder: str = MAIN) -> dict[int, str]:
 
 @cache
 def newest(folder: str = MAIN) -> int:
-    """Return the number of the current schema, from the file names alone."""
+    """Return the number of the current schema. Only file names are read."""
     names = (_NAME.match(file.name) for file in (_FOLDERS / folder).iterdir())
     return max(int(name.group(1)) for name in names if name)
 
 
 def migrate(connection: apsw.Connection, path: Path, folder: str = MAIN) -> None:
-    """Migrate a database to the current schema in one transaction, keeping a copy if it has data.
+    """Migrate a database to the current schema in one transaction. A copy of existing data is kept.
 
     Raises SchemaTooNewError for a schema written by a newer nacre.
     """
@@ -91,7 +91,7 @@ def migrate(connection: apsw.Connection, path: Path, folder: str = MAIN) -> None
 
 
 def is_present_schema(connection: apsw.Connection, folder: str = MAIN) -> bool:
-    """Return True if a database needs no migration."""
+    """Return True if a database has the current schema."""
     return _version(connection) == newest(folder)
 
 
@@ -108,8 +108,8 @@ def _keep_copy(connection: apsw.Connection, target: Path) -> None:
 
 
 # -- Named SQL statements, from ``sql/queries/*.sql`` -------------------------
-# Each vector table has a twin of the same shape for another model, named ``other_…``. Statements
-# about the twins are derived from the statements in the files.
+# Each vector table has a twin with the same columns for a different model, named ``other_…``.
+# Statements about the twins are derived from the statements in the files.
 
 
 OTHER = "other_"
@@ -121,14 +121,14 @@ _VECTOR_TABLES = re.compile(
 
 @cache
 def query(name: str) -> str:
-    """Return the statement with a name. Raises KeyError."""
-    # Statements about the other vectors are derived, which few processes need.
+    """Return the statement with a given name. Raises KeyError."""
+    # Statements about the other model's vectors are derived only when needed, which is rare.
     statement = _load().get(name)
     return with_columns(_all()[name] if statement is None else statement)
 
 
 def with_columns(statement: str) -> str:
-    """Replace ``*`` for memories with the columns of :func:`nacre.store.rows.memory_columns`."""
+    """Replace ``*`` for memories with the columns in :func:`nacre.store.rows.memory_columns`."""
     if not _ALL_MEMORY_COLUMNS.search(statement):
         return statement
     return _ALL_MEMORY_COLUMNS.sub(f"SELECT {', '.join(rows.memory_columns())} ", statement)
@@ -136,7 +136,7 @@ def with_columns(statement: str) -> str:
 
 @cache
 def about_other(name: str) -> str:
-    """Return the name of the same statement about the other model's vectors, or ``name`` if there is none."""
+    """Return the name of the statement about the other model's vectors, or ``name`` if none exists."""
     return OTHER + name if OTHER + name in _all() else name
 
 
@@ -146,7 +146,7 @@ def _all() -> dict[str, str]:
 
 
 def with_other(statements: Mapping[str, str]) -> dict[str, str]:
-    """Return statements together with the derived statements about the other model's vectors."""
+    """Return the given statements and the derived statements about the other model's vectors."""
     derived = dict(statements)
     for name, statement in statements.items():
         if _VECTOR_TABLES.search(statement) and OTHER not in statement:
@@ -159,7 +159,7 @@ def _load() -> dict[str, str]:
 
 
 # -- Read-only connections, for full and read-only disks ----------------------
-# SQLite keeps a log and its index next to a database, and cannot read without them unless no
+# SQLite keeps a log and a log index next to a database. It can read without these files only if no
 # process writes.
 
 
@@ -171,11 +171,10 @@ def connect_to_read(
 ) -> apsw.Connection | None:
     """Connect to a database of the current schema, or return ``None`` if it cannot be read.
 
-    With ``patience_ms``, waits no longer than that for a lock, and takes no lock that others wait
-    for.
+    ``patience_ms`` limits the wait for a lock, and excludes locks that block other processes.
 
-    Three ways are tried in order: shared; exclusive, which needs no log index but blocks others
-    briefly; immutable, if the folder is read-only and the log is empty.
+    Three modes are tried in order: shared, then exclusive, which needs no log index but briefly
+    blocks other processes, then immutable, if the folder is read-only and the log is empty.
     """
     for connection in _connections(path, patience_ms):
         try:
@@ -220,8 +219,8 @@ def _has_log(path: Path) -> bool:
 
 
 # -- Database: named queries and transactions ---------------------------------
-# Each :class:`FileDatabase` has one connection, and each thread its own database. With WAL, readers
-# are not blocked by a writer.
+# Each :class:`FileDatabase` has one connection, and each thread needs a separate database. With
+# WAL, a writer does not block readers.
 
 
 BUSY_TIMEOUT_MS = 15_000
@@ -232,15 +231,15 @@ _PAUSE_SECONDS = 0.005
 _LOCK_RETRY_SECONDS = 0.003
 _TOKENIZER = ["unicode61", "remove_diacritics", "2"]
 _MIN_FREE_BYTES = 65_536
-"""SQLite needs a page or two even to open. Below this, an I/O error means that the disk is full."""
+"""Free space below which an I/O error means a full disk. SQLite needs a page or two even to open a file."""
 
 
 class FileDatabase(Queries):
-    """A connection to ``nacre.db``, or to another database with its ``migrations``, at the current schema.
+    """A connection to ``nacre.db``, or to a different database with its ``migrations``, at the current schema.
 
-    ``observe`` receives the time that each transaction held the write lock, named ``write``.
-    ``unwritable`` is the reason why the database is opened read-only; each write raises it.
-    ``patience_ms`` limits the wait for a lock in that case.
+    ``observe`` receives ``write`` and the time for which each transaction held the write lock.
+    ``unwritable`` is the reason for opening the database read-only, and each write raises it.
+    ``patience_ms`` then limits the wait for a lock.
 
     Implements :class:`~nacre.store.schema.Database`.
     """
@@ -288,9 +287,9 @@ class FileDatabase(Queries):
             self._measure(observe)
 
     def close(self) -> None:
-        """Close the connection, once.
+        """Close the connection. Repeated calls have no effect.
 
-        Never fails: commits are on disk already, and a log that cannot be checkpointed stays next
+        Never fails. Commits are already on disk, and a log that cannot be checkpointed stays next
         to the file.
         """
         with contextlib.suppress(apsw.Error):
@@ -302,7 +301,7 @@ class FileDatabase(Queries):
         return self._inode
 
     def is_in_place(self) -> bool:
-        """Return True if the file at the path is still the opened one."""
+        """Return True if the database file has not been replaced since it was opened."""
         try:
             return not self._inode or self.path.stat().st_ino == self._inode
         except OSError:
@@ -348,9 +347,9 @@ class FileDatabase(Queries):
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """Run the block in ``BEGIN IMMEDIATE`` … ``COMMIT``, rolled back on exceptions.
+        """Run the block in ``BEGIN IMMEDIATE`` … ``COMMIT``, and roll back on exceptions.
 
-        Nested blocks join the outer one.
+        Nested blocks join the outer transaction.
         """
         if self._connection.in_transaction:
             self._depth += 1
@@ -395,9 +394,9 @@ class FileDatabase(Queries):
         """Commit between two independent parts of a long transaction, so that others can write.
 
         ``first`` completes the data written so far. ``between`` runs while no transaction is open.
-        Does nothing until the write lock was held for 30 ms, so that batches hold it for less than
-        100 ms at a time, or in a nested block. Returns True if another connection wrote; data read
-        before may have changed.
+        Does nothing in a nested block or until the lock was held for 30 ms. Batches thus hold the
+        lock for less than 100 ms. Returns True if another connection wrote and data read earlier
+        might have changed.
         """
         if (
             not self._connection.in_transaction
@@ -429,7 +428,7 @@ class FileDatabase(Queries):
         )
 
     def schema(self) -> int:
-        """Return the number of the file's last migration, by any program."""
+        """Return the number of the file's last migration, whichever program applied it."""
         with _translate_errors(self.path):
             return int(self._connection.pragma("user_version"))
 
@@ -438,7 +437,7 @@ class FileDatabase(Queries):
             self._connection.interrupt()
 
     def _begin_alone(self) -> None:
-        """Refuse to write, or start the clock for a statement outside a transaction."""
+        """Refuse to write, or start the clock outside a transaction."""
         self._refuse_unwritable()
         if not self._connection.in_transaction:
             self._since = time.monotonic()
@@ -448,8 +447,7 @@ class FileDatabase(Queries):
             raise self.unwritable
 
     def _measure(self, observe: Observe) -> None:
-        """Report each commit to ``observe`` after the lock was released, then checkpoint as SQLite
-        does by default."""
+        """Report each commit to ``observe`` after the lock is released, then checkpoint as SQLite does by default."""
 
         def committed(connection: apsw.Connection, _: str, pages: int) -> int:
             if self._since:
@@ -479,7 +477,7 @@ class FileDatabase(Queries):
         return stemmer(self._connection)
 
     def fts_size(self, table: str) -> tuple[int, int]:
-        """Return the number of rows of a full-text table and the number of their words."""
+        """Return the number of rows and the number of words in a full-text table."""
         row = self.one(f"{table}_size")
         if row is None or row[0] is None:
             return 0, 0
@@ -492,7 +490,7 @@ class FileDatabase(Queries):
         self._connection.execute("PRAGMA synchronous = FULL")
 
     def fold_log(self) -> None:
-        """Checkpoint the log into the file, so that the file can be moved. Raises StoreBusyError, UnavailableError."""
+        """Checkpoint the log, so that the database file can be moved. Raises StoreBusyError, UnavailableError."""
         with _translate_errors(self.path):
             busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy and busy[0]:
@@ -501,7 +499,7 @@ class FileDatabase(Queries):
             )
 
     def backup(self, target: Path) -> None:
-        """Write a compact, consistent, private copy of the database to ``target``, atomically.
+        """Atomically write a compact, consistent, private copy of the database to ``target``.
 
         Raises ConflictError if ``target`` exists.
         """
@@ -509,10 +507,10 @@ class FileDatabase(Queries):
             self._connection.execute("VACUUM INTO ?", (str(file.name),))
 
     def compact(self) -> bool:
-        """Erase all traces of deleted data from the file and its log. Return False if another process still reads it.
+        """Erase all traces of deleted data from the file and the log.
 
-        Waits for the writer and locks the database until done, which takes seconds for a large
-        database.
+        Returns False if another process is still reading. Waits for the writer and locks the
+        database, for seconds if the database is large.
         """
         with _translate_errors(self.path):
             self._connection.execute("PRAGMA secure_delete = ON").fetchall()
@@ -529,7 +527,7 @@ class FileDatabase(Queries):
         return row is not None and not row[0]
 
     def is_readable(self, table: str) -> bool:
-        """Return True if every row of a table can be read, by reading them all."""
+        """Return True if every row of a table can be read. Reads all rows."""
         try:
             for _ in self._connection.execute(f'SELECT * FROM "{table}"'):  # noqa: S608 - a name from the schema
                 pass
@@ -538,7 +536,7 @@ class FileDatabase(Queries):
         return True
 
     def check(self) -> list[str]:
-        """Return the problems found by SQLite's integrity check; empty if none, or if the database was closed."""
+        """Return the problems found by SQLite's integrity check, or an empty list if the database was closed."""
         with _translate_errors(self.path):
             try:
                 rows = self._connection.execute("PRAGMA integrity_check").fetchall()
@@ -579,7 +577,7 @@ def _translate_errors(path: Path) -> Iterator[None]:
 
 
 def _lower(*arguments: Any) -> Any:
-    """Lowercase all letters; SQLite's own ``lower`` handles only ASCII."""
+    """Lowercase all letters. SQLite's own ``lower`` handles only ASCII."""
     (text,) = arguments
     return text.lower() if isinstance(text, str) else text
 
@@ -595,17 +593,17 @@ def damaged(path: Path, why: str = "") -> UnusableStoreError:
 def _wait_for_lock(attempts: int) -> bool:
     """Retry the write lock every 3 ms for 15 seconds.
 
-    SQLite's own delays grow, so other processes would come first.
+    SQLite's own delays grow, so other processes would get the lock first.
     """
     time.sleep(_LOCK_RETRY_SECONDS)
     return attempts < BUSY_TIMEOUT_MS / (1000 * _LOCK_RETRY_SECONDS)
 
 
 def _keep_a_log(connection: apsw.Connection) -> None:
-    """Enable the write-ahead log, which is off in a new database.
+    """Enable the write-ahead log, which is disabled in a new database.
 
-    If two processes open a new database at once, SQLite fails the later one without calling the
-    busy handler.
+    If two processes open a new database simultaneously, SQLite fails in the later process without
+    calling the busy handler.
     """
     until = time.monotonic() + BUSY_TIMEOUT_MS / 1000
     while True:
@@ -625,7 +623,7 @@ def _disk_full(path: Path) -> UnavailableError:
 
 
 def _averages(record: bytes) -> tuple[int, int]:
-    """Parse FTS5's averages record: SQLite varints for the number of rows, then the words per column."""
+    """Parse FTS5's averages record, SQLite varints with the row count and each column's word count."""
     values: list[int] = []
     value = 0
     for at, byte in enumerate(record):
@@ -667,10 +665,10 @@ _CORRUPTION_ERRORS = (apsw.CorruptError, apsw.NotADBError)
 def open_database(
     path: Path, observe: Observe | None = None, migrations: str = MAIN
 ) -> FileDatabase:
-    """Open a database, creating it if needed.
+    """Open a database, and create it if needed.
 
-    A database on a full or read-only disk, or without write permission, is opened read-only. Raises
-    UnusableStoreError, StoreBusyError, SchemaTooNewError, Unavailable.
+    On a full or read-only disk, or without write permission, the database is opened read-only.
+    Raises UnusableStoreError, StoreBusyError, SchemaTooNewError, Unavailable.
     """
     try:
         _create_private(path)
@@ -684,9 +682,9 @@ def open_database(
 
 
 def _create_private(path: Path) -> None:
-    """Create an empty file that only the owner can read. SQLite gives its log files the same mode.
+    """Create an empty file that only the owner can read. SQLite's log files get the same mode.
 
-    The file may be a symlink to another disk.
+    The path can be a symlink to a different disk.
     """
     try:
         os.close(files.open_file(os.path.realpath(path), os.O_WRONLY | os.O_CREAT))
@@ -708,7 +706,7 @@ _PAGES_PER_STEP = 4_000
 
 
 class Snapshot:
-    """Context manager for a consistent snapshot of the database. Writers are not blocked."""
+    """Context manager for a consistent snapshot of the database. It does not block writers."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -730,7 +728,7 @@ class Snapshot:
         self._connection.close()
 
     def copy(self, target: Path, on_progress: Callable[[int, int], None]) -> None:
-        """Write the snapshot to a new file, reporting copied and total pages. Raises UnusableStoreError."""
+        """Write the snapshot to a new file, and report copied and total pages. Raises UnusableStoreError."""
         try:
             copy = apsw.Connection(str(target))
             try:

@@ -1,6 +1,6 @@
-"""For whoever writes an adapter: :func:`check_adapter` tries the promises that every adapter makes.
+"""Conformance test for adapter authors: :func:`check_adapter` checks the guarantees of every adapter.
 
-It needs no test runner: what is broken is one ``AssertionError`` that names all of it.
+No test runner is needed. One ``AssertionError`` lists all failures.
 """
 
 from nacre.testing.conformance import Agent, Owner, Step, Summary, Tool, check_adapter

@@ -48,7 +48,7 @@ _NOISE = (
     -1,
     3.5,
 )
-"""Unexpected values of a column."""
+"""Unexpected column values."""
 
 Value = bytes | str | int | float | None
 
@@ -57,7 +57,7 @@ AnySource = FileSource | DatabaseSource
 
 
 class Form(Protocol):
-    """Open, change and damage a sample at ``path``."""
+    """A file format with functions to open, change and damage a sample."""
 
     is_database: bool
 
@@ -70,14 +70,14 @@ class Form(Protocol):
         """Return what an adapter parses. Raises NacreError."""
 
     def put(self, path: Path, data: bytes, old: bytes, new: bytes) -> bytes | None:
-        """Return the sample with ``old`` replaced everywhere, or ``None`` if it does not contain it."""
+        """Return the sample with all occurrences of ``old`` replaced, or ``None`` if there are none."""
 
     def spoiled(self, path: Path, data: bytes) -> Iterator[tuple[str, bytes]]:
-        """Yield damaged variants of the sample with their names."""
+        """Yield named, damaged variants of the sample."""
 
 
 def form_of(path: Path) -> Form:
-    """Return the form of a file by its name."""
+    """Return the form for a file name."""
     return DatabaseForm() if path.name.endswith(SUFFIXES) else TextForm()
 
 
@@ -88,11 +88,11 @@ class TextForm:
 
     @contextlib.contextmanager
     def head(self, path: Path) -> Iterator[Head]:
-        """Return the beginning of the file."""
+        """Return the start of the file."""
         yield read_head(path)
 
     def source(self, path: Path, cursor: Cursor | None) -> FileSource:
-        """Return the file, from the cursor on."""
+        """Return the file, starting at the cursor."""
         return FileSource(path, cursor)
 
     def put(self, path: Path, data: bytes, old: bytes, new: bytes) -> bytes | None:  # noqa: ARG002
@@ -100,7 +100,7 @@ class TextForm:
         return data.replace(old, new) if old in data else None
 
     def spoiled(self, path: Path, data: bytes) -> Iterator[tuple[str, bytes]]:  # noqa: ARG002
-        """Yield an empty, a binary and a truncated file, and other encodings of the text."""
+        """Yield an empty, a binary and a truncated file, and different encodings of the text."""
         half = len(data) // 2
         yield "an empty file", b""
         yield "zero bytes", bytes(4096)
@@ -126,7 +126,7 @@ class DatabaseForm:
 
     @contextlib.contextmanager
     def source(self, path: Path, cursor: Cursor | None) -> Iterator[DatabaseSource]:
-        """Return the database, with the state carried over from the last reading."""
+        """Return the database, with the state from the last reading."""
         with contextlib.ExitStack() as stack:
             yield DatabaseSource(
                 path,
@@ -147,7 +147,7 @@ class DatabaseForm:
         return changed if changed != data else None
 
     def spoiled(self, path: Path, data: bytes) -> Iterator[tuple[str, bytes]]:
-        """Yield half of the file, and databases with unexpected values in each column, or without rows."""
+        """Yield half of the file, and databases with unexpected column values or without rows."""
         yield "a truncated file", data[: len(data) // 2]
         yield "pages of noise", data[: len(data) // 2] + random.Random(1).randbytes(len(data) // 2)  # noqa: S311
         for table, column in _columns(path, data):
@@ -181,13 +181,13 @@ def _changed(
     table: str | None = None,
     column: str | None = None,
 ) -> bytes:
-    """Return the database with changed values, in one column or all; values that a constraint refuses stay."""
+    """Return the database with values changed in one or all columns. Values protected by a constraint stay."""
     wanted = [(table, column)] if table and column else _columns(path, data)
     with _open(path, data) as database:
         for where, name in wanted:
             quoted, of = _quoted(name), _quoted(where)
             for row, value in database.execute(f"SELECT rowid, {quoted} FROM {of}").fetchall():  # noqa: S608 - quoted
-                with contextlib.suppress(sqlite3.Error):  # unique, or of a fixed type
+                with contextlib.suppress(sqlite3.Error):  # a unique or fixed-type column
                     new = change(value)
                     if new != value:
                         database.execute(
@@ -217,26 +217,26 @@ def _quoted(name: str) -> str:
 
 
 # ----------------------------------------------------------------------------
-# Steps of a conversation, independent of the tool's format.
+# Steps in a conversation, independent of the tool's format.
 
 
 @dataclass(frozen=True)
 class Owner:
-    """The owner types something."""
+    """A message typed by the owner."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Agent:
-    """The agent says something."""
+    """A message from the agent."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Tool:
-    """The agent calls a tool, which returns ``output``. ``name`` is Claude Code's name for it."""
+    """A tool call that returns ``output``. ``name`` is the tool's name in Claude Code."""
 
     name: str
     argument: str
@@ -245,7 +245,7 @@ class Tool:
 
 @dataclass(frozen=True)
 class Summary:
-    """The host summarises the conversation."""
+    """The host's summary of the conversation."""
 
     text: str
 
@@ -254,11 +254,11 @@ Step = Owner | Agent | Tool | Summary
 
 
 # ----------------------------------------------------------------------------
-# Tests of an adapter on a sample of its tool's transcripts.
+# Tests that run an adapter on a sample of its tool's transcripts.
 
 
 Write = Callable[[Path, Sequence[Step]], Path]
-"""Writes a conversation in the tool's format below a folder, and returns the transcript's path."""
+"""Function that writes a conversation in the tool's format below a folder, and returns the transcript's path."""
 
 Complaints = Iterator[str]
 
@@ -302,12 +302,12 @@ def check_adapter(
 ) -> None:
     """Test an adapter. Raises AssertionError with all failures.
 
-    ``sample`` is a transcript that contains text typed by the owner: a text file, or a database that its tool has
-    closed. ``beside`` are files that the adapter reads next to it. Unless the adapter ``takes_anything``, it must
+    ``sample`` is a transcript that contains text typed by the owner. It is a text file, or a database that its tool has
+    closed. ``beside`` are files next to it that the adapter reads. Unless the adapter ``takes_anything``, it must
     recognise neither the samples of nacre's own adapters nor ``others``.
 
-    With ``write``, which renders a conversation in the tool's format, speakers and trust are also tested. Pass
-    ``keeps_output=False`` if the tool does not record the output of its tool calls.
+    If ``write``, which renders a conversation in the tool's format, is given, speakers and trust are also tested. Pass
+    ``keeps_output=False`` if the tool does not record the output of tool calls.
     """
     with tempfile.TemporaryDirectory(prefix="nacre-conformance-") as folder:
         kit = _Kit(adapter, sample, tuple(beside), Path(folder))
@@ -333,7 +333,7 @@ def check_adapter(
 
 
 class _Environment(dict[str, str]):
-    """An environment without variables that records the names it is asked for."""
+    """An environment without variables that records requested names."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -368,7 +368,7 @@ class _Kit:
     # Checks
 
     def recognises(self, others: Iterable[Path], *, takes_anything: bool) -> Complaints:
-        """Check that it recognises its own sample only."""
+        """Check that the adapter recognises its own sample only."""
         if not self.recognised(self.put(self.data)):
             yield "it does not recognise its own sample"
         for name, others_data in self.foreign(others) if not takes_anything else ():
@@ -387,7 +387,7 @@ class _Kit:
         yield from ((file.name, file.read_bytes()) for file in others)
 
     def places(self) -> Complaints:
-        """Check that it returns roots on every system without existing folders, and declares variables it reads."""
+        """Check that the adapter returns roots on every system without existing folders, and declares its variables."""
         environ = _Environment()
         for platform in ("linux", "darwin", "win32"):
             roots = self.adapter.roots(Places(self.folder / "nobody", environ, platform))
@@ -397,7 +397,7 @@ class _Kit:
             yield f"its roots read the variable {name}, which its environment does not declare"
 
     def reads(self) -> Complaints:
-        """Check the order of sessions and turns, ids and times, and that two readings are equal."""
+        """Check ids and times, the order of sessions and turns, and that two readings are equal."""
         first, again = self.read(self.data), self.read(self.data)
         if not any(turn.speaker is Speaker.OWNER and turn.text for turn in first.turns.values()):
             yield "its sample has no turn typed by the owner"
@@ -424,7 +424,7 @@ class _Kit:
         return session.tool != self.adapter.tool or not session.native_id
 
     def goes_on(self) -> Complaints:
-        """Check that reading a growing file in parts gives the same as one reading."""
+        """Check that reading a growing file in parts gives the same result as reading once."""
         if self.adapter.whole or self.form.is_database:
             return
         whole = self.read(self.data)
@@ -445,7 +445,7 @@ class _Kit:
         return every[:: max(1, len(every) // _MOST_CUTS)]
 
     def survives(self) -> Complaints:
-        """Check that no content makes it fail, except that a format read as a whole may be reported as unreadable."""
+        """Check that no content makes the adapter fail. A format read as a whole can be reported unreadable."""
         for name, data in self.form.spoiled(self.path, self.data):
             try:
                 self.recognised(self.put(data))
@@ -458,7 +458,7 @@ class _Kit:
                     yield f"{name}: it raises {type(error).__name__}: {error}"
 
     def counts(self) -> Complaints:
-        """Check that unknown and broken records are counted and change no other record."""
+        """Check that unknown and broken records are counted and do not affect other records."""
         lines = self.data.splitlines(keepends=True)
         if (
             self.adapter.whole
@@ -507,7 +507,7 @@ class _Kit:
                     break
 
     def redacts(self) -> Complaints:
-        """Check that it passes secrets on unchanged, so that they are recognised and redacted."""
+        """Check that the adapter returns secrets unchanged, so that they are recognised and redacted."""
         for place, data in self.planted(_SECRET):
             held = msgspec.json.encode([batch.turns for batch in self.stored(data)]).decode()
             if _SECRET[:12] in held:
@@ -523,7 +523,7 @@ class _Kit:
         )
 
     def is_bounded(self) -> Complaints:
-        """Check the memory that a very long line takes."""
+        """Check the memory used for a very long line."""
         if self.form.is_database:
             return
         data = self.data.rstrip() + b"\n" + b'{"type":"x","text":"' + b"y" * _LONG_LINE + b'"}\n'
@@ -540,14 +540,14 @@ class _Kit:
             yield f"a line of {_LONG_LINE >> 20} MB takes {peak >> 20} MB of memory"
 
     def is_left_alone(self) -> Complaints:
-        """Check that an unchanged database, which may have gigabytes, is not read again."""
+        """Check that an unchanged database, which can have gigabytes, is not read again."""
         if self.form.is_database and (
             again := self.read(self.data, self.read(self.data).cursor).given
         ):
             yield f"{again} turns of an unchanged database are read again: use databases.Marks"
 
     def grows(self, write: Write) -> Complaints:
-        """Check that reading a growing database in parts gives the same as one reading."""
+        """Check that reading a growing database in parts gives the same result as reading once."""
         if not self.form.is_database:
             return
         steps: list[Step] = [
@@ -616,7 +616,7 @@ class _Kit:
         path = self.folder / "others" / name if name else self.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
-        os.utime(path, (_MTIME, _MTIME))  # the only time of some formats
+        os.utime(path, (_MTIME, _MTIME))  # some formats contain no other time
         return path
 
     def read(self, data: bytes, cursor: Cursor | None = None) -> _Reading:
@@ -657,7 +657,7 @@ def _is_object(line: bytes) -> bool:
 
 
 def _forms(line: str) -> Iterator[bytes]:
-    """Yield the encodings of a line in a file: plain, or in a JSON string."""
+    """Yield a line's possible encodings in a file: plain, or in a JSON string."""
     yield json.dumps(line)[1:-1].encode()
     yield json.dumps(line, ensure_ascii=False)[1:-1].encode("utf-8", errors="replace")
     yield line.encode("utf-8", errors="replace")

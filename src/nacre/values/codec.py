@@ -1,6 +1,6 @@
 """Convert values to plain data for JSON and front matter.
 
-Field names are the keys, unless a field has another: ``field(metadata={"key": "from"})``.
+Keys are field names by default. ``field(metadata={"key": "from"})`` sets a different key.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON data: dataclasses as mappings, enums as their values, times as UTC
-    text, days as text.
+    """Return a value as JSON data.
 
-    A number whose field has ``digits`` in its metadata is rounded to that number of digits.
+    Dataclasses become mappings, enums their values, times UTC text, and days text. ``digits`` in a
+    field's metadata rounds a number to that number of digits.
     """
     if value is None or isinstance(value, (str, int, float)):
         return value.value if isinstance(value, Enum) else value
@@ -33,7 +33,7 @@ def plain(value: Any) -> Any:
 
 
 def plain_fields(value: Any, names: Iterable[str] | None = None) -> dict[str, Any]:
-    """Return the fields of a dataclass as a mapping; with ``names``, only these, in that order."""
+    """Return a dataclass's fields as a mapping. ``names`` selects and orders the fields."""
     kind: type = type(value)
     keys = _keys(kind)
     return {
@@ -43,8 +43,9 @@ def plain_fields(value: Any, names: Iterable[str] | None = None) -> dict[str, An
 
 
 def texts_of(value: Any, but: Container[str]) -> Iterator[str]:
-    """Yield all strings of a value at any depth, including mapping keys, but not enums or fields
-    named in ``but``.
+    """Yield all strings in a value at any depth, including mapping keys.
+
+    Enums and fields named in ``but`` are excluded.
     """
     if isinstance(value, str):
         if not isinstance(value, Enum):
@@ -63,7 +64,7 @@ def texts_of(value: Any, but: Container[str]) -> Iterator[str]:
 
 
 def with_texts(value: Any, change: Callable[[str], str], but: Container[str]) -> Any:
-    """Return a value with ``change`` applied to the strings of :func:`texts_of`, except keys."""
+    """Return a value with ``change`` applied to all strings that :func:`texts_of` yields, except mapping keys."""
     if isinstance(value, str):
         return value if isinstance(value, Enum) else change(value)
     if isinstance(value, dict):
@@ -77,12 +78,12 @@ def with_texts(value: Any, change: Callable[[str], str], but: Container[str]) ->
 
 
 def keys_of(kind: Any) -> dict[str, str]:
-    """Return the key of each field of a dataclass by the field's name."""
+    """Return a dataclass's keys, indexed by field name."""
     return {name: key for name, (key, _) in _keys(kind).items()}
 
 
 def stamp(moment: datetime) -> str:
-    """Format a time as ISO 8601 in UTC, with milliseconds if there are any."""
+    """Format a time as ISO 8601 in UTC, with milliseconds unless zero."""
     moment = moment.astimezone(UTC).replace(tzinfo=None)
     return f"{moment.isoformat(timespec='milliseconds' if moment.microsecond else 'seconds')}Z"
 

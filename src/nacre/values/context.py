@@ -1,6 +1,4 @@
-"""Values for context that agents get unasked, at the start of a session and with a prompt, and for
-hooks.
-"""
+"""Values for hooks and for context that agents get unasked, at session start and with a prompt."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from nacre.base.frozen import frozen
 from nacre.values.recall import Lane
 
 LOOKED_FOR = "looked for"
-"""Gate result of a prompt for which memory was searched."""
+"""Gate result for a prompt that led to a memory search."""
 
 HELD_OUT = "held out: this session is told nothing, to see what telling does (usefulness.hold_out)"
 """Gate result for every request in a holdout session."""
@@ -71,11 +69,11 @@ class Part(StrEnum):
 
 @frozen
 class SignalLimits:
-    """Limits on the memories of other sessions that a session is shown. The defaults allow all.
+    """Limits on memories from other sessions that a session is shown. The defaults allow all memories.
 
-    They must have ``min_importance`` (1 to 10) and be at most ``max_age_seconds`` old: at most
-    ``most_at_once`` per prompt, the next after ``cooldown_seconds``, and ``most_per_session`` in
-    total.
+    ``min_importance`` is 1 to 10. ``most_at_once`` is the maximum number per prompt, and
+    ``most_per_session`` per session. ``cooldown_seconds`` is the minimum time between prompts with
+    memories. ``max_age_seconds`` is the memories' maximum age.
     """
 
     min_importance: int = 1
@@ -85,7 +83,7 @@ class SignalLimits:
     max_age_seconds: int = 31_536_000
 
     def within(self, others: SignalLimits) -> SignalLimits:
-        """Return the stricter limits of both."""
+        """Return the stricter value for each limit."""
         return SignalLimits(
             max(self.min_importance, others.min_importance),
             min(self.most_at_once, others.most_at_once),
@@ -99,11 +97,11 @@ class SignalLimits:
 class ContextRequest:
     """A request for context.
 
-    ``session`` is the host's session as ``<tool>:<id>``. Without it, repeated items are not
+    ``session`` is the host's session as ``<tool>:<id>``. If it is missing, repeated items are not
     omitted. ``folder`` is the agent's working folder, which determines the project.
     ``budget_tokens`` is the limit for the whole block; None uses the setting. ``parts`` restricts
     the block. ``alone`` uses no model, vectors or locks, for a hook without the daemon. ``signals``
-    narrows the limits of the settings.
+    narrows the limits in the settings.
     """
 
     moment: Annotated[Moment, bounds("As a session starts, or with a prompt.")] = Moment.START
@@ -127,8 +125,8 @@ class ContextRequest:
 class ContextItem:
     """One item of a context.
 
-    ``ref`` is the id of its memory or turn, ``score`` 0 to 1 if it was ranked, ``why`` the reason
-    for it, for ``--explain``.
+    ``ref`` is the id of the memory or turn. ``score`` is 0 to 1 for a ranked item. ``why`` is the
+    reason, shown by ``--explain``.
     """
 
     part: Part
@@ -142,8 +140,9 @@ class ContextItem:
 
 @frozen
 class LeftOut:
-    """An omitted item and the reason: over the budget, given already, suppressed, not certain
-    enough. ``subject`` is the subject of a memory.
+    """An omitted item and the reason. ``subject`` is the memory's subject.
+
+    Reasons: over budget, already given, suppressed, not certain enough.
     """
 
     part: Part
@@ -159,17 +158,17 @@ _MAX_GIVEN_IDS = 500
 class SessionState:
     """The state of a host's session.
 
-    ``given`` are the ids of memories it received, latest last. ``asked`` is the last search.
-    ``heard`` are the last prompts. ``signals`` counts the signals given, ``signal_mark`` and
-    ``signal_at`` (epoch milliseconds) are the position and time of the last. ``turns`` counts the
-    prompts since a memory was stored, up to the row ``stored_mark``, and ``nudges`` the reminders.
-    ``started`` is the start (epoch milliseconds). ``handed`` is set if it received a handoff.
-    ``name`` is the session, ``folder`` its working folder, ``seen`` the time of its last sign of
-    life, and ``ended`` its end (0: still running). ``after`` are sessions of the same tool that
-    ended there just before it began. Processes they started, such as tool servers, survive a reset
-    and still use their names. ``owed`` is the :class:`Occasion` of a start without context; the
-    next prompt gets that context. ``prompts`` counts the prompts until the request to the agent for
-    proposals (-1: done). ``held_out`` is set for a holdout session.
+    ``given`` are the ids of received memories, latest last. ``asked`` is the last search. ``heard``
+    are the last prompts. ``signals`` is the number of signals given. ``signal_mark`` and
+    ``signal_at`` (epoch milliseconds) are the position and time of the last signal. ``turns`` is
+    the number of prompts since a memory was stored, up to the row ``stored_mark``. ``nudges``
+    counts reminders. ``started`` is the start (epoch milliseconds). ``handed`` is set if a handoff
+    was received. ``name`` is the session, ``folder`` its working folder, ``seen`` the time of its
+    last activity, and ``ended`` its end (0: still running). ``after`` are the tool's sessions that
+    ended in the folder just before this session began. Processes of those sessions, such as tool
+    servers, survive a reset and still use the old names. ``owed`` is the :class:`Occasion` of a
+    start without context; the next prompt gets that context. ``prompts`` counts prompts until the
+    agent is asked for proposals (-1: done). ``held_out`` is set for a holdout session.
     """
 
     given: tuple[str, ...] = ()
@@ -193,18 +192,17 @@ class SessionState:
     held_out: bool = False
 
     def with_given(self, ids: tuple[str, ...]) -> SessionState:
-        """Return the state after further memories were sent."""
+        """Return the state after more memories were sent."""
         return replace(self, given=tuple(dict.fromkeys((*self.given, *ids)))[-_MAX_GIVEN_IDS:])
 
 
 @frozen
 class ContextBlock:
-    """A framed block of text for an agent's prompt. ``text`` is empty if there is nothing worth
-    showing.
+    """A framed text block for an agent's prompt. ``text`` is empty if nothing is worth showing.
 
     ``tokens`` counts the whole text. ``gate`` is the decision about the prompt before the search.
-    ``state`` is the session's state after delivery, None without a session. The caller stores it
-    only once the text is delivered (:func:`nacre.context.hooks.write_state`).
+    ``state`` is the session's state after delivery, or None without a session. The caller must
+    store it only after delivering the text (:func:`nacre.context.hooks.write_state`).
     """
 
     text: str = ""
@@ -234,10 +232,10 @@ class HookEvent(StrEnum):
 
 @frozen
 class HookCall:
-    """One call of a hook.
+    """One hook call.
 
-    ``session`` is ``<tool>:<the host's own id>``, equal to the id of the session read from its
-    transcript. ``transcript`` is its transcript file, if known. ``is_apart`` marks sub-agents,
+    ``session`` is ``<tool>:<the host's id>`` and equals the id of the session read from the
+    transcript. ``transcript`` is the transcript file, if known. ``is_apart`` marks sub-agents,
     scheduled runs and heartbeats, which get no context and write no handoff. ``budget_tokens`` is
     the limit for the context; None uses the setting. ``arguments`` are the arguments of the pending
     call of ``tool``, as JSON with long strings cut.
@@ -255,23 +253,23 @@ class HookCall:
     tool: str = ""
     arguments: str = ""
     alone: bool = False
-    """The daemon is not running: use no model, vectors or locks."""
+    """True if the daemon is not running. No model, vectors or locks are used."""
 
     budget_tokens: int | None = None
     goes_on: bool = False
-    """The turn continues because a hook returned text at its end."""
+    """True if the turn continues because a hook returned text when it ended."""
 
     signals: SignalLimits | None = None
-    """Limits from the host's settings, which can only narrow the owner's."""
+    """Limits from the host's settings. They can only narrow the owner's limits."""
 
 
 @frozen
 class HookAnswer:
-    """The text for the host's prompt (may be empty), and follow-up work.
+    """The text for the host's prompt (possibly empty), and follow-up work.
 
     ``chores`` names queued work: a handoff to write, a transcript to read. ``state`` is the
-    session's state after delivery. The hook's process stores it only after it has written the
-    context. ``held_out`` is set for a holdout session.
+    session's state after delivery. The hook's process stores it only after writing the context.
+    ``held_out`` is set for a holdout session.
     """
 
     context: str = ""

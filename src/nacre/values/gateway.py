@@ -1,4 +1,4 @@
-"""Values for messages through channels, conversations and pairings."""
+"""Values for channel messages, conversations and pairings."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class ChatType(StrEnum):
 
 @frozen
 class Chat:
-    """The chat of a message, to which its answer goes.
+    """The chat that a message comes from and its answer goes to.
 
-    ``channel`` is the owner's name for the channel (``telegram``), ``id`` the platform's id of the
-    chat. ``account`` distinguishes workspaces or bots of a channel, ``thread`` is the topic or
-    thread in the chat.
+    ``channel`` is the owner's name for the channel (``telegram``). ``id`` is the platform's chat
+    id. ``account`` distinguishes a channel's workspaces or bots. ``thread`` is the topic or thread
+    in the chat.
     """
 
     channel: str
@@ -34,7 +34,7 @@ class Chat:
 
 @frozen
 class Sender:
-    """The sender of a message: the id, which the platform assigns, and the display name."""
+    """The sender of a message. The platform assigns the id. ``name`` is the display name."""
 
     id: str
     name: str = ""
@@ -42,7 +42,7 @@ class Sender:
 
 @frozen
 class Attachment:
-    """A file in a message. ``source`` is the channel's reference to fetch it, ``size`` is in bytes."""
+    """A file in a message. ``source`` is the channel's reference for fetching it. ``size`` is in bytes."""
 
     name: str
     media_type: str = ""
@@ -54,8 +54,8 @@ class Attachment:
 class Incoming:
     """One message, as received by a channel.
 
-    ``id`` is the platform's id. Messages of one channel with the same id are the same message. An
-    edit has its own id, and ``edits`` is the id of the message whose text it replaces. ``to_agent``
+    ``id`` is the platform's id. Messages in one channel with the same id are the same message. An
+    edit has a separate id; ``edits`` is the id of the message whose text it replaces. ``to_agent``
     is set if the agent was mentioned or replied to, and always in direct chats.
     """
 
@@ -71,8 +71,10 @@ class Incoming:
 
 @frozen
 class Outgoing:
-    """One part of an answer to send. ``key`` stays the same on repetition, for platforms with
-    idempotent sends. ``attempt`` counts from 1. ``reply_to`` is the id of the message to answer.
+    """One part of an answer to send.
+
+    ``key`` stays the same when sending is repeated, for platforms with idempotent sends.
+    ``attempt`` counts from 1. ``reply_to`` is the id of the message to answer.
     """
 
     key: str
@@ -84,11 +86,13 @@ class Outgoing:
 
 @frozen
 class Limits:
-    """The limits of a channel. ``characters`` is the maximum message length as the platform counts
-    (in UTF-16 units if ``utf16``). ``seconds_between`` is the minimum pause between messages to a
-    chat. ``typing_seconds`` is the duration of a typing indicator, 0 if there is none.
+    """The limits of a channel.
+
+    ``characters`` is the maximum message length as the platform counts (in UTF-16 units if
+    ``utf16``). ``seconds_between`` is the minimum pause between messages to a chat.
+    ``typing_seconds`` is the duration of a typing indicator, or 0 without an indicator.
     ``is_idempotent`` is set if a part sent twice with one key appears once. ``always_replies`` is
-    set if answers quote their message in direct chats too.
+    set if answers in direct chats quote their message too.
     """
 
     characters: int = 4_000
@@ -101,8 +105,9 @@ class Limits:
 
 @frozen
 class Received:
-    """A message, stored until it is answered. ``seq`` is the order of arrival. ``is_owner`` is set
-    if the sender is an identity of the owner.
+    """A message, stored until it is answered.
+
+    ``seq`` is the order of arrival. ``is_owner`` is set if the sender is an identity of the owner.
     """
 
     seq: int
@@ -126,7 +131,7 @@ class Part:
 
 @frozen
 class Answer:
-    """The answer of a responder: its text, its model, tokens, and cost in US dollars."""
+    """A responder's answer: text, model, tokens, and cost in US dollars."""
 
     text: str
     model: str = ""
@@ -134,7 +139,7 @@ class Answer:
     output_tokens: int = 0
     cost: float = 0.0
     steps: tuple[str, ...] = field(default_factory=tuple)
-    """The uses of tools, one line each."""
+    """Tool uses, one line each."""
 
 
 # -- Conversations and access --------------------------------------------------
@@ -144,11 +149,11 @@ class Answer:
 class ChatSession:
     """One conversation with the agent, until a reset or a long silence.
 
-    ``key`` identifies the other side: ``telegram:4711``, or
-    ``agent:main:discord:<account>:group:<chat>``. ``messages`` counts both sides, ``indexed`` those
-    that are searchable. ``compactions`` continues across resets. ``flushed`` is the compaction
-    cycle in which memories were last stored, -1 for none. ``tokens`` are those since the last
-    compaction. ``cost`` is in US dollars.
+    ``key`` identifies the other party: ``telegram:4711``, or
+    ``agent:main:discord:<account>:group:<chat>``. ``messages`` counts both parties' messages,
+    ``indexed`` the searchable messages. ``compactions`` continues across resets. ``flushed`` is the
+    compaction cycle in which memories were last stored, or -1. ``tokens`` counts tokens since the
+    last compaction. ``cost`` is in US dollars.
     """
 
     id: str
@@ -170,7 +175,7 @@ class ChatSession:
 
 @frozen
 class Pairing:
-    """A sender's request for access. ``approved`` is None until it is granted."""
+    """A sender's request for access. ``approved`` is None until access is granted."""
 
     channel: str
     sender: str
@@ -182,10 +187,10 @@ class Pairing:
 
 @frozen
 class ChannelTraffic:
-    """The work of a channel: messages to answer, parts to send, and the results of recent parts.
+    """A channel's work: messages to answer, parts to send, and the results of recent parts.
 
     ``doubled`` counts parts that were being sent when the gateway ended, and were sent again. The
-    platform may show them twice.
+    platform might show such parts twice.
     """
 
     channel: str
@@ -198,8 +203,9 @@ class ChannelTraffic:
 
 @frozen
 class Undelivered:
-    """A part of an answer that was not sent yet (``waiting``) or never will be (``failed``), and
-    the reason.
+    """A part of an answer that was not sent, and the reason.
+
+    ``failed`` parts will never be sent, unlike ``waiting`` parts.
     """
 
     channel: str

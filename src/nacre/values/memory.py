@@ -18,7 +18,7 @@ from nacre.values.session import SessionKind, Speaker, ToolCall, Trust
 
 MAX_BODY_BYTES = 1_000_000
 NAMES = frozenset({"id", "project", "superseded_by", "session", "turns", "rel", "to"})
-"""Fields of a memory and its parts that hold an id or a slug. Other strings are free text."""
+"""Fields of a memory and its parts that contain an id or a slug. Other strings are free text."""
 
 
 class Kind(StrEnum):
@@ -62,10 +62,9 @@ class Confidence(StrEnum):
 
 @frozen
 class Validity:
-    """The period in which a memory is true in the world, independent of when it was recorded. Both
-    ends are optional.
+    """The period in which a memory is true in the world, independent of when it was recorded.
 
-    Files and JSON call the ends ``from`` and ``to``.
+    Both ends are optional. Files and JSON call them ``from`` and ``to``.
     """
 
     since: date | None = field(default=None, metadata={"key": "from"})
@@ -73,13 +72,15 @@ class Validity:
 
 
 USUAL_STRENGTH = 0.5
-"""Strength of a link without a stated one (seed facts 2.2)."""
+"""Default strength of a link. See seed facts 2.2."""
 
 
 @frozen
 class Source:
-    """The origin of a memory: a session id (``<tool>:<id>``), the turns with the evidence, the
-    transcript file.
+    """The origin of a memory.
+
+    ``session`` is a session id (``<tool>:<id>``), ``turns`` contain the evidence, and ``file`` is
+    the transcript.
     """
 
     session: str | None = None
@@ -89,13 +90,13 @@ class Source:
 
 @frozen
 class Link:
-    """A typed edge that is stored in front matter.
+    """A typed edge, stored in front matter.
 
     ``rel`` names the relation: ``related_to``, ``supersedes``, ``alternative_to`` and so on.
-    ``reason`` explains the link in a few words, if that is useful. ``origin`` is its purpose
-    (``reflect``: an answer to a question of :mod:`nacre.review.queue`), and None for a plain link.
-    ``strength`` is 0 to 1, and None means :data:`USUAL_STRENGTH`. ``valid`` is the period of the
-    link, without its last day.
+    ``reason`` explains the link briefly, if useful. ``origin`` is its purpose (``reflect``: an
+    answer to a question from :mod:`nacre.review.queue`), or None for a plain link. ``strength`` is
+    0 to 1; None means :data:`USUAL_STRENGTH`. ``valid`` is the link's period; its last day is
+    excluded.
     """
 
     rel: str
@@ -108,7 +109,7 @@ class Link:
 
 @frozen
 class Confirmation:
-    """A later statement of a memory: its time, and its session and turns if known."""
+    """A repeated statement of a memory: the time, and the session and turns if known."""
 
     at: datetime
     session: str | None = None
@@ -117,10 +118,9 @@ class Confirmation:
 
 @frozen
 class Claim:
-    """The statement of a memory in about four words: entity, attribute (in snake case), predicate
-    and object.
+    """A memory's statement in about four words: entity, attribute (in snake case), predicate and object.
 
-    ``confidence`` is 0 to 1. Two memories with the same entity and attribute may contradict each
+    ``confidence`` is 0 to 1. Two memories with the same entity and attribute can contradict each
     other.
     """
 
@@ -141,13 +141,15 @@ UNDONE = "undone"
 
 
 BESIDE_PASTE = "beside_paste"
-"""Front-matter key of a memory from a message with signs of a paste, which may be another person's
-words.
+"""Front-matter key of a memory whose message seems to contain pasted text.
+
+Pasted text might be another person's words.
 """
 
 NODDED = "nodded"
-"""Front-matter key of a memory that the owner accepted, after outside text was read, without
-stating it or the statement it ends in their own words.
+"""Front-matter key of a memory that the owner accepted after outside text was read.
+
+The owner did not state the memory, or the statement it ends, in their own words.
 """
 
 
@@ -166,13 +168,14 @@ class Retirement:
 class Memory:
     """One piece of knowledge.
 
-    ``id`` is a UUIDv7. ``importance`` is 1 to 10: 7 is relevant for any session of its project, 10
+    ``id`` is a UUIDv7. ``importance`` is 1 to 10: 7 is relevant for any session in the project, 10
     is never forgotten. ``project`` is a project's slug, or None for a memory that applies
-    everywhere. ``inbox`` is set while its project is undecided. Until then the memory applies
+    everywhere. ``inbox`` is set while the project is undecided. Until then the memory applies
     nowhere, and only a search finds it. Times are aware UTC. From the day ``expires_on``, recall
-    and context omit it, independent of ``valid``. ``proposed`` is set if an agent stored it and the
-    owner neither stated nor kept it. Searches find it, but it is never shown unasked. ``confirmed``
-    lists later statements of it. ``extra`` holds unknown front-matter keys, unchanged.
+    and context omit the memory, independent of ``valid``. ``proposed`` is set if an agent stored
+    the memory and the owner neither stated nor kept it. Searches find it, but it is never shown
+    unasked. ``confirmed`` lists later statements of the memory. ``extra`` contains unknown
+    front-matter keys, unchanged.
     """
 
     id: str
@@ -214,9 +217,7 @@ class Memory:
 
     @property
     def was_taken_out(self) -> bool:
-        """True if an undo retired the memory rather than the owner, so that stating it again
-        restores it.
-        """
+        """True if an undo, not the owner, retired the memory. Stating it again restores it."""
         return self.retired is not None and self.retired.reason == UNDONE and not self.superseded_by
 
     @property
@@ -226,20 +227,20 @@ class Memory:
 
     @property
     def is_vouched(self) -> bool:
-        """True if the memory draws on no outside text and is not only an agent's proposal."""
+        """True if the memory does not draw on outside text and is not only an agent's proposal."""
         return self.trust is Trust.TRUSTED and not self.proposed
 
     @property
     def is_worded(self) -> bool:
-        """True if the memory is in the owner's own words. Others, which the owner only accepted or
-        may have pasted, cannot end a memory that the owner stated.
+        """True if the memory is in the owner's own words.
+
+        A memory that the owner only accepted or might have pasted cannot end a memory that the
+        owner stated.
         """
         return self.speaker is Speaker.OWNER and self.extra.keys().isdisjoint(_NOT_OWN_WORDS_KEYS)
 
     def as_worded(self) -> Memory:
-        """Return the memory as in the owner's own words, after the owner kept, reworded or stated
-        it.
-        """
+        """Return the memory as in the owner's words, after the owner kept, reworded or stated it."""
         return replace(
             self,
             extra={
@@ -255,16 +256,14 @@ class Memory:
         )
 
     def shares_place(self, other: Memory) -> bool:
-        """Return True if both memories are in the same project, both apply everywhere, or both are
-        in the inbox.
-        """
+        """Return True if both memories have the same project and inbox status."""
         return (self.project, self.inbox) == (other.project, other.inbox)
 
     def is_said_after(self, other: Memory) -> bool:
-        """Return True if the memory was stated later.
+        """Return True if this memory was stated later than ``other``.
 
-        At the same time, a repeated statement counts as later than a new one, and otherwise the ids
-        decide.
+        If the times are equal, a repeated statement is later than a new statement. Otherwise the
+        ids decide.
         """
         return self._order() > other._order()
 
@@ -291,14 +290,15 @@ class Why(StrEnum):
 
 @frozen
 class Candidate:
-    """A proposed memory in the session's own words, with the ids of the turns that support it.
+    """A proposed memory in the session's own words, with the ids of supporting turns.
 
-    ``importance`` follows agenr's calibration (seed facts 1.5): 7 is the durable default, 8 would
-    change the work of another running session, and rules alone never assign 9 or 10.
-    ``confidence_score`` is the share of its words that its evidence contains, if a model chose
-    them. ``held`` is the reason why it is pending (None: store it at once), and ``detail`` explains
-    it. ``score`` is its likely relevance, 0 to 1. ``nodded``: see
-    :data:`nacre.values.memory.NODDED`. ``mixed``: see :data:`nacre.values.memory.BESIDE_PASTE`.
+    ``importance`` follows agenr's calibration: 7 is the durable default, 8 would change another
+    running session's work, and rules alone never assign 9 or 10. If a model chose the words,
+    ``confidence_score`` is the share of words found in the evidence. ``held`` is the reason why the
+    candidate is pending (None: store it immediately), and ``detail`` explains the reason. ``score``
+    is its likely relevance, 0 to 1. For ``nodded`` and ``mixed``, see
+    :data:`nacre.values.memory.NODDED` and :data:`nacre.values.memory.BESIDE_PASTE`. See seed facts
+    1.5.
     """
 
     kind: Kind
@@ -322,9 +322,7 @@ class Candidate:
 
 @frozen
 class HeldCandidate:
-    """A pending candidate as a memory, with the reason, an explanation, its score, and the time
-    since when it is pending.
-    """
+    """A pending candidate as a memory, with the reason, an explanation, its score, and when it was found."""
 
     memory: Memory
     why: Why
@@ -334,12 +332,12 @@ class HeldCandidate:
 
 
 # -- Actors --------------------------------------------------------------------
-# An operation's actor, never the content of a text, determines whether the owner performs it.
-# Outside :func:`acting`, the settings determine who runs the process.
+# The actor, never the content of a text, determines whether the owner performs an operation.
+# Outside :func:`acting`, the settings determine the actor.
 
 
 AN_AGENT = "an agent"
-"""Name of an unknown agent."""
+"""Name for an unknown agent."""
 
 
 class Role(StrEnum):
@@ -374,9 +372,10 @@ class Face(StrEnum):
 
 @frozen
 class Quota:
-    """The limits of a space; None is unlimited. ``calls`` are requests per key and day (UTC),
-    ``turns`` the turns stored in total (at least 1), ``usd`` the background cost of models per day
-    in US dollars.
+    """The limits of a space; None is unlimited.
+
+    ``calls`` are requests per key and day (UTC), ``turns`` the turns stored in total (at least 1),
+    ``usd`` the background cost of models per day in US dollars.
     """
 
     calls: int | None = None
@@ -389,8 +388,9 @@ NO_QUOTA = Quota()
 
 @frozen
 class Bearer:
-    """The holder of a key: an account in one space, with at most the role ``most``, within the
-    space's quota.
+    """The holder of a key for an account in one space.
+
+    The role is at most ``most``. The space's quota applies.
     """
 
     account: str
@@ -401,8 +401,10 @@ class Bearer:
 
 @frozen
 class Actor:
-    """The caller of an operation. ``agent`` is the agent's tool, as in transcripts, or None for the
-    owner. ``bearer`` is the holder of the key, if there is one.
+    """The caller of an operation.
+
+    ``agent`` is the agent's tool, as in transcripts, or None for the owner. ``bearer`` is the key's
+    holder, or None without a key.
     """
 
     face: Face
@@ -426,7 +428,7 @@ class Actor:
 
     @property
     def in_words(self) -> str:
-        """The interface, and the agent if there is one: ``mcp, claude-code``."""
+        """The interface, and the agent if any: ``mcp, claude-code``."""
         return f"{self.face.value}, {self.agent}" if self.agent else self.face.value
 
     def require_owner(self, what: str) -> None:
@@ -443,7 +445,7 @@ _ACTING: ContextVar[Actor | None] = ContextVar("acting", default=None)
 
 @contextmanager
 def acting(actor: Actor) -> Iterator[None]:
-    """Set the actor of this thread within the context."""
+    """Set this thread's actor within the context."""
     token = _ACTING.set(actor)
     try:
         yield
@@ -461,8 +463,9 @@ def acting_now() -> Actor | None:
 
 @frozen
 class SessionFilter:
-    """Sessions to list. An empty field does not restrict. Sessions of sub-agents are listed only on
-    request.
+    """A filter for sessions. Empty fields do not restrict.
+
+    Sessions of sub-agents are listed only on request.
     """
 
     tool: Annotated[
@@ -487,7 +490,7 @@ class SessionFilter:
 
 @frozen
 class DeedFilter:
-    """Actions to select. An empty field does not restrict. ``since <= t < until``."""
+    """A filter for actions. Empty fields do not restrict. ``since <= t < until``."""
 
     project: Annotated[str | None, base_bounds.bounds("Only in this project.")] = None
     tool: Annotated[str | None, base_bounds.bounds("Only with this tool, e.g. claude-code.")] = None
@@ -496,33 +499,33 @@ class DeedFilter:
 
 
 # -- Operations ----------------------------------------------------------------
-# An operation is one change of the vault that a person can undo.
+# An operation is one change to the vault that a person can undo.
 
 
 EDIT = "edit"
-"""Action of a person's edits in an editor."""
+"""Action for a person's edits in an editor."""
 
 REMOVE = "remove"
-"""Action of files that a person deleted. Their memories are retired, or purged if they were retired
-before.
+"""Action for files that a person deleted.
+
+Their memories are retired, or purged if already retired.
 """
 
 ADOPT = "adopt"
-"""Action of files that existed before the history, or appeared without notice."""
+"""Action for files that existed before the history, or appeared without notice."""
 
 DROP, REVIEW = "drop", "review"
 DECISIONS = frozenset({DROP, REVIEW})
-"""Review decisions, which may change no file: candidates are dropped, memories stay."""
+"""Review decisions that can leave all files unchanged: candidates are dropped, memories stay."""
 
 SYNC = "sync"
-"""Action of changes from a remote. Their own commits record the operations."""
+"""Action for changes from a remote. Separate commits record the operations."""
 
 RENAME = "project-rename"
-"""Action of renaming a project."""
+"""Action for renaming a project."""
 
 FOREIGN = "commit"
-"""Action of a commit in the vault's repository that nacre did not make. Its hash serves as the id.
-"""
+"""Action for a commit in the vault's repository that nacre did not make. The id is the commit hash."""
 
 WITHHELD = "holds what looks like a secret"
 """Reason why an edit is not committed until its file is corrected."""
@@ -530,11 +533,10 @@ WITHHELD = "holds what looks like a secret"
 
 @frozen
 class Operation:
-    """The UUIDv7, time, action (``store``, ``retire`` …), subject and reason of an operation,
-    without secrets.
+    """One change to the vault, without secrets: id (UUIDv7), time, action, subject and reason.
 
-    ``by`` is the interface and the agent, if any: ``mcp, claude-code``. None if it was not
-    recorded. ``committed`` is the hash of its commit, None while it is pending.
+    ``by`` is the interface and the agent, if any (``mcp, claude-code``), or None if not recorded.
+    ``committed`` is the commit hash, or None while the commit is pending.
     """
 
     id: str
@@ -548,7 +550,7 @@ class Operation:
 
 @frozen
 class SeenMemoryFile:
-    """The state of a memory file at the last read or write."""
+    """The state of a memory file when last read or written."""
 
     path: str
     memory: str
@@ -559,13 +561,12 @@ class SeenMemoryFile:
 
 @frozen
 class Intent:
-    """A pending write to the vault that is durable in the database: ``write``, ``adjust``,
-    ``remove`` or ``append``.
+    """A pending write to the vault that is durable in the database.
 
-    An ``adjust`` is a write that is skipped if the file changed meanwhile. ``base`` is the hash of
-    the file on which a write is based, None for a new one, and ``former`` that file's text, if it
-    has no secret. The journal also has ``seen``: a person's text, whose ``document`` is None if it
-    has a secret.
+    ``action`` is ``write``, ``adjust``, ``remove`` or ``append``. An ``adjust`` is a write that is
+    skipped if the file has changed since. ``base`` is the hash of the previous file, or None for a
+    new file. ``former`` is the previous text, if free of secrets. The journal also has the action
+    ``seen`` for a person's text; ``document`` is then None if the text contains a secret.
     """
 
     action: str
@@ -580,7 +581,7 @@ class Intent:
 
 @frozen
 class Project:
-    """A project: its id, and its slug, which is its folder."""
+    """A project's id and slug. The slug is its folder name."""
 
     id: str
     slug: str
@@ -610,7 +611,7 @@ class TombstoneKind(StrEnum):
 class Tombstone:
     """Content that must not return. ``run`` is the operation that forgot it.
 
-    ``owner`` is the session of a turn, or the memory of words.
+    ``owner`` is the session for a turn, or the memory for words.
     """
 
     kind: TombstoneKind
@@ -631,7 +632,7 @@ class Match(StrEnum):
 class StandingRetirement:
     """A rule that retires memories with a matching subject as soon as they are stored.
 
-    ``contexts`` are the contexts that would omit them if they were restored (``session-start``).
+    ``contexts`` are contexts that would omit such a memory after a restore (``session-start``).
     """
 
     id: str
@@ -645,7 +646,7 @@ class StandingRetirement:
 
 @frozen
 class Excerpt:
-    """A match in a turn of a session or in a memory (``of`` is its id), and the words around it."""
+    """A match in a session, memory or handoff, and the surrounding words. ``of`` is the item's id."""
 
     of: str
     text: str
@@ -655,14 +656,15 @@ class Excerpt:
 class ForgetPlan:
     """The content that a forget operation removes.
 
-    ``how`` is ``session``, ``project``, ``match``, ``before`` or ``memory``. ``sessions`` are
-    removed whole, with their numbers of turns. ``parts`` has the numbers of turns to remove from
-    other sessions. ``memories`` are removed, ``losing`` keep other evidence, and ``released``,
-    superseded by removed ones, are retired. ``excerpts`` show the matches. ``untitled`` are
-    sessions whose title matches. ``handoffs`` (ids) are removed too. ``files`` are the transcripts
-    with the content. ``traces`` counts the questions and model runs that quote ``match``, a text or
-    a regular expression. ``held`` counts messages, parts of answers and names that exist only in
-    the gateway's database. ``project`` is the project to remove whole, with its indexed code.
+    ``how`` is ``session``, ``project``, ``match``, ``before`` or ``memory``. ``sessions`` maps
+    sessions to remove completely to their number of turns. ``parts`` maps other sessions to the
+    number of turns to remove. ``memories`` are removed. ``losing`` are memories that keep other
+    evidence. ``released`` are memories superseded by removed memories; they are retired.
+    ``excerpts`` show the matches. ``untitled`` are sessions whose title matches. ``handoffs`` are
+    ids of handoffs to remove. ``files`` are the transcripts with the content. ``traces`` counts the
+    questions and model runs that quote ``match``, a text or a regular expression. ``held`` counts
+    messages, answer parts and names that exist only in the gateway's database. ``project`` is the
+    project to remove completely, with its indexed code.
     """
 
     how: str
@@ -702,7 +704,7 @@ class ForgetPlan:
 
 @frozen
 class Unreached:
-    """A place that may still hold forgotten content, and what its owner can do about it."""
+    """A place that might still contain forgotten content, and what its owner can do."""
 
     what: str
     where: str
@@ -711,8 +713,9 @@ class Unreached:
 
 @frozen
 class ForgetReport:
-    """The result of a forget operation. ``is_erased`` is set if none of its bytes remain in the
-    database.
+    """The result of a forget operation.
+
+    ``is_erased`` is set if no forgotten bytes remain in the database.
     """
 
     run: str
@@ -723,7 +726,7 @@ class ForgetReport:
 
 @frozen
 class Forgotten:
-    """A forget operation in the ledger. ``is_allowed`` is set if all of it was allowed again."""
+    """A forget operation in the ledger. ``is_allowed`` is set if all its content was allowed again."""
 
     run: str
     at: datetime
@@ -753,13 +756,13 @@ class SessionPlace:
 
     @property
     def id(self) -> str:
-        """``<tool>:<the tool's own id>``."""
+        """``<tool>:<the tool's session id>``."""
         return f"{self.tool}:{self.native_id}"
 
 
 @frozen
 class TurnPlace:
-    """The identification of a turn."""
+    """The identity of a turn."""
 
     row: int
     tool: str
@@ -785,11 +788,11 @@ class TurnText:
 
 @frozen
 class ScrubReport:
-    """Secrets found by place and rule, and the numbers of changes.
+    """Secrets found, per place and rule, and the number of changes.
 
     ``found`` maps a place (``turns``, ``memories``, ``vault``, ``history``, ``files``, or a table)
     to rules and their number of matches. ``copies`` are older copies of the database, which are not
-    searched. ``elsewhere`` describes other places that may still hold the removed secrets.
+    searched. ``elsewhere`` describes other places that might still contain the removed secrets.
     """
 
     dry_run: bool

@@ -15,11 +15,11 @@ from nacre.values.session import Task
 
 MILLION = Decimal(1_000_000)
 TIMEOUT_SECONDS = 120.0
-"""Default timeout of a prompt; ``models.timeout_seconds`` overrides it."""
+"""Default prompt timeout in seconds. ``models.timeout_seconds`` overrides it."""
 
 
 OWN_CALL = "[nacre-own-call] A program asks; nobody is talking."
-"""Beginning of each prompt through an agent's command. Sessions that begin with it are not read."""
+"""Start of each prompt sent through an agent's command. Sessions that start with it are not read."""
 
 OWN_CONVERSATION = "[nacre-own-call] A program hands on what people wrote."
 """Like ``OWN_CALL``, for an answer in a conversation."""
@@ -27,24 +27,24 @@ OWN_CONVERSATION = "[nacre-own-call] A program hands on what people wrote."
 
 @frozen
 class Price:
-    """US dollars per million tokens."""
+    """Price in US dollars per million tokens."""
 
     input: Decimal = Decimal(0)
     output: Decimal = Decimal(0)
     cached: Decimal = Decimal(0)
-    """For tokens read from the provider's prompt cache."""
+    """Price for tokens read from the provider's prompt cache."""
     written: Decimal = Decimal(0)
-    """For tokens written to the cache."""
+    """Price for tokens written to the cache."""
 
 
 @frozen
 class Capabilities:
-    """The capabilities of a model. ``window`` and ``output`` are tokens; the window includes input
-    and output.
+    """The capabilities of a model.
 
-    ``answers`` is the way to enforce a schema: ``schema`` (by the provider), ``tool`` (a required
-    tool call), ``json`` (any JSON), ``text`` (by instruction only). ``price`` is None if unknown.
-    ``thinking`` tokens are requested in addition to those of the answer.
+    ``window`` and ``output`` are numbers of tokens; the window includes input and output.
+    ``answers`` is how a schema is enforced: ``schema`` (by the provider), ``tool`` (a required tool
+    call), ``json`` (any JSON), ``text`` (by instruction only). ``price`` is None if unknown.
+    ``thinking`` tokens are requested in addition to the answer's tokens.
     """
 
     window: int = 32_000
@@ -54,13 +54,14 @@ class Capabilities:
     thinking: int = 0
     price: Price | None = None
     known: bool = False
-    """True if the registry has the model. Unknown models get transcripts in chunks."""
+    """True if the registry contains the model. Unknown models get transcripts in chunks."""
 
 
 @frozen
 class Tokens:
-    """Tokens of one call. ``input`` excludes ``cached`` (read from a cache) and ``written``
-    (written to one).
+    """Number of tokens in one call.
+
+    ``input`` excludes ``cached`` (read from a cache) and ``written`` (written to a cache).
     """
 
     input: int = 0
@@ -91,11 +92,11 @@ class Prompt:
     """One self-contained prompt for a model.
 
     ``system`` and ``shared`` are the same in many prompts and come first, so that a provider can
-    cache them. ``text`` is specific to this prompt. ``answer`` is the JSON schema of the answer,
-    empty for plain text. ``name`` is the answer's name, for models that answer by a tool call.
-    ``version`` names the prompt's file, such as ``extraction/1``. Plain text may be streamed:
+    cache them. ``text`` is specific to this prompt. ``answer`` is the JSON schema for the answer,
+    or empty for plain text. ``name`` is the answer's name, for models that answer with a tool call.
+    ``version`` names the prompt's file, such as ``extraction/1``. Plain text can be streamed:
     ``hear`` is called with the pieces in order, from another thread, and must not raise. ``tools``
-    are the tools of an agent's command, by its own names, that it may use in ``folder``.
+    are tools that an agent's command can use in ``folder``. They have the command's names.
     """
 
     task: Task
@@ -114,20 +115,18 @@ class Prompt:
 
 @frozen
 class Completion:
-    """A model's answer. ``text`` is JSON if a schema was given; it is not validated yet."""
+    """A model's answer. ``text`` is JSON if a schema was given. It is not validated yet."""
 
     text: str
     tokens: Tokens = Tokens()
     model: str = ""
-    """The model name that the provider reports."""
+    """Model name that the provider reports."""
     is_cut: bool = False
     """True if the model ran out of tokens."""
     is_repeated: bool = False
-    """True if the answer is from the cache of earlier calls, at no cost."""
+    """True if the answer comes from the cache of earlier calls and costs nothing."""
     more: Mapping[str, Any] = field(default_factory=dict)
-    """Further facts from the provider: its id of the call, the duration in seconds, the ``steps``
-    of its tools.
-    """
+    """Further facts from the provider: call id, duration in seconds, and tool ``steps``."""
 
 
 def most_written(prompt: Prompt, able: Capabilities) -> int:
@@ -139,15 +138,15 @@ def most_written(prompt: Prompt, able: Capabilities) -> int:
 
 
 DOLLAR = 1_000_000
-"""Costs are counted in millionths of a US dollar."""
+"""One US dollar in millionths, the unit for counting costs."""
 
 
 @frozen
 class Place:
-    """The destination of texts to embed, and the price of a million tokens; ``None`` if unknown.
+    """The destination of texts to embed, and the price per million tokens (``None`` if unknown).
 
-    ``host`` is empty if they stay within nacre. ``model`` is the name stored with the vectors. ``is_local``: nothing
-    suggests that the texts leave this machine.
+    ``host`` is empty if the texts stay within nacre. ``model`` is the name stored with the vectors.
+    ``is_local`` is set if nothing suggests that the texts leave this machine.
     """
 
     host: str = ""
@@ -163,11 +162,11 @@ class Place:
 
 @frozen
 class Call:
-    """One model call. ``day`` is by the owner's clock.
+    """One model call. ``day`` follows the owner's clock.
 
-    ``cost`` is in millionths of a US dollar, None if the price is unknown. ``outcome`` is ``open``
-    (running, or its process ended; the cost is then the maximum), ``done`` or ``failed`` (tokens
-    and cost are then estimates).
+    ``cost`` is in millionths of a US dollar, or None if the price is unknown. ``outcome`` is
+    ``done``, ``failed`` (tokens and cost are estimates), or ``open`` (the call is running or its
+    process ended; the cost is the maximum).
     """
 
     id: str
@@ -186,7 +185,8 @@ class Call:
 class TaskCost:
     """A task's calls and cost today and this month, in millionths of a US dollar, and the month's tokens.
 
-    The cost excludes ``unpriced`` calls, whose price is unknown. Calls by subscription cost nothing.
+    The cost excludes ``unpriced`` calls, whose price is unknown. Calls by subscription cost
+    nothing.
     """
 
     task: str
@@ -201,7 +201,7 @@ class TaskCost:
 
 @frozen
 class Health:
-    """A model whose last call failed. Background tasks do not call it before ``until``."""
+    """A model whose last call failed. Background tasks do not call the model before ``until``."""
 
     model: str
     until: datetime
@@ -209,7 +209,7 @@ class Health:
 
 
 def dollars(counted: int) -> str:
-    """Format millionths of a US dollar with two significant digits, and at least cents."""
+    """Format millionths of a US dollar as dollars, showing at least cents and two significant digits."""
     amount = abs(counted) / DOLLAR
     is_round = counted % (DOLLAR // 100) == 0
     digits = 2 if amount >= 0.1 or is_round else 3 if amount >= 0.01 else 4
@@ -230,9 +230,9 @@ UNANSWERED = (NOTHING_FOUND, NOT_SURE)
 
 @frozen
 class Trace:
-    """One model call, whole: without secrets, and without the instructions in the prompt's file.
+    """One complete model call, without secrets and without the instructions in the prompt file.
 
-    ``error`` is empty for an answered call. ``cost`` is in millionths of a US dollar, None if
+    ``error`` is empty for an answered call. ``cost`` is in millionths of a US dollar, or None if
     unknown.
     """
 
@@ -250,9 +250,9 @@ class Trace:
 
 @frozen
 class AskedQuestion:
-    """One question to recall and its outcome.
+    """One recall question and its outcome.
 
-    ``is_narrowed`` is set if it had other filters than ``projects``.
+    ``is_narrowed`` is set if filters other than ``projects`` were set.
     """
 
     id: str

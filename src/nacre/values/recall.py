@@ -1,4 +1,4 @@
-"""Queries and answers of recall and deep recall."""
+"""Queries and answers for recall and deep recall."""
 
 from __future__ import annotations
 
@@ -33,15 +33,16 @@ class Mode(StrEnum):
 
 @frozen
 class Filter:
-    """Restrictions on results. An empty field does not restrict.
+    """Restrictions on results. Empty fields do not restrict.
 
-    ``projects`` without ``strict`` also admits their dependencies, as their pages state, and
-    memories of no project. ``since`` and ``until`` are half open: ``since <= t < until``. ``scope``
-    is the caller's: a private request sees everything, any other one no turns. The fields from
-    ``kinds`` to ``expiry`` apply to memories, the others to both. ``tools`` and ``sessions`` select
-    the sessions of the statement, by tool or by name. ``as_of`` selects memories that were true on
-    that day, even if superseded since. ``trusted`` excludes text that draws on outside text,
-    ``settled`` excludes the inbox. Context that an agent gets unasked uses both.
+    Unless ``strict``, ``projects`` also admits the dependencies stated on project pages, and
+    memories without a project. ``since`` and ``until`` are half open: ``since <= t < until``.
+    ``scope`` is the caller's scope: a private request sees everything, any other request sees no
+    turns. The fields from ``kinds`` to ``expiry`` apply to memories, the other fields to both.
+    ``tools`` and ``sessions`` select where statements were made, by tool or session name. ``as_of``
+    selects memories that were true on that day, even if superseded since. ``trusted`` excludes text
+    that draws on outside text. ``settled`` excludes the inbox. Context that an agent gets unasked
+    uses both.
     """
 
     projects: Annotated[
@@ -83,23 +84,22 @@ class Filter:
 
 @frozen
 class RecallQuery:
-    """One query for recall.
+    """One recall query.
 
-    ``around`` replaces recency by a Gaussian of sigma ``radius_days / 2`` (seed facts 1.2.1), and
-    admits only memories recorded within the radius unless the filter has its own times. Recency
-    counts back from the filter's ``until``, if set. ``topic`` is prepended to the text for
-    embedding. ``boost=False`` ranks by relevance alone, which is the unscaled cosine with
-    ``scoring.profile = "agenr"``. ``word_share`` is the weight of words against meaning,
-    ``mmr_lambda`` the weight of relevance against difference from earlier hits (Carbonell &
-    Goldstein 1998). None uses the values that measured best. ``threshold`` is the minimum score.
-    ``confident`` omits weak hits and pending candidates, as for context that an agent gets unasked.
-    ``fuzzy`` replaces unknown words by the nearest known ones. ``update=False`` records no usage.
-    ``budget_tokens`` is the maximum length of the answer. ``turns`` is the number of session turns
-    to add. ``session`` is the host's session; memories used in one session are used together.
-    ``co_recall=False`` ignores such use, as for context that an agent gets unasked. ``expand`` lets
-    a language model add other phrasings, ``rerank`` lets it grade the best hits. Both take seconds
-    and cost money. ``is_prompt`` is set if a person typed the text to an agent, without asking for
-    memories.
+    ``around`` replaces recency with a Gaussian of sigma ``radius_days / 2``. It admits only
+    memories recorded within the radius unless the filter sets times. Recency counts back from the
+    filter's ``until``, if set. ``topic`` is prepended to the text for embedding. ``boost=False``
+    ranks only by relevance, which is the unscaled cosine with ``scoring.profile = "agenr"``.
+    ``word_share`` is the weight of words against meaning. ``mmr_lambda`` is the weight of relevance
+    against difference from earlier hits (Carbonell & Goldstein 1998). None uses the values that
+    measured best. ``threshold`` is the minimum score. ``confident`` omits weak hits and pending
+    candidates, as for context that an agent gets unasked. ``fuzzy`` replaces unknown words with the
+    nearest known words. ``update=False`` records no usage. ``budget_tokens`` is the maximum length
+    of the answer. ``turns`` is the number of session turns to add. ``session`` is the host's
+    session; memories used in one session count as used together. ``co_recall=False`` ignores such
+    use. With ``expand``, a language model adds other phrasings. With ``rerank``, it grades the best
+    hits. Both take seconds and cost money. ``is_prompt`` is set if a person typed the text to an
+    agent, without asking for memories. See seed facts 1.2.1.
     """
 
     text: Annotated[str, bounds("A question or key words.")]
@@ -178,7 +178,7 @@ class LaneState(StrEnum):
 
 @frozen
 class Lane:
-    """The state of one lane, and the reason why it is incomplete."""
+    """The state of one lane, and why it is incomplete."""
 
     name: str
     state: LaneState
@@ -203,12 +203,12 @@ class Evidence:
 
 @frozen
 class MemoryHit:
-    """A memory found, with its score (0 to 1), the score's components, and its evidence.
+    """A memory found, with its score (0 to 1), score components and evidence.
 
-    ``candidate`` is set for a pending candidate, which the owner may keep or drop. ``outdated_by``
-    are newer memories that probably contradict it; if they are hits too, they precede it. ``doubt``
-    is another reason why it may be out of date: files that it names were changed, or a later
-    session contradicts it. ``space`` is its space, if several were searched.
+    ``candidate`` is set for a pending candidate, which the owner can keep or drop. ``outdated_by``
+    are newer memories that probably contradict the hit. If they are hits too, they precede it.
+    ``doubt`` is a different reason why the memory might be outdated: named files were changed, or a
+    later session contradicts it. ``space`` is its space, if several were searched.
     """
 
     memory: Memory
@@ -239,10 +239,10 @@ class TurnHit:
 class RecallResult:
     """The answer to one query.
 
-    ``lanes`` lists the lanes that ran. Without hits and turns, nothing shares a word or meaning
-    with the query. ``since``, ``until`` and ``around`` are the requested times. ``time_words`` are
-    the words of the query from which ``since`` and ``until`` were parsed. Such times affect the
-    ranking but exclude nothing.
+    ``lanes`` lists the lanes that ran. If there are no hits and no turns, nothing shares a word or
+    meaning with the query. ``since``, ``until`` and ``around`` are the requested times.
+    ``time_words`` are the query's words from which ``since`` and ``until`` were parsed. Parsed
+    times affect the ranking but exclude nothing.
     """
 
     query: str
@@ -258,7 +258,7 @@ class RecallResult:
 
     @property
     def span(self) -> str:
-        """The days of ``since`` and ``until`` in words."""
+        """The days of ``since`` and ``until`` as text."""
         ends = (
             f"from {shown_day(self.since)}" if self.since else "",
             f"before {shown_day(self.until)}" if self.until else "",
@@ -272,7 +272,7 @@ class RecallResult:
 
     @property
     def is_answered(self) -> bool:
-        """True if a hit is more than weak."""
+        """True if any hit is more than weak."""
         confidences = (
             *(hit.confidence for hit in self.hits),
             *(hit.confidence for hit in self.turns),
@@ -309,7 +309,7 @@ class Said:
 
 @frozen
 class Candidate:
-    """A project that a question may concern. ``named`` is set if the question names it exactly."""
+    """A project that a question might concern. ``named`` is set if the question contains its exact name."""
 
     slug: str
     score: float
@@ -318,9 +318,9 @@ class Candidate:
 
 @frozen
 class DeepStep:
-    """One step: ``gate``, ``owner``, ``project`` or ``select``, with its decider and outcome.
+    """One step (``gate``, ``owner``, ``project`` or ``select``), with its decider and outcome.
 
-    ``problem`` explains why the model did not decide it.
+    ``problem`` explains why the model did not decide.
     """
 
     name: str
@@ -333,9 +333,9 @@ class DeepStep:
 class DeepResult:
     """The answer to one question.
 
-    ``context`` is a block for an agent's prompt, framed as reference data, and empty if nothing was
-    found. ``clarify`` are the projects from which the caller has to choose; none of them was
-    searched. ``model`` is the language model used, None if none is set. ``repeated`` is set if the
+    ``context`` is a block for an agent's prompt, framed as reference data, or empty if nothing was
+    found. ``clarify`` are the projects from which the caller has to choose; no project was
+    searched. ``model`` is the language model used, or None if not set. ``repeated`` is set if the
     answer is from the last half minute.
     """
 

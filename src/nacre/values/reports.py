@@ -1,4 +1,4 @@
-"""Reports of operations, and plans for connecting hosts."""
+"""Operation reports, and plans for connecting hosts."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class Problem:
 
 @frozen
 class ArchiveReport:
-    """Numbers of archived ``files``, of new bytes ``read``, and of bytes ``stored``.
+    """Numbers of archived ``files``, new bytes ``read``, and bytes ``stored``.
 
-    ``pruned`` transcripts were removed, as configured.
+    ``pruned`` is the number of transcripts removed, as configured.
     """
 
     files: int = 0
@@ -55,13 +55,13 @@ class ArchiveReport:
 
 @frozen
 class ModelExtraction:
-    """The work of a language model for extraction: ``sessions`` were processed in ``parts``, and
-    ``trivial`` ones needed no call.
+    """The results of extraction with a language model.
 
-    ``found`` counts memories that their sessions support, ``held`` doubtful ones that are pending,
-    ``repeated`` duplicates within the answers, and ``dropped`` useless ones by reason. ``by_rules``
-    parts were left to the deterministic extractor, and ``problem`` explains why. ``elsewhere``
-    sessions are being processed by another process.
+    ``sessions`` is the number of sessions processed in ``parts``. ``trivial`` sessions needed no
+    call. ``found`` counts supported memories, ``held`` doubtful, pending memories, ``repeated``
+    duplicates within the answers, and ``dropped`` useless memories per reason. ``by_rules`` parts
+    were left to the deterministic extractor; ``problem`` explains why. ``elsewhere`` counts
+    sessions that another process is processing.
     """
 
     model: str = ""
@@ -84,14 +84,15 @@ class ModelExtraction:
 class IngestReport:
     """The result of an ingest.
 
-    ``files`` were read. ``skipped`` ones were unchanged or are not transcripts. ``left_out`` files
-    have forgotten content, which was omitted. ``memories`` are the ids of new ones, ``duplicates``
-    counts known candidates, and ``vectors_left`` texts without a vector so far. ``excluded`` counts
-    files (by tool) or sessions (by project or path) that the settings exclude. ``empty`` are the
-    paths of empty databases in a tool's session folder: there are no sessions yet, or they are
-    lost. ``decided`` counts a language model's decisions about new memories (``ADD``, ``UPDATE``,
-    ``SKIP``, ``SUPERSEDE``, ``AMEND``). ``read_seconds`` is the time until everything was
-    searchable, ``seconds`` the total. ``extraction`` is None if no language model is used.
+    ``files`` is the number of files read. ``skipped`` files were unchanged or are not transcripts.
+    ``left_out`` files have forgotten content, which was omitted. ``memories`` are the ids of new
+    memories. ``duplicates`` counts known candidates, and ``vectors_left`` texts without a vector.
+    ``excluded`` counts files (per tool) or sessions (per project or path) that the settings
+    exclude. ``empty`` are the paths of empty databases in a tool's session folder: there are no
+    sessions yet, or they are lost. ``decided`` counts a language model's decisions about new
+    memories (``ADD``, ``UPDATE``, ``SKIP``, ``SUPERSEDE``, ``AMEND``). ``read_seconds`` is the time
+    until everything was searchable, ``seconds`` the total. ``extraction`` is None if no language
+    model is used.
     """
 
     files: int = 0
@@ -106,7 +107,7 @@ class IngestReport:
     read_seconds: float = 0.0
     seconds: float = 0.0
     foreseen: str | None = None
-    """The warning shown before learning if today's budget was insufficient."""
+    """Warning shown before learning if today's budget was insufficient."""
 
     vectors_made: int = 0
     vectors_left: int = 0
@@ -124,17 +125,13 @@ class IngestReport:
     decided: dict[str, int] = field(default_factory=dict)
     extraction: ModelExtraction | None = None
     candidates: int = 0
-    """Number of further candidates, pending until a writer, a repeated statement or a review
-    decides.
-    """
+    """Number of further candidates, pending until a writer, a repeated statement or a review decides."""
 
     changed: int = 0
     """Number of known memories that a writer updated."""
 
     doubted: int = 0
-    """Number of known memories that may be out of date according to a writer. They are queued for
-    review.
-    """
+    """Number of known memories that might be outdated according to a writer. They are queued for review."""
 
     ended: int = 0
     """Number of known memories that ended, according to the transcripts."""
@@ -142,8 +139,9 @@ class IngestReport:
 
 @frozen
 class IngestPlan:
-    """The ``files`` that an ingest would read, with the number of new ``bytes``, by tool; like
-    :class:`IngestReport`.
+    """The number of ``files`` that an ingest would read, and of new ``bytes``.
+
+    ``tools`` has numbers per tool. See :class:`IngestReport`.
     """
 
     files: int = 0
@@ -157,7 +155,7 @@ class IngestPlan:
 
 @frozen
 class Replaced:
-    """A memory that was superseded by another, and a short reason."""
+    """A superseded memory, and a short reason."""
 
     memory: Memory
     reason: str
@@ -165,14 +163,15 @@ class Replaced:
 
 @frozen
 class StoreOutcome:
-    """The result of storing a memory: ``stored``, ``known`` (a repetition of the memory with the
-    id), ``updated`` (merged with it), or ``retired`` at once by a standing retirement.
+    """The result of storing a memory.
 
-    ``supersedes`` are the memories it replaced. ``superseded_by`` is a newer memory that
-    contradicts it. ``similar`` are memories that may state the same, likeliest first.
-    ``decided_by`` is the language model that decided, or None for the rules. ``amended`` is a
-    memory of which it ended a part, with the new text. ``note`` explains why the model did not
-    decide. ``proposed`` is set if an agent stored it, and the owner neither stated nor kept it.
+    ``action`` is ``stored``, ``known`` (repeats the memory with the id), ``updated`` (merged with
+    that memory), or ``retired`` (immediately, by a standing retirement). ``supersedes`` are the
+    replaced memories. ``superseded_by`` is a newer memory that contradicts it. ``similar`` are
+    memories that might state the same, likeliest first. ``decided_by`` is the language model that
+    decided, or None for the rules. ``amended`` is a memory that it partly ended, with the new text.
+    ``note`` explains why the model did not decide. ``proposed`` is set if an agent stored the
+    memory, and the owner neither stated nor kept it.
     """
 
     action: str
@@ -187,7 +186,7 @@ class StoreOutcome:
     amended: Memory | None = None
 
     def in_words(self) -> str | None:
-        """Return the effect on other memories in words, or None."""
+        """Return a description of the effect on other memories, or None."""
         replaced = "; ".join(item.memory.subject for item in self.supersedes)
         effect = {"known": "said again", "updated": "made one with it"}.get(self.action)
         effect = effect or (f"replaces {replaced}" if replaced else None)
@@ -217,9 +216,9 @@ class Check:
 class WiringWish:
     """A host to connect, for the user or for one project.
 
-    ``plain`` uses its settings even if there is a plugin. ``slot`` makes nacre the host's memory
-    provider. ``tool_hook`` also runs a hook before each edit and command. ``isolates`` turns off
-    the host's own memory and imports its content.
+    ``plain`` uses the host's settings even if there is a plugin. ``slot`` makes nacre the host's
+    memory provider. ``tool_hook`` also runs a hook before each edit and command. ``isolates`` turns
+    off the host's memory and imports its content.
     """
 
     host: str
@@ -242,11 +241,10 @@ class WiringWish:
 
 @frozen
 class FileChange:
-    """The current and new content of a file; None if it does not exist. ``path`` has symbolic links
-    resolved.
+    """The current and new content of a file, or None if it does not exist.
 
-    ``hosts`` are the hosts that need it. ``what`` describes the change. ``is_pristine`` is set if
-    it has no content of nacre before.
+    Symbolic links in ``path`` are resolved. ``hosts`` are the hosts that need the file. ``what``
+    describes the change. ``is_pristine`` is set if the file had no nacre content.
     """
 
     path: Path
@@ -269,7 +267,7 @@ class FileChange:
 
 @frozen
 class LeftAlone:
-    """A file, or a part of it, that is not changed, and the reason."""
+    """A file, or a part of a file, that is not changed, and the reason."""
 
     path: Path
     host: str
@@ -279,8 +277,10 @@ class LeftAlone:
 
 @frozen
 class HostSetting:
-    """A host's own setting that nacre changes: its file, its keys, and its earlier value as JSON,
-    empty if it was not set.
+    """A host setting that nacre changes.
+
+    ``path`` is the file, ``name`` the keys, and ``before`` the earlier value as JSON, empty if not
+    set.
     """
 
     host: str
@@ -291,8 +291,10 @@ class HostSetting:
 
 @frozen
 class OwnMemory:
-    """The state of a host's own memory: ``isolated`` (the host neither loads nor writes it),
-    ``restored`` (as before nacre) or ``conflict`` (it was turned on again, and nacre leaves it on).
+    """The state of a host's own memory.
+
+    States: ``isolated`` (the host neither loads nor writes it), ``restored`` (as before nacre),
+    ``conflict`` (it was turned on again, and nacre leaves it on).
     """
 
     host: str
@@ -303,7 +305,7 @@ class OwnMemory:
 
 @frozen
 class HostCommand:
-    """A host's own command to run, and its purpose. ``touches`` are files that it may rewrite."""
+    """A host's command to run, and its purpose. ``touches`` are files that the command might rewrite."""
 
     words: tuple[str, ...]
     what: str
@@ -312,11 +314,11 @@ class HostCommand:
 
 @frozen
 class WiringPlan:
-    """All planned changes, and a person's follow-up steps by host.
+    """All planned changes, and the user's follow-up steps per host.
 
-    ``kept`` are servers named like nacre's that the owner wrote. ``servers`` are nacre's servers
-    after the change: the file, and the start command. ``set`` and ``given_back`` are changed
-    settings of the hosts' own memories.
+    ``kept`` are the owner's servers with names like nacre's. ``servers`` are nacre's servers after
+    the change: the file, and the start command. ``set`` and ``given_back`` are changed settings of
+    hosts' memories.
     """
 
     wishes: tuple[WiringWish, ...]
@@ -339,7 +341,7 @@ class WiringPlan:
 
 @frozen
 class WiringDone:
-    """The result of connecting: the changes, backups of the files, and failures.
+    """The result of connecting: changes, file backups and failures.
 
     ``old_copies`` are backups of earlier changes that are no longer needed.
     """
@@ -352,11 +354,11 @@ class WiringDone:
 
     old_copies: tuple[Path, ...] = ()
     trusted: bool = False
-    """True if Codex was configured to trust the hooks, and does."""
+    """True if Codex was configured to trust the hooks and does so."""
 
 
 # -- Line types of the portable file -------------------------------------------
-# The first line is the header, the last one the trailer. Each line between them is one JSON object
+# The first line is the header, the last line the trailer. Each line in between is one JSON object
 # with a ``type``.
 
 
@@ -375,7 +377,7 @@ TRAILER = "trailer"
 
 @frozen
 class Following:
-    """The follower's state. The counts are of what it read and learned since it started."""
+    """The follower's state. Counts cover everything read and learned since it started."""
 
     started: datetime
     heartbeat: datetime

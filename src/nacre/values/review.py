@@ -1,6 +1,4 @@
-"""Values for the use and review of memories: maturity, verdicts, queue entries, and questions to
-the owner.
-"""
+"""Values for memory use and review: maturity, verdicts, queue entries, and questions to the owner."""
 
 from __future__ import annotations
 
@@ -14,15 +12,16 @@ from nacre.values.memory import Memory
 NEUTRAL_QUALITY = 0.5
 
 LEAST_REVIEWED = 0.5
-"""Minimum confidence that a memory is out of date to queue it for review and omit it from new
-sessions.
+"""Minimum confidence that a memory is outdated.
+
+From this value on, the memory is queued for review and omitted from new sessions.
 """
 
 _ID_END_CHARACTERS = 8
 
 
 UNSAID = "its document does not say it any more"
-"""Review reason of a memory from a document that no longer states it."""
+"""Review reason for a memory whose document no longer states it."""
 
 _CONTRADICTED_LATER = "a later session says otherwise"
 _HEAD_END = "): "
@@ -55,15 +54,17 @@ class Reason(StrEnum):
 
 
 def said_by_agent(words: str, session: str, at: datetime) -> str:
-    """Return the review reason for a rule of the owner that an agent contradicts, with the agent's
-    words for the reviewer.
+    """Return the review reason for a rule by the owner that an agent contradicts.
+
+    The reason contains the agent's words for the reviewer.
     """
     return f"{_CONTRADICTED_LATER} (an agent, {shown_day(at)}, {session}{_HEAD_END}{words}"
 
 
 def as_told(detail: str) -> str:
-    """Return a review reason without an agent's words (see :func:`said_by_agent`), to show next to
-    a memory.
+    """Return a review reason without an agent's words, to show next to a memory.
+
+    See :func:`said_by_agent`.
     """
     head, end, _ = detail.partition(_HEAD_END)
     return f"{head})" if end and head.startswith(_CONTRADICTED_LATER) else detail
@@ -82,7 +83,7 @@ class Judged:
     """A memory with a verdict, and its quality (0 to 1) before and after.
 
     ``likeness`` is the measure that decided: a cosine if vectors are compared, else the share of
-    the memory's words. None if a person decided.
+    the memory's words, or None if a person decided.
     """
 
     memory_id: str
@@ -95,9 +96,9 @@ class Judged:
 
 @frozen
 class FeedbackReport:
-    """The verdicts of a reply, and the reason if there are none.
+    """The verdicts in a reply, or the reason why there are none.
 
-    ``by`` is the method: ``cosine``, ``words`` or ``person``; None if there was none.
+    ``by`` is the method (``cosine``, ``words`` or ``person``), or None if no method was used.
     """
 
     judged: tuple[Judged, ...] = ()
@@ -107,7 +108,7 @@ class FeedbackReport:
 
 @frozen
 class QueuedReview:
-    """A pending entry: the memory, the reason, and the time since when it is pending."""
+    """A pending entry: the memory, the reason, and when it became pending."""
 
     memory: str
     reason: Reason
@@ -117,7 +118,7 @@ class QueuedReview:
 
 @frozen
 class JudgedPair:
-    """A model's judgement of a pair: the relation, its confidence (0 to 1), the model and the time."""
+    """A model's judgement of a pair: relation, confidence (0 to 1), model and time."""
 
     relation: str
     confidence: float
@@ -127,10 +128,10 @@ class JudgedPair:
 
 @frozen
 class Usage:
-    """The use of a memory so far. The recalls of one session count once (docs/context.md).
+    """The use of a memory so far.
 
-    ``intervals`` are the times of the counted recalls, in epoch milliseconds. ``access_count``
-    counts every use.
+    Recalls in one session count once (docs/context.md). ``intervals`` are the times of the counted
+    recalls, in epoch milliseconds. ``access_count`` counts every use.
     """
 
     recall_count: int = 0
@@ -143,7 +144,7 @@ class Usage:
 
 @frozen
 class StepsDue:
-    """A memory, the steps of importance that its recalls earned, and the steps already applied."""
+    """A memory, the importance steps earned through recalls, and the steps already applied."""
 
     memory: str
     earned: int
@@ -165,10 +166,10 @@ class Relates(StrEnum):
 
 @frozen
 class Question:
-    """A question to the owner: how two memories are related, the later one first, and the reason
-    for asking.
+    """A question to the owner about how two memories are related.
 
-    ``contradicts`` is set if both cannot be true, according to rules or a model.
+    ``first`` is the later memory, and ``why`` the reason for asking. ``contradicts`` is set if both
+    cannot be true, according to rules or a model.
     """
 
     first: Memory
@@ -178,7 +179,7 @@ class Question:
 
     @property
     def id(self) -> str:
-        """The ends of both ids, joined by ``+``."""
+        """The final characters of both ids, joined by ``+``."""
         return f"{self.first.id[-_ID_END_CHARACTERS:]}+{self.second.id[-_ID_END_CHARACTERS:]}"
 
 
@@ -192,10 +193,10 @@ class Reflection:
 
 @frozen
 class Reflected:
-    """The result of an answer: ``linked``, ``stored``, ``settled`` or ``skipped``, and the memories
-    afterwards.
+    """The result of an answer: ``linked``, ``stored``, ``settled`` or ``skipped``.
 
-    ``stored`` is the memory made from an answer in words, or an existing one that states the same.
+    ``first`` and ``second`` are the memories afterwards. ``stored`` is the memory made from an
+    answer in words, or an existing memory that states the same.
     """
 
     action: str
@@ -208,9 +209,9 @@ class Reflected:
 class UnansweredQuestion:
     """A question without an answer, in one or several wordings.
 
-    ``id`` is the end of the id of its latest case, for ``nacre review gaps --todo``. ``unsure`` counts the
-    cases of ``times`` with results of which none was certain enough to show. ``wordings`` are its
-    other wordings.
+    ``id`` is the end of the latest case's id, for ``nacre review gaps --todo``. ``times`` counts
+    all cases, ``unsure`` the cases whose results were not certain enough to show. ``wordings`` are
+    alternative wordings.
     """
 
     id: str
@@ -227,8 +228,8 @@ class UnansweredQuestion:
 class Unanswered:
     """Questions without an answer, most frequent first, and their total number.
 
-    ``closed`` counts those among the checked ones that are answered now. ``by`` is the measure for
-    grouping questions: ``cosine`` or ``words``.
+    ``closed`` counts checked questions that are answered now. ``by`` is the measure for grouping
+    questions: ``cosine`` or ``words``.
     """
 
     gaps: tuple[UnansweredQuestion, ...] = ()

@@ -1,4 +1,4 @@
-"""Values for sessions and turns, their summaries, file changes and repairs, and handoffs."""
+"""Values for sessions and turns, summaries, file changes and repairs, and handoffs."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ class Action(StrEnum):
 
 @frozen
 class ToolCall:
-    """One tool call of an agent.
+    """One tool call by an agent.
 
     ``input`` is a short, readable form (a command, a path, a query), at most 300 characters.
     ``outcome`` is None while unknown, else ``"ok"``, ``"exit 2"``, ``"error: …"`` or ``"rejected"``
     (the owner declined the call, and a reply is a separate owner turn). ``paths`` are the files
-    read or edited, with the tool's names. ``error`` holds the informative lines of a failed call's
-    output, at most 600 characters; they are the tool's words, not the agent's. ``made`` names
-    created objects: ``"commit 1a2b3c4"``, ``"task 3"``, the URL of a pull request.
+    read or edited, with the tool's names. ``error`` contains the informative lines of a failed
+    call's output, at most 600 characters; they are the tool's words, not the agent's. ``made``
+    names created objects: ``"commit 1a2b3c4"``, ``"task 3"``, the URL of a pull request.
     """
 
     name: str
@@ -99,7 +99,7 @@ class ToolCall:
 
 @frozen
 class Turn:
-    """One message of a session.
+    """One message in a session.
 
     ``id`` is the tool's message id, or a hash of role, text and occurrence. ``unique`` is set if
     the tool guarantees the id across all of its sessions, so that a copy in another file is the
@@ -119,7 +119,7 @@ class Turn:
 
 @frozen
 class Tokens:
-    """Tokens that models read and wrote, as they count them.
+    """Number of tokens that models read and wrote, according to the models.
 
     ``input`` was processed, including tokens written to a cache. ``cached`` was read from a cache.
     ``output`` was written, including reasoning.
@@ -131,9 +131,10 @@ class Tokens:
 
     @classmethod
     def with_cached(cls, read: int, cached: int, output: int) -> Tokens:
-        """Return counts from a total that includes cached tokens.
+        """Return counts, subtracting cached tokens from the total.
 
-        Some providers count cached tokens separately, which shows if more were cached than read.
+        Nothing is subtracted if more tokens were cached than read. The provider then counts
+        separately.
         """
         return cls(read - cached if cached <= read else read, cached, output)
 
@@ -144,7 +145,7 @@ class Tokens:
 
     @property
     def bounded(self) -> Tokens:
-        """The counts with impossible values as 0, because a transcript may claim anything."""
+        """The counts, with impossible values replaced by 0. A transcript can claim anything."""
         counts = (self.input, self.cached, self.output)
         return Tokens(*(count if 0 <= count <= _MAX_TOKENS else 0 for count in counts))
 
@@ -161,11 +162,11 @@ class Tokens:
 
 @frozen
 class Session:
-    """One conversation with an agent tool, with the facts of its transcript.
+    """One conversation with an agent tool, with facts from its transcript.
 
-    ``native_id`` is the tool's own id. ``repository`` is a git remote URL, if recorded. ``model``
-    is the last model that answered, or an earlier one that may be the owner's own. ``tokens`` is
-    None if the transcript does not count them.
+    ``native_id`` is the tool's id. ``repository`` is a git remote URL, if recorded. ``model`` is
+    the last model that answered, or an earlier model that might be the owner's own. ``tokens`` is
+    None if the transcript does not count tokens.
     """
 
     tool: str
@@ -184,7 +185,7 @@ class Session:
 
     @property
     def id(self) -> str:
-        """``<tool>:<the tool's own id>``."""
+        """``<tool>:<the tool's session id>``."""
         return f"{self.tool}:{self.native_id}"
 
 
@@ -202,7 +203,7 @@ class StoredSession:
 
 @frozen
 class StoredTurn:
-    """A turn with its place: ``seq`` counts from 0 within the session."""
+    """A turn with its position. ``seq`` counts from 0 within the session."""
 
     row: int
     session: int
@@ -212,7 +213,7 @@ class StoredTurn:
 
 @frozen
 class SeenFile:
-    """A transcript that was read, with its size, and counts of records that were not understood."""
+    """A transcript that was read, with its size, and counts of unknown records."""
 
     path: str
     tool: str
@@ -224,8 +225,9 @@ class SeenFile:
 
 @frozen
 class Heard:
-    """A main session of a tool in some version. ``owner_spoke`` is set if it has a message of the
-    owner.
+    """A main session of a tool in some version.
+
+    ``owner_spoke`` is set if it has a message from the owner.
     """
 
     tool: str
@@ -234,12 +236,12 @@ class Heard:
 
 
 class Unlearned(NamedTuple):
-    """A session with turns that extraction has not processed, from ``begin`` to ``end``, or a
-    writer, from ``unwritten``.
+    """A session with unprocessed turns.
 
-    ``asked`` is the time of the writer's last call for it. ``is_older`` is set if it was processed
-    to its end before there was a writer. The writer then gets it from the beginning, or from
-    ``unwritten`` after an earlier call.
+    Extraction has not processed the turns from ``begin`` to ``end``, or a writer has not processed
+    the turns from ``unwritten`` on. ``asked`` is the time of the writer's last call for the
+    session. ``is_older`` is set if it was completely processed before there was a writer. The
+    writer then starts at the first turn, or at ``unwritten`` after an earlier call.
     """
 
     row: int
@@ -304,7 +306,7 @@ class ToolUse:
 
 @frozen
 class FileTouched:
-    """A file by its path relative to the session's folder, or by its absolute path."""
+    """A file path, relative to the session's folder or absolute."""
 
     path: str
     edits: int
@@ -313,7 +315,7 @@ class FileTouched:
 
 @frozen
 class CommandUse:
-    """A command by its program and subcommand. Read-only commands are omitted."""
+    """A program and subcommand. Read-only commands are omitted."""
 
     name: str
     runs: int
@@ -322,8 +324,9 @@ class CommandUse:
 
 @frozen
 class ErrorMet:
-    """The output of a failed call, in the tool's words. ``mended`` is set if a call of that kind
-    succeeded later.
+    """The output of a failed call, in the tool's words.
+
+    ``mended`` is set if a call of that kind succeeded later.
     """
 
     text: str
@@ -335,8 +338,9 @@ class ErrorMet:
 
 @frozen
 class SessionOutcome:
-    """The outcome of a session, and the reason for this judgement. ``words`` are the words of
-    ``speaker`` in ``turn``, if the judgement is based on words.
+    """The outcome of a session, and the reason for this judgement.
+
+    If the judgement is based on words, ``words`` are the words of ``speaker`` in ``turn``.
     """
 
     ending: Ending
@@ -348,8 +352,9 @@ class SessionOutcome:
 
 @frozen
 class OpenEnd:
-    """An open item in the words of ``speaker``: the agent for todos, next steps and failing
-    commands.
+    """An open item in the words of ``speaker``.
+
+    For todos, next steps and failing commands, the speaker is the agent.
     """
 
     kind: Loose
@@ -360,9 +365,10 @@ class OpenEnd:
 
 @frozen
 class Summary:
-    """The summary of a session. Main topics come first; other lists are by frequency, or in order.
+    """The summary of a session. Main topics come first. Other lists are by frequency, or in order.
 
-    Words are the owner's, or those of an agent that used no outside text. Errors are a tool's.
+    Words are the owner's, or those of an agent that used no outside text. Errors are a tool's
+    words.
     """
 
     topics: tuple[Topic, ...] = ()
@@ -390,9 +396,9 @@ class Summary:
 class FileChange:
     """The changes to a file in one session for one request.
 
-    ``request`` is the request, by the owner or by the agent that started the session. ``words`` is
-    the agent's comment, ``seq`` the position of the last change in the session. ``failed`` counts
-    the calls that failed.
+    ``request`` is a request by the owner or by the agent that started the session. ``words`` is the
+    agent's comment, ``seq`` the position of the last change in the session. ``failed`` is the
+    number of failed calls.
     """
 
     path: str
@@ -410,7 +416,7 @@ class FileChange:
 
 @frozen
 class FileHistory:
-    """The changes of a file, newest first. ``paths`` are the files that match the name."""
+    """The changes to a file, newest first. ``paths`` are the files that match the name."""
 
     asked: str
     paths: tuple[str, ...]
@@ -425,9 +431,9 @@ class FileHistory:
 class Repair:
     """The calls after a failure in its session.
 
-    ``worked`` is set if the same command or edit succeeded later. ``steps`` are the calls up to
-    then, including the successful one. ``attempts`` counts the further failures. ``words`` is the
-    agent's comment on the success, or its last comment.
+    ``worked`` is set if the same command or edit succeeded later. ``steps`` are the calls up to and
+    including the success. ``attempts`` counts the further failures. ``words`` is the agent's
+    comment on the success, or its last comment.
     """
 
     session: Session
@@ -443,8 +449,10 @@ class Repair:
 
 @frozen
 class Trouble:
-    """An earlier error: its similarity to the given one (0 to 1), its frequency, and the repairs,
-    best first.
+    """An earlier error.
+
+    ``likeness`` is the similarity to the given error (0 to 1), ``times`` the frequency. ``repairs``
+    are ordered best first.
     """
 
     error: str
@@ -514,11 +522,11 @@ BY_RULES = "rules"
 
 @frozen
 class Handoff:
-    """Notes of a session for the next one of its project.
+    """Notes from a session for the project's next session.
 
     ``by`` is the author: rules, a model (its name), the agent or the owner. ``said`` is the time of
-    the last message that it covers, ``until`` that message's turn, ``asked`` the turn of the
-    owner's last request. ``given`` is the session that received it, empty while pending.
+    the last message covered, and ``until`` its turn. ``asked`` is the turn of the owner's last
+    request. ``given`` is the session that received the handoff, or empty while pending.
     """
 
     id: str
@@ -535,11 +543,10 @@ class Handoff:
 
 @frozen
 class HandoffView:
-    """The latest handoff of a project. ``waits`` is set while it is pending, ``is_new`` if it was
-    stored just now.
+    """The latest handoff in a project.
 
-    ``note`` explains why a model that was called did not write it, or why a requested one was not
-    stored.
+    ``waits`` is set while it is pending, ``is_new`` if it was stored just now. ``note`` explains
+    why a model that was called did not write it, or why a requested handoff was not stored.
     """
 
     project: str | None
@@ -561,8 +568,10 @@ class ChoresReport:
 
 @frozen
 class FlushReport:
-    """The ids of new memories, the number of known candidates, sessions with new turns, the results
-    of pending chores, and the reasons why a model that should have helped did not.
+    """The results of a flush.
+
+    These are ids of new memories, the number of known candidates, sessions with new turns, the
+    results of pending chores, and the reasons why a requested model did not help.
     """
 
     memories: tuple[str, ...] = ()
@@ -579,8 +588,8 @@ class FlushReport:
 class Cursor:
     """The position up to which a file was read.
 
-    ``fingerprint`` covers the first bytes (at most 256): a file with the same inode but another
-    beginning was replaced. ``carry`` is the adapter's state.
+    ``fingerprint`` covers the first bytes (at most 256). A file with the same inode but a different
+    fingerprint was replaced. ``carry`` is the adapter's state.
     """
 
     inode: int = 0
@@ -593,7 +602,7 @@ class Cursor:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of bad records in a reading."""
+    """Counts of bad records during reading."""
 
     unknown: Counter[str] = field(default_factory=Counter)
     corrupt: int = 0

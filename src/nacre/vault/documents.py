@@ -1,10 +1,10 @@
 """YAML front matter, memories as Markdown documents, and notes about merges.
 
-All scalars are read as text, which avoids YAML's guesses (``no`` is not false, ``0755`` is not 493,
-no number or date is too large). Input is bounded: no aliases, tags, merge keys or repeated keys,
-and limits on text, values and depth, so that no document is expensive to read. A rewrite replaces
-changed values in place, so that unknown keys, comments, quotes and the order of keys are preserved.
-Output is read the same way by every YAML reader.
+All scalars are read as text. ``no`` does not become false, ``0755`` does not become 493, and no
+number or date is too large. To keep reading cheap, aliases, tags, merge keys and repeated keys are
+rejected, and text, values and depth are limited. A rewrite replaces changed values in place and
+preserves unknown keys, comments, quotes and key order. Every YAML reader reads the output the same
+way.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ _STAMP = re.compile(
     r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d+)?Z)?|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 )
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-"""Characters that YAML does not accept unescaped or treats as line ends, but JSON does not escape."""
+"""Characters that JSON does not escape, but YAML rejects or treats as line ends."""
 
 
 def split(text: str) -> tuple[str | None, str]:
-    """Split front matter (without fences) and body. The first is ``None`` without front matter.
+    """Split a text into front matter (without fences, ``None`` if missing) and body.
 
-    Raises InvalidMemoryError for unterminated front matter, because the file may be truncated.
+    Raises InvalidMemoryError for unterminated front matter, because the file might be truncated.
     """
     match = _FENCE.match(text)
     if match:
@@ -90,7 +90,7 @@ def load(front: str) -> dict[str, Any]:
 
 
 def dump(values: Mapping[str, Any]) -> str:
-    """Write a mapping as front matter: one line per key, lists and mappings in flow style."""
+    """Format a mapping as front matter, with one line per key and nested values in flow style."""
     return "".join(
         f"{_item(key)}: {_value(value)}".rstrip(" ") + "\n" for key, value in values.items()
     )
@@ -172,12 +172,12 @@ def _is_stamp(text: str) -> bool:
 
 
 Reader = Callable[[dict[str, Any], str], Any]
-"""Reads the value of a key from front matter, whose values are all text."""
+"""Function that reads one key of front matter, in which all values are text."""
 
 _HEADING = re.compile(r"\A\s*#{1,6}[ \t]+(\S[^\r\n]*)\r?\n?")
 _CLOSING = re.compile(r"(?<=[ \t])#+\Z")
 _HEADING_BYTES = 1000
-"""Extra size allowed for a heading and the last newline, which are not stored."""
+"""Number of extra bytes for a heading and the last newline, which are not stored."""
 
 _IDENTITY = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 
@@ -185,15 +185,15 @@ _FENCE_DOCUMENT = re.compile(r" {0,3}(```|~~~)")
 _MARKS = ("<<<<<<< ", "=======", ">>>>>>> ")
 
 _NOT_IN_FRONT_MATTER = ("content", "inbox", "extra")
-"""Fields stored as the body, as the place, or under their own keys."""
+"""Fields stored in the body, in the path, or as separate keys."""
 _SPECIAL_FIELDS = ("id", "kind", "subject", "project", "retired", "claim")
-"""Fields that also depend on the file's place, its name or other values."""
+"""Fields that also depend on the file's path or on other values."""
 _DATES = ("created", "updated")
 _FIELDS = [name for name in keys_of(Memory) if name not in (*_NOT_IN_FRONT_MATTER, *_DATES)]
 MANAGED = tuple(
     name for field in _FIELDS for name in ((field, *_DATES) if field == "tags" else (field,))
 )
-"""The keys that nacre writes, in order."""
+"""Front matter keys that nacre writes, in order."""
 
 
 def render(memory: Memory) -> str:
@@ -228,7 +228,7 @@ def rewrite(text: str, memory: Memory) -> str:
 def adjust(text: str, values: Mapping[str, Any]) -> str:
     """Change only some front matter values of a document.
 
-    Empty values, including lists at any depth, are omitted or removed.
+    Empty values, including nested lists, are omitted or removed.
     """
     new_values = _drop_empty(dict(values))
     front, body = split(text)
@@ -240,7 +240,7 @@ def adjust(text: str, values: Mapping[str, Any]) -> str:
 
 
 def adopt(text: str, identity: Mapping[str, str]) -> str:
-    """Add an id (and other new keys) to a document written by hand, without changing its text."""
+    """Add an id and other new keys to a hand-written document, without changing its text."""
     front, body = split(text)
     if front is None:
         return f"---\n{dump(identity)}---\n{body}"
@@ -257,7 +257,7 @@ def without_id(text: str) -> str:
 def parse(text: str, path: str, *, new_id: Callable[[], str], modified: datetime) -> Memory:
     """Parse the memory in the document at ``path`` (relative to the vault).
 
-    Project and kind come from the folder, so that moving a file changes them. ``new_id`` creates a
+    The folder determines project and kind, so that moving a file changes them. ``new_id`` creates a
     missing id, and ``modified`` replaces missing dates. Raises InvalidMemoryError.
     """
     if "\0" in text:
@@ -309,7 +309,7 @@ def assemble(
 
 
 def has_marks(text: str) -> bool:
-    """Return True if a text contains the conflict markers of git outside code blocks."""
+    """Return True if a text contains git conflict markers outside code blocks."""
     if _MARKS[0] not in text:
         return False
     found_marks = 0
@@ -327,7 +327,7 @@ def has_marks(text: str) -> bool:
 
 @frozen
 class Stated:
-    """The kind and project given in front matter, or ``None``."""
+    """The kind and project given in front matter. Missing values are ``None``."""
 
     kind: Kind | None = None
     project: str | None = None
@@ -346,14 +346,14 @@ def read_stated(text: str) -> Stated:
 
 
 def to_front(memory: Memory) -> dict[str, Any]:
-    """Return a memory's front matter in writing order, without empty and false values."""
+    """Return a memory's front matter in the order of writing, without empty or false values."""
     front: dict[str, Any] = _drop_empty(plain_fields(memory, MANAGED))
     return front | {"claim": plain(memory.claim)} if memory.claim else front
 
 
 @cache
 def _readers() -> dict[str, Reader]:
-    """Return the reader of each field that does not depend on the file's place: some special, others by type."""
+    """Return a reader for each field that depends neither on the file's path nor on other values."""
     own: dict[str, Reader] = {
         "importance": lambda values, _: _importance(values),
         "links": lambda values, _: _links(values),
@@ -412,7 +412,7 @@ def _claim(values: dict[str, Any]) -> Claim | None:
 
 
 def _share(text: str) -> float:
-    """Parse a number from 0 to 1, by default 0.5."""
+    """Parse a number and clamp it to 0 to 1, by default 0.5."""
     try:
         number = float(text)
     except ValueError:
@@ -429,8 +429,8 @@ def _new_body(body: str, memory: Memory) -> str:
 def _body(memory: Memory) -> str:
     """Return the body text.
 
-    If the content begins with the subject as a heading, another heading is added, because parsing
-    removes one.
+    If the content begins with the subject as a heading, a second heading is added, because parsing
+    removes the first heading.
     """
     content = memory.content.strip()
     if _split_title(content)[0] == memory.subject:
@@ -439,7 +439,7 @@ def _body(memory: Memory) -> str:
 
 
 def _split_title(body: str) -> tuple[str | None, str]:
-    """Split a leading heading from a text. The first value is ``None`` without a heading."""
+    """Return a text's leading heading, or ``None``, and the remaining text."""
     match = _HEADING.match(body)
     title = _CLOSING.sub("", match.group(1).rstrip()).rstrip() if match else ""
     return (title, body[match.end() :]) if match and title else (None, body)
@@ -614,7 +614,7 @@ def _truth(values: dict[str, Any], key: str) -> bool:
 
 
 def as_text(value: Any) -> Any:
-    """Convert a value like the front matter reader: scalars as text, None as ""."""
+    """Convert a value as the front matter reader does: scalars to text, ``None`` to ""."""
     if value is None:
         return ""
     if isinstance(value, dict):
@@ -635,7 +635,7 @@ _READERS: dict[Any, Reader] = {
 }
 
 
-# -- Notes about merges for the vault's owner ---------------------------------
+# -- Merge notes for the vault's owner ----------------------------------------
 
 
 class MergeOutcome(StrEnum):
@@ -673,7 +673,7 @@ class MergeOutcome(StrEnum):
 class Note:
     """A note about one memory or file.
 
-    ``other`` is the path of a second one. ``fields`` were changed by both sides.
+    ``other`` is the path of a second memory or file. Both sides changed ``fields``.
     """
 
     outcome: MergeOutcome

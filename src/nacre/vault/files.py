@@ -35,18 +35,18 @@ LEDGER = "ledger.jsonl"
 GIT_FOLDER = ".git"
 DERIVED = frozenset({"MEMORY.md", "profile.md", "project.md", "README.md"})
 OWN_PAGES = frozenset({"identity.md", "IDENTITY.md"})
-"""Pages about the owner at the top of the vault, written for agents. The profile is another such page."""
+"""Pages in the vault's top folder that describe the owner to agents. The profile is another such page."""
 
 FOLDERS = frozenset({"global", "projects", "inbox", "retired"})
 _SLUG_CHARACTERS = 60
 _SLUG_BYTES = 120
-"""Limits for file names: most file systems allow 255 bytes, some 143, and an extension and a number are added."""
+"""Limits of a slug. Some file systems allow only 143 bytes for a name with its number and extension."""
 
 _DEVICES = [f"{port}{number}" for port in ("com", "lpt") for number in range(10)]
 _RESERVED = frozenset(
     ["con", "prn", "aux", "nul", *_DEVICES, "memory", "profile", "project", "readme"]
 )
-"""Device names of Windows, with any extension, and the names of derived pages."""
+"""Windows device names, which are reserved with any extension, and names of derived pages."""
 
 _WORDS = re.compile(r"[^\W_]+")
 _MAX_NAME_CHARACTERS = 1000
@@ -55,7 +55,7 @@ _MAX_FOLDING_ROUNDS = 4
 
 @frozen
 class Place:
-    """Values determined by a file's folders. ``kind`` is ``None`` in the inbox and directly under a scope."""
+    """Values determined by a file's folder. ``kind`` is ``None`` in the inbox and directly in a scope's folder."""
 
     project: str | None = None
     kind: Kind | None = None
@@ -64,7 +64,7 @@ class Place:
 
 
 def is_memory_file(path: str) -> bool:
-    """Return True for memory files: Markdown at the top or in a memory folder, except derived pages."""
+    """Return True for Markdown files in the top folder or a memory folder, except derived pages."""
     top, _, rest = path.partition("/")
     return (
         is_memory_name(path.rpartition("/")[2])
@@ -76,12 +76,12 @@ def is_memory_file(path: str) -> bool:
 
 
 def is_memory_name(name: str) -> bool:
-    """Return True if a file with this name is a memory when it is in a memory folder."""
+    """Return True if a file with this name in a memory folder is a memory."""
     return name[-3:] == ".md" and name not in DERIVED and name[0] != "."
 
 
 def place_of(path: str) -> Place:
-    """Return a memory's place from its path. Raises InvalidMemoryError if the folder is not a kind."""
+    """Return a memory's place from its path. Raises InvalidMemoryError if the folder's name is not a kind."""
     parts = PurePosixPath(path).parts
     retired = parts[0] == "retired" and len(parts) > 1
     parts = parts[1:] if retired else parts
@@ -97,8 +97,8 @@ def place_of(path: str) -> Place:
 
 
 def path_for(memory: Memory, is_taken: Callable[[str], bool]) -> str:
-    """Return the path for a memory's file: its folder from metadata, its name from the subject,
-    numbered if taken."""
+    """Return the path for a memory's file: a folder from metadata and a name from the subject,
+    numbered if the path is taken."""
     folder = folder_of(memory)
     slug = slugify(memory.subject) or memory.kind.value
     return f"{folder}/{numbered(slug, lambda name: is_taken(f'{folder}/{name}.md'))}.md"
@@ -118,13 +118,13 @@ def folder_of(memory: Memory) -> str:
 def normalise_remote(url: str) -> str:
     """Convert ``git@host:owner/name.git`` and ``https://user@host:8443/owner/name/`` to ``host/owner/name``.
 
-    Ports are removed, because they depend on the protocol, and so is ``ssh.``, used by some hosts
-    for SSH over HTTPS.
+    Ports are removed, because they depend on the protocol. ``ssh.`` is removed, because some hosts
+    use it for SSH over HTTPS.
     """
     text = url.strip().replace("\\", "/")
     rest = re.sub(r"^[A-Za-z+]+://", "", text)
     has_scheme, text = rest != text, re.sub(r"^[^@/]+@", "", rest)
-    # Without a user, "host:2222/owner/name" was stored from a URL with a port.
+    # A stored "host:2222/owner/name" without a user comes from a URL with a port.
     if has_scheme or text == rest:
         text = re.sub(r"^([^/:]+):\d*(?=/)", r"\1", text)
     text = re.sub(r"^([^/:]{2,}):", r"\1/", text)
@@ -133,11 +133,11 @@ def normalise_remote(url: str) -> str:
 
 
 def slugify(text: str) -> str:
-    """Convert words to a file or folder name, or "" if there are none. All foreign names pass through here.
+    """Convert a text to a file or folder name, or to "" if it has no words. All external names pass through here.
 
-    The result has lower-case letters and digits of any script in composed form, and hyphens, with
-    at most 60 characters and 120 bytes. It contains no separators, dots, direction marks or device
-    names, and two names never differ only in case or composition.
+    The result consists of hyphens, and lower-case letters and digits of any script in composed
+    form. It has at most 60 characters and 120 bytes, without separators, dots, direction marks or
+    device names. Results never differ only in case or composition.
     """
     words = _WORDS.findall(_fold(text))
     slug = "-".join(words)
@@ -148,7 +148,7 @@ def slugify(text: str) -> str:
 
 
 def _fold(text: str) -> str:
-    """Compose and lowercase a text, repeated until it is stable."""
+    """Compose and lowercase a text repeatedly until it no longer changes."""
     text = text[:_MAX_NAME_CHARACTERS]
     for _ in range(_MAX_FOLDING_ROUNDS):
         text, before = (
@@ -173,11 +173,11 @@ def _kind_of(folders: list[str]) -> Kind | None:
 
 
 # -- Files of the vault -------------------------------------------------------
-# Access is limited to the vault, and no changed file is overwritten.
+# Access is limited to the vault. Files that changed on disk are not overwritten.
 
 
 MAX_FILE_BYTES = 2 * MAX_BODY_BYTES
-"""Maximum size of a memory file, including its front matter. Larger files are not read."""
+"""Maximum number of bytes of a memory file, including front matter. Larger files are not read."""
 
 _TOO_LARGE = f"it is larger than {MAX_FILE_BYTES // 1_000_000} MB"
 _MAX_NAME_BYTES = 255
@@ -188,15 +188,15 @@ _HAS_CHANGE_TIMES = os.name == "posix"
 _HAS_FOLDERS = os.open in os.supports_dir_fd and hasattr(os, "O_DIRECTORY")
 
 _CHECKED_BYTES = 4096
-"""Number of bytes before the known end of a file that are compared to detect changes."""
+"""Number of bytes to compare before the known end of a file to detect changes."""
 
 
 @frozen
 class FileStat:
     """A memory file found by a scan.
 
-    ``path`` is relative to the vault. ``mtime_ns`` combines the modification and change times, so
-    that it changes even if an editor or copying tool resets the former. ``modified_ns`` is the
+    ``path`` is relative to the vault. ``modified_ns`` is the modification time. ``mtime_ns``
+    combines it with the change time, and so changes even if an editor or copying tool resets the
     modification time. ``refusal`` is the reason why the file cannot be read.
     """
 
@@ -214,7 +214,7 @@ class Vault:
         self.root = root
         self._ahead: dict[str, bytes] = {}
         self.watch: VaultWatch | None = None
-        """Knows the times of files without reading each, if the vault is watched."""
+        """Provides file times without checking every file. ``None`` if the vault is not watched."""
 
     def prepare(self) -> None:
         """Create the folder if it is missing. Raises UnusableVaultError, UnusableStoreError."""
@@ -228,7 +228,7 @@ class Vault:
             files.refuse_unsafe(self.root)
 
     def pages(self) -> dict[str, int]:
-        """Return the folder of every project with a page, and the page's ``mtime_ns``.
+        """Map the folder of every project with a page to the page's ``mtime_ns``.
 
         The time is 0 for a page behind a symbolic link, which :meth:`stat` refuses.
         """
@@ -251,7 +251,7 @@ class Vault:
     def scan(self) -> list[FileStat]:
         """Return all memory files, without following symbolic links.
 
-        Files of a folder are sorted by name and precede those of its subfolders.
+        Files in a folder are sorted by name and precede files in its subfolders.
         """
         file_stats = [_stat_of(path, status) for path, status in self.walk()]
         return sorted(file_stats, key=lambda file: (file.path.split("/")[:-1], file.path))
@@ -268,7 +268,7 @@ class Vault:
         )
 
     def times(self) -> Mapping[str, tuple[int, int]]:
-        """Return ``mtime_ns`` and size by path for the files that :meth:`scan` finds."""
+        """Map the path of each file that :meth:`scan` finds to its ``mtime_ns`` and size."""
         return self.watch.times() if self.watch else times_of(self.walk())
 
     def walk(
@@ -276,8 +276,8 @@ class Vault:
     ) -> Iterator[tuple[str, os.stat_result]]:
         """Yield the path and status of every memory file, unordered.
 
-        ``enter`` is called before a folder is listed, with its path (empty, or with a trailing
-        slash) and, if supported, its descriptor.
+        If supported, ``enter`` is called before a folder is listed, with the folder's path (empty,
+        or with a trailing slash) and descriptor.
         """
         folders = [""]
         while folders:
@@ -298,9 +298,9 @@ class Vault:
                         yield prefix + name, status
 
     def read(self, path: str, *, whole: bool = False) -> bytes:
-        """Return a file's content, without a size limit if ``whole``.
+        """Return a file's content. ``whole`` removes the size limit.
 
-        Raises UnusableVaultError, InvalidMemoryError, and FileNotFoundError if it is missing.
+        Raises UnusableVaultError, InvalidMemoryError, and FileNotFoundError if the file is missing.
         """
         with _translate_errors(self.root / path), self._folder(path) as folder:
             return folder.read(limit=None if whole or path == LEDGER else MAX_FILE_BYTES)
@@ -315,13 +315,13 @@ class Vault:
         return FileStat(path, _times(status), status.st_size, status.st_mtime_ns)
 
     def write_ahead(self, documents: Mapping[str, str]) -> None:
-        """Write documents to temporary files in parallel, which takes as long as writing one.
+        """Write documents to temporary files in parallel, in the time that one document takes.
 
-        A later :meth:`write` of the same text uses the temporary file. Errors are raised there.
+        A later :meth:`write` of the same text uses the temporary file and raises any errors.
         """
         if len(documents) < _MIN_FILES_FOR_WRITE_AHEAD:
             return
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - takes 15 ms, and is only needed for writing many files
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - takes 15 ms, needed for many files
 
         def write_one(item: tuple[str, str]) -> None:
             path, text = item
@@ -339,8 +339,8 @@ class Vault:
     def write(self, path: str, text: str, *, base: bytes | None) -> None:
         """Write a file through a temporary file.
 
-        ``base`` is the hash of the version that was edited, ``None`` for a new file. Raises
-        EditConflictError if the file on disk is another version, unless it already has the new content.
+        ``base`` is the hash of the edited version, or ``None`` for a new file. Raises
+        EditConflictError if the file on disk has neither that version nor the new content.
         """
         self.write_bytes(path, to_bytes(text), base=base)
 
@@ -376,24 +376,24 @@ class Vault:
             folder.unlink()
 
     def forget(self, path: str) -> None:
-        """Remove a file. Its former versions are in git."""
+        """Delete a file. Git keeps former versions."""
         self.remove(path)
 
     def former(self) -> Iterable[tuple[int, str, bytes]]:
-        """Return the former versions stored in the vault: none, because git has them."""
+        """Return nothing, because git stores the former versions."""
         return ()
 
     def forget_former(self, matches: Callable[[str, bytes], bool]) -> None:
-        """Do nothing: git has the former versions."""
+        """Do nothing, because git stores the former versions."""
 
     def append(
         self, path: str, lines: Sequence[str], known: tuple[int, bytes] = (0, b"")
     ) -> tuple[int, bytes]:
-        """Append the lines that are missing, in one write, and wait for the disk.
+        """Append missing lines in one write and wait until they are on disk.
 
-        ``known`` is the result of the last append. The bytes before it cannot contain the lines, so
-        only the rest is read, unless the end of those bytes changed. Returns the new size and a
-        hash of the last bytes.
+        Return the new size and a hash of the last bytes. ``known`` is the result of the previous
+        append. Bytes up to that size cannot contain the lines and are not read, unless the last of
+        those bytes changed.
         """
         with (
             _translate_errors(self.root / path),
@@ -415,7 +415,7 @@ class Vault:
             return file.seek(0, os.SEEK_END), bytes_hash(_last(file, _CHECKED_BYTES))
 
     def sync_folders(self, paths: Iterable[str]) -> None:
-        """Wait until the names of files recently written or deleted are on disk."""
+        """Wait until the names of recently written or deleted files are updated on disk."""
         missing_errors = FileNotFoundError, NotADirectoryError, InvalidMemoryError
         for path in {path.rpartition("/")[0]: path for path in sorted(paths)}.values():
             with (
@@ -429,8 +429,8 @@ class Vault:
     def _folder(self, path: str, *, create: bool = False) -> Iterator[_Folder]:
         """Open the folder of a file, refusing ``..``, absolute paths and symbolic links.
 
-        Each folder is opened relative to its parent, so that a folder replaced by a link meanwhile
-        is not followed.
+        Each folder is opened relative to its parent, so that a link that concurrently replaces a
+        folder is not followed.
         """
         *above, name = parts_of(path)
         folder = _Folder(self.root, None, name)
@@ -450,7 +450,7 @@ class Vault:
 
 
 class _Folder:
-    """An open folder on the way to a file. A path is used on systems without folder descriptors."""
+    """An open folder on the path to a file. Systems without folder descriptors use the path."""
 
     def __init__(self, path: Path, descriptor: int | None, name: str) -> None:
         self.path = path
@@ -507,7 +507,7 @@ class _Folder:
 
     def write_temporary(self, data: bytes) -> None:
         """Write the temporary file that will replace the file."""
-        # The name is fixed, so that crashes leave at most one file.
+        # The name is fixed, so that crashes leave at most one temporary file.
         temporary = _temporary(self.name)
         self.discard()
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -524,7 +524,7 @@ class _Folder:
             os.unlink(self._at(_temporary(self.name)), dir_fd=self.descriptor)
 
     def replace(self) -> None:
-        """Replace the file atomically by the temporary file."""
+        """Atomically replace the file with the temporary file."""
         temporary = _temporary(self.name)
         os.replace(
             self._at(temporary),
@@ -555,7 +555,7 @@ class _Folder:
 
 
 def parts_of(path: str) -> list[str]:
-    """Split a path. Raises InvalidMemoryError if it leads out of the vault."""
+    """Split a path. Raises InvalidMemoryError if the path leaves the vault."""
     parts = path.split("/")
     if any(
         part in ("", "..") or "\0" in part or (os.name == "nt" and set(part) & {"\\", ":"})
@@ -571,7 +571,7 @@ def parts_of(path: str) -> list[str]:
 def _list_folder(
     folder: str, enter: Callable[[int], object] | None = None
 ) -> Iterator[list[os.DirEntry[str]]]:
-    """List a folder, or nothing if it is missing. An open folder allows access to files without their whole path."""
+    """Yield a folder's entries, or none if it is missing. Files are accessible by name while the folder is open."""
     entries: list[os.DirEntry[str]] = []
     with contextlib.ExitStack() as stack:
         try:
@@ -594,7 +594,7 @@ def _list_folder(
 
 
 def times_of(files: Iterable[tuple[str, os.stat_result]]) -> dict[str, tuple[int, int]]:
-    """Return ``mtime_ns`` and size by path, as in :class:`FileStat`."""
+    """Map paths to ``mtime_ns`` and size, as in :class:`FileStat`."""
     return {
         path if path.isprintable() else shown(path): (_times(status), status.st_size)
         for path, status in files
@@ -620,7 +620,7 @@ def _stat_of(path: str, status: os.stat_result) -> FileStat:
 
 
 def _times(status: os.stat_result) -> int:
-    """Combine both times of a file into a number that fits the database, as some exceed any calendar."""
+    """Combine a file's modification and change times, which can be huge, into a number that fits the database."""
     return (
         status.st_mtime_ns * 31 + (status.st_ctime_ns if _HAS_CHANGE_TIMES else 0)
     ) % _TIME_MODULUS
@@ -634,7 +634,7 @@ def _temporary(name: str) -> str:
 
 
 def _tail(file: BinaryIO, known: tuple[int, bytes]) -> bytes:
-    """Return the bytes after the known ones, or the whole file if the known ones changed."""
+    """Return the bytes after the known bytes, or the whole file if the known bytes changed."""
     size, digest = known
     start = max(0, size - _CHECKED_BYTES)
     file.seek(start)
@@ -646,7 +646,7 @@ def _tail(file: BinaryIO, known: tuple[int, bytes]) -> bytes:
 
 
 def _drop_torn(file: BinaryIO, present: bytes, lines: Sequence[bytes]) -> None:
-    """Remove a partial copy of a line, left by a crash or a full disk. The line is written again."""
+    """Remove a partial line left by a crash or a full disk. The caller writes the line again."""
     torn = present.rpartition(b"\n")[2]
     if torn and any(line.startswith(torn) for line in lines):
         file.truncate(file.seek(0, os.SEEK_END) - len(torn))
@@ -676,12 +676,12 @@ def _translate_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
-# -- ``MEMORY.md``: a page for people that lists memories by kind -------------
+# -- ``MEMORY.md``: a list of memories by kind, for people --------------------
 
 
 LISTING = "MEMORY.md"
 MARKER = "<!-- Derived by nacre from the memories: what you change here is lost. -->"
-"""First line of every listing. A file without it belongs to a person and is never overwritten."""
+"""First line of every listing. A file without this line belongs to a person and is never overwritten."""
 
 MOST_A_KIND = 100
 MOST_PROJECTS = 500
@@ -701,7 +701,7 @@ _LINK = re.compile(r"[^\w./-]+")
 
 
 Entries = Mapping[str, Memory]
-"""Memories by the paths of their files relative to a listing."""
+"""Maps file paths, relative to a listing, to memories."""
 
 
 def is_derived(data: bytes) -> bool:
@@ -710,7 +710,7 @@ def is_derived(data: bytes) -> bool:
 
 
 def global_page(entries: Entries, projects: Mapping[str, int]) -> str:
-    """Return the page of memories without a project, and of projects with their numbers of memories."""
+    """Return the page that lists memories without a project, and projects with their memory counts."""
     sorted_projects = sorted(projects.items())
     lines = [
         f"- [{_plain(name)}](projects/{_link(name)}/{LISTING}): {number:,}"
@@ -731,7 +731,7 @@ def project_page(project: str, entries: Entries) -> str:
 
 
 def _page(title: str, summary: str, entries: Entries, more: Sequence[str]) -> str:
-    """Build a page with sections by kind, open todos first, newest memories first."""
+    """Build a page with one section per kind. Open todos and newer memories come first."""
     sections = [
         _section(kind, [(path, memory) for path, memory in entries.items() if memory.kind is kind])
         for kind in _TITLES
@@ -766,7 +766,7 @@ def _link(path: str) -> str:
     return _LINK.sub(lambda match: quote(match[0]), path)
 
 
-# -- ``ledger.jsonl``: facts that files cannot store --------------------------
+# -- ``ledger.jsonl``: facts that memory files cannot store -------------------
 # Append-only, with one JSON object per line that begins with the operation's id.
 
 
@@ -783,7 +783,7 @@ class LedgerEntry:
     details: dict[str, Any] = field(default_factory=dict)
 
     def without_words(self) -> LedgerEntry:
-        """Return the entry with only the ids and numbers of its details."""
+        """Return the entry with details reduced to ids and numbers."""
         details = {name: value for name, value in self.details.items() if _is_wordless(value)}
         return replace(self, details=details)
 
@@ -793,14 +793,14 @@ class LedgerEntry:
 
 
 def encode(values: object) -> bytes:
-    """Encode values from another source as a line. :func:`read` checks whether it is an entry."""
+    """Encode values from another source as a line. :func:`read` checks whether the line is an entry."""
     return to_bytes(json.dumps(values, ensure_ascii=False))
 
 
 def read(data: bytes) -> Iterator[LedgerEntry]:
     """Yield the entries of a ledger, skipping invalid lines (a torn end, a merge marker).
 
-    Only a line feed ends a line, because texts may contain other characters that Python treats as
+    Only a line feed ends a line, because texts can contain other characters that Python treats as
     line ends.
     """
     for line in data.split(b"\n"):
@@ -816,7 +816,7 @@ def read(data: bytes) -> Iterator[LedgerEntry]:
 
 
 def broken_lines(data: bytes) -> list[int]:
-    """Return the numbers of invalid lines, from 1."""
+    """Return the 1-based numbers of invalid lines."""
     return [
         number
         for number, line in enumerate(data.split(b"\n"), 1)
@@ -825,7 +825,7 @@ def broken_lines(data: bytes) -> list[int]:
 
 
 def read_about(data: bytes, pattern: re.Pattern[bytes]) -> Iterator[LedgerEntry]:
-    """Yield the entries of lines that match a pattern, parsing no others."""
+    """Yield the entries of lines that match a pattern, without parsing other lines."""
     for match in pattern.finditer(data):
         end = data.find(b"\n", match.end())
         yield from read(

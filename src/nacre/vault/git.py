@@ -1,9 +1,9 @@
 """The git program and the vault's repository.
 
-The configuration of a repository is not trusted, because a vault from elsewhere could name programs
-to run: filters, transports, signers, helpers. Its settings apply only if they are known to name no
-program. Others are reset to the owner's global configuration. Filters never run, even the owner's,
-because git's files would differ from the vault's.
+A repository's configuration is not trusted, because a foreign vault could configure filters,
+transports, signers or helpers that run programs. A setting applies only if it is known to name no
+program. Other settings are reset to the owner's global configuration. Filters never run, not even
+the owner's, because files in git would differ from files in the vault.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SAFE_SECTIONS = frozenset(
         "url",
     }
 )
-"""No setting in these sections names a program. Settings from included files are listed by their own names."""
+"""Sections in which no setting names a program. Git lists settings from included files separately."""
 
 _SAFE_NAMES = (
     "core.repositoryformatversion",
@@ -59,10 +59,10 @@ _SAFE_NAMES = (
 )
 _DRIVERS = ("filter.*", "diff.*.*", "merge.*.*")
 _SAFE_VALUE = re.compile(r"true|false|yes|no|on|off|-?[0-9]+[kmg]?", re.IGNORECASE)
-"""A boolean or a number, which starts no program."""
+"""Matches booleans and numbers, which name no program."""
 
 _FIRST_VALUE_WINS = ("remote.*.uploadpack", "remote.*.receivepack", "remote.*.vcs")
-"""Git uses the first value of these settings, so that later values cannot reset them."""
+"""Settings for which git uses the first value, so that later values cannot reset them."""
 
 
 @frozen
@@ -99,10 +99,10 @@ def unusable(entries: Iterable[Entry]) -> str | None:
 
 
 def iter_overrides(entries: Iterable[Entry]) -> Iterator[tuple[str, str]]:
-    """Yield (name, value) settings that override the unsafe ones of the repository. They must come after all others.
+    """Yield (name, value) pairs that override unsafe repository settings. Apply them after all other settings.
 
-    Each name is first set to an empty value, which clears lists such as credential helpers, and
-    then to the owner's values.
+    Each setting first gets an empty value, which clears lists such as credential helpers, and then
+    the owner's values.
     """
     all_entries = list(entries)
     for name in dict.fromkeys(entry.name for entry in all_entries if not _is_safe(entry)):
@@ -165,7 +165,7 @@ _SETTINGS = (
     "color.ui=false",
     "log.showSignature=false",
 )
-"""Settings for every call. Hooks do not run, because background commits have no user to see their output."""
+"""Settings for every call. Hooks do not run, because no user sees the output of background commits."""
 
 _SSH_COMMAND = "ssh -oBatchMode=yes -oConnectTimeout=15"
 _TRANSPORTS = "file:ssh:https:http"
@@ -173,7 +173,7 @@ _LIST_SETTINGS = ("config", "--list", "--includes", "--show-scope", "-z")
 
 
 _VERSIONS: dict[tuple[str, object], tuple[int, ...]] = {}
-"""Versions of git programs by path and file status. They belong to the machine, not to a home."""
+"""Maps the path and file status of a git program to its version, for all homes of the machine."""
 
 
 class GitFailedError(UnusableRepositoryError):
@@ -188,10 +188,10 @@ class GitFailedError(UnusableRepositoryError):
 
 
 class GitProgram:
-    """Runs ``git`` on one repository, given explicitly, so that a surrounding repository is never used.
+    """Runs ``git`` on an explicitly given repository, never on a surrounding repository.
 
-    ``environ`` is the environment. Only its ``GIT_…`` variables for ssh and configuration files are
-    passed on, so that nacre can run in a hook of another repository.
+    Of the ``GIT_…`` variables in ``environ``, only those for ssh and configuration files are passed
+    on, so that nacre can run in another repository's hook.
     """
 
     def __init__(self, work_tree: Path, environ: Mapping[str, str]) -> None:
@@ -224,7 +224,7 @@ class GitProgram:
         return version
 
     def setting(self, name: str) -> str:
-        """Return the value of a setting, or "". The name is in lower case except for its middle part.
+        """Return the value of a setting, or "". ``name`` must be lower case except for its middle part.
 
         Raises UnusableRepositoryError, GitUnavailableError.
         """
@@ -233,7 +233,7 @@ class GitProgram:
         ).strip()
 
     def configure(self, name: str, value: str) -> None:
-        """Set a value in the repository's configuration, unless it is set."""
+        """Set a value in the repository's configuration if it differs."""
         if self.setting(name) != value:
             self.run("config", name, value)
 
@@ -255,7 +255,7 @@ class GitProgram:
     def attempt(
         self, *arguments: str, stdin: bytes | None = None, timeout: float = TIMEOUT_SECONDS
     ) -> subprocess.CompletedProcess[bytes]:
-        """Run a git command that may fail. Raises UnusableRepositoryError, GitUnavailableError."""
+        """Run a git command that is allowed to fail. Raises UnusableRepositoryError, GitUnavailableError."""
         options = [part for setting in _SETTINGS for part in ("-c", setting)]
         entries = self._entries()
         listed = list(iter_overrides(entries))
@@ -277,9 +277,9 @@ class GitProgram:
         return [self._path(), f"--git-dir={self.git_dir}", f"--work-tree={self.work_tree}"]
 
     def _entries(self) -> list[Entry]:
-        """List the settings, which runs no programs.
+        """List the settings, which runs no configured programs.
 
-        The list is cached while the configuration files are unchanged.
+        The list is cached until the configuration files change.
         """
         mark = _mark(self.git_dir)
         if self._seen and self._seen[0] == mark:
@@ -376,7 +376,7 @@ def _environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _mark(git_dir: Path) -> object:
-    """Return a value that changes with the repository's configuration, or ``None`` if it is elsewhere."""
+    """Return a value that changes with the repository's configuration, or ``None`` if it is not in ``git_dir``."""
     try:
         return _stamp(git_dir / "config"), _stamp(git_dir / "config.worktree")
     except OSError:
@@ -437,7 +437,7 @@ _CACHED_TREES = 2
 """Number of commits whose file lists are cached. Commits never change."""
 
 Entries = Mapping[str, tuple[str, str]]
-"""Path → (mode, blob id)."""
+"""Maps paths to (mode, blob id)."""
 
 _PATTERN = re.compile(r"[\\\[\]*?!# ]")
 """Special characters in exclude files."""
@@ -448,7 +448,7 @@ _FORMAT = f"--format={_RECORD}%H{_FIELD}%P{_FIELD}%at{_FIELD}%B{_FIELD}"
 
 @frozen
 class Head:
-    """State of HEAD. ``branch`` is ``None`` if detached, ``commit`` is ``None`` before the first commit."""
+    """State of HEAD. ``branch`` is ``None`` if HEAD is detached, ``commit`` before the first commit."""
 
     branch: str | None
     commit: str | None
@@ -456,9 +456,10 @@ class Head:
 
 @frozen
 class NewCommit:
-    """A commit to create: its message, its time, and path → bytes (``None`` deletes a file).
+    """A commit to create.
 
-    ``merged`` are additional parents. ``changes`` are relative to the first parent.
+    ``changes`` maps paths to contents (``None`` deletes a file), relative to the first parent.
+    ``merged`` contains additional parents.
     """
 
     message: str
@@ -495,7 +496,7 @@ class Repository:
 
     @property
     def is_whole(self) -> bool:
-        """True if the repository's folder is complete. Its creation may have been interrupted."""
+        """True if the repository's folder is complete. Its creation might have been interrupted."""
         folder = self.git.git_dir
         return not folder.is_dir() or all(
             (folder / name).exists() for name in ("HEAD", "objects", "refs", "config")
@@ -534,7 +535,7 @@ class Repository:
             )
 
     def in_progress(self) -> str | None:
-        """Return the unfinished operation in the repository: a merge, a rebase …"""
+        """Return the unfinished operation in the repository, such as a merge or rebase, if any."""
         folder = self.git.own_file("HEAD").parent
         return next((name for file, name in _IN_PROGRESS.items() if (folder / file).exists()), None)
 
@@ -557,7 +558,7 @@ class Repository:
                     packed.read_bytes(),
                     re.M,
                 )
-            elif (folder / "refs/heads").is_dir():  # refs are files here
+            elif (folder / "refs/heads").is_dir():  # refs are stored as files
                 return None
         if match:
             return match[1].decode()
@@ -567,7 +568,7 @@ class Repository:
         return output.decode().strip() or None
 
     def _branch(self) -> str:
-        """Return the full name of HEAD's branch, or "" if detached."""
+        """Return the full name of HEAD's branch, or "" if HEAD is detached."""
         try:
             content = (self.git.git_dir / "HEAD").read_bytes()
         except OSError:
@@ -577,12 +578,12 @@ class Repository:
         return os.fsdecode(self.git.attempt("symbolic-ref", "--quiet", "HEAD").stdout).strip()
 
     def author(self) -> str:
-        """Return the author of commits as ``name <address>``: from git's configuration, or nacre."""
+        """Return the commit author from git's configuration, else nacre, as ``name <address>``."""
         values = [_plain(self.git.setting(name)) for name in ("user.name", "user.email")]
         return "{} <{}>".format(*values) if all(values) else "nacre <nacre@localhost>"
 
     def tree(self, commit: str | None) -> Entries:
-        """Return the files of a commit, or nothing for ``None``."""
+        """Return the files of a commit. ``None`` has no files."""
         return self._tree(commit) if commit else {}
 
     def _read_tree(self, commit: str) -> Entries:
@@ -590,12 +591,12 @@ class Repository:
         return {path: (mode, blob) for path, (mode, _, blob) in entries}
 
     def blob_id(self, data: bytes, like: str | None = None) -> str:
-        """Return git's id for a blob. ``like`` is an id of the same repository, which shows its hash function."""
+        """Return git's id for a blob. ``like`` is an id from the same repository and determines the hash function."""
         algorithm = hashlib.sha256 if like and len(like) == 64 else hashlib.sha1
         return algorithm(b"blob %d\0%b" % (len(data), data)).hexdigest()
 
     def read(self, names: Sequence[str]) -> dict[str, bytes]:
-        """Return blobs by name (``<commit>:<path>`` or a blob id). Missing ones are left out."""
+        """Return blobs by name (``<commit>:<path>`` or a blob id), without missing blobs."""
         plain = [name for name in dict.fromkeys(names) if "\n" not in name]
         if not plain:
             return {}
@@ -666,7 +667,7 @@ class Repository:
         )
 
     def pass_over(self, name: str, paths: Sequence[str]) -> None:
-        """Make git ignore untracked files with a name at the given paths, replacing previous paths for this name."""
+        """Make git ignore untracked files called ``name`` at the given paths and no longer at previous paths."""
         file = self.git.own_file("info/exclude")
         present = (
             file.read_text(encoding="utf-8", errors="surrogateescape") if file.is_file() else ""
@@ -683,7 +684,7 @@ class Repository:
             files.write_file(file, excludes.encode("utf-8", "surrogateescape"))
 
     def is_ancestor(self, commit: str | None, of: str | None) -> bool:
-        """Return True if a commit is an ancestor of another. ``None`` is an ancestor of every commit."""
+        """Return True if ``commit`` is ``of`` or its ancestor. ``None`` is an ancestor of every commit."""
         if commit is None or commit == of or (commit, of) in self._descents:
             return True
         if of is None or (of, commit) in self._descents:
@@ -710,7 +711,7 @@ class Repository:
         return paths
 
     def store(self, data: bytes) -> str:
-        """Store a blob and return its id. Nothing refers to it yet."""
+        """Store a blob, to which nothing refers yet, and return its id."""
         return (
             self.git.run("hash-object", "-w", "--stdin", "--no-filters", stdin=data)
             .decode()
@@ -734,21 +735,21 @@ class Repository:
         return new_commits
 
     def move_head(self, new: str, old: str | None, reason: str) -> bool:
-        """Move HEAD's branch from ``old`` to ``new``. Return False if it was moved meanwhile."""
+        """Move HEAD's branch from ``old`` to ``new``. Return False if the branch is not at ``old``."""
         zero = "0" * len(new)
         return (
             self.git.attempt("update-ref", "-m", reason, "HEAD", new, old or zero).returncode == 0
         )
 
     def list_staged(self) -> Entries:
-        """Return the files of the index, except conflicts of a merge."""
+        """Return the files of the index, except merge conflicts."""
         entries = _split_records(self.git.run("ls-files", "--stage", "-z"))
         return {path: (mode, blob) for path, (mode, blob, stage) in entries if stage == "0"}
 
     def update_index(self, old: str | None, new: str) -> None:
-        """Update index entries to a commit if they are unchanged since ``old`` or a recent HEAD.
+        """Update index entries to ``new`` if they match ``old`` or a recent HEAD.
 
-        Staged changes stay. Raises RepositoryBusyError.
+        Staged changes are kept. Raises RepositoryBusyError.
         """
         after, staged = self.tree(new), self.list_staged()
         differing = {
@@ -770,7 +771,7 @@ class Repository:
         self.git.attempt("update-index", "-q", "--refresh")
 
     def _recent_heads(self, old: str | None) -> Iterator[str | None]:
-        """Yield ``old``, then recent commits of HEAD, because other git clients leave the index at one of them."""
+        """Yield ``old``, then recent commits of HEAD, because other git clients can leave an outdated index."""
         yield old
         yield from (
             self.git.attempt("rev-list", "--walk-reflogs", "-n", "20", "HEAD")
@@ -802,7 +803,7 @@ class Repository:
         )
 
     def recent_damage(self) -> str:
-        """Return git's message if trees or files of the latest commits are unreadable, or "".
+        """Return git's message if trees or files of the latest commits are unreadable, else "".
 
         Raises GitUnavailableError.
         """
@@ -826,7 +827,7 @@ class Repository:
         return messages[0] if messages else "git cannot read it"
 
     def tidy(self) -> None:
-        """Pack loose objects if there are many. This may take long, so run it in the background."""
+        """Pack loose objects if there are many. This can take long, so run it in the background."""
         self.git.attempt(
             "-c",
             "gc.auto=6700",

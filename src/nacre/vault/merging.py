@@ -1,8 +1,8 @@
 """Three-way merges of values, texts, documents and whole vaults. The order of the sides never
 matters, so two machines get the same result.
 
-``base`` is the common ancestor of both sides, ``None`` if there was none. A change made by only one
-side is accepted.
+``base`` is the common ancestor of both sides, or ``None`` without an ancestor. A change made by
+only one side is accepted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from nacre.vault.files import read as read_ledger
 Value = TypeVar("Value")
 
 _MAX_MATCHING_PAIRS = 4_000_000
-"""Texts with more pairs of equal pieces are not merged, because it would take seconds."""
+"""Maximum number of pairs of equal pieces in texts to merge. More would take seconds."""
 
 _SENTENCE = re.compile(r"(?<=[.!?;。！？；])(\s+)|(\s*\n\s*)")
 
@@ -40,14 +40,14 @@ _SENTENCE = re.compile(r"(?<=[.!?;。！？；])(\s+)|(\s*\n\s*)")
 def merge_value(
     base: Value, ours: Value, theirs: Value, choose: Callable[[Value, Value], Value]
 ) -> Value:
-    """Return the side that changed the value, or the value both agree on. If both changed it, return ``choose``."""
+    """Return the merged value. If both sides changed it differently, return ``choose(ours, theirs)``."""
     if ours == theirs or theirs == base:
         return ours
     return theirs if ours == base else choose(ours, theirs)
 
 
 def greatest(left: Any, right: Any) -> Any:
-    """Return one of two values, independent of their order."""
+    """Return the greater of two values, regardless of their order."""
     return max(left, right, key=lambda value: (str(value), repr(value)))
 
 
@@ -60,9 +60,9 @@ def merge_list(
 ) -> list[Any]:
     """Return the union of two lists without the items that either side removed.
 
-    If one side contains exactly the result, its order is kept. Otherwise, items of the base come
-    first. For items with the same ``key`` that both sides changed differently, ``merge`` (called
-    with base, ours and theirs) gives the result, by default the greatest.
+    If one side contains exactly the resulting items, its order is kept. Otherwise, items of the
+    base come first. If both sides changed an item with the same ``key`` differently, the result is
+    ``merge(base, ours, theirs)``, by default the greater item.
     """
     sides = [{key(item): item for item in side} for side in (base, ours, theirs)]
     had, left, right = sides
@@ -84,11 +84,11 @@ def _merge_items(base: Any, ours: Any, theirs: Any, merge: Callable[[Any, Any, A
 
 
 def merge_text(base: str, ours: str, theirs: str) -> str | None:
-    """Merge texts by lines, and lines changed by both sides by sentences. Return ``None`` if that fails.
+    """Merge texts line by line, and lines that both sides changed sentence by sentence. Return ``None`` on failure.
 
-    Two changes within a sentence fail, because no person wrote the combined sentence. So does a
-    merge that would change if repeated with either side, as happens if a sentence occurs twice.
-    Additions of both sides at the same place are both kept, in alphabetical order.
+    Two changes within a sentence fail, because no person wrote the combined sentence. A merge also
+    fails if merging the result with either side again would change it, as when a sentence occurs
+    twice. Additions of both sides at the same position are kept in alphabetical order.
     """
     merged = _merge_lines(base, ours, theirs)
     if merged is None or any(_merge_lines(base, merged, side) != merged for side in (ours, theirs)):
@@ -119,8 +119,10 @@ def _merge_sentences(base: Pieces, ours: Pieces, theirs: Pieces) -> Pieces | Non
 
 
 def _merge_pieces(base: Pieces, ours: Pieces, theirs: Pieces, *, finer: Finer) -> Pieces | None:
-    """Apply the diff3 algorithm: between stretches shared by all three, at most one side may differ
-    from the base."""
+    """Apply the diff3 algorithm.
+
+    Between stretches shared by all three texts, only one side can differ from the base.
+    """
     if _comparisons(base, ours) + _comparisons(base, theirs) > _MAX_MATCHING_PAIRS:
         return None
     merged: Pieces = []
@@ -159,7 +161,7 @@ def _merge_gap(base: Pieces, ours: Pieces, theirs: Pieces, *, finer: Finer) -> P
 def _shared_stretches(
     base: Pieces, ours: Pieces, theirs: Pieces
 ) -> Iterator[tuple[tuple[int, int, int], int]]:
-    """Yield the stretches shared by all three as (starts, length), ending with the end of the texts."""
+    """Yield the stretches shared by all three texts as (starts, length), and finally the end of the texts."""
     left, right = (
         list(SequenceMatcher(None, base, side, autojunk=False).get_matching_blocks())
         for side in (ours, theirs)
@@ -206,7 +208,7 @@ class Block:
 def split_blocks(front: str) -> dict[str, Block]:
     """Split front matter by key. Lines after the last key are stored under a special name.
 
-    Lines that belong to no key are left out. Callers check the combined result.
+    Lines that belong to no key are omitted. Callers check the combined result.
     """
     blocks: dict[str, Block] = {}
     key = ""
@@ -226,7 +228,7 @@ def split_blocks(front: str) -> dict[str, Block]:
 
 
 def merge_blocks(fronts: Sequence[str], values: Mapping[str, Any]) -> str:
-    """Return front matter with ``values``, formatted as in base, ours and theirs (``fronts``)."""
+    """Format ``values`` as front matter in the style of ``fronts`` (base, ours and theirs)."""
     sides = [split_blocks(front) for front in fronts]
     text = "".join(_block(key, value, sides) for key, value in values.items())
     text += "".join(_lead(_TAIL, sides))
@@ -255,7 +257,7 @@ def _block(key: str, value: Any, sides: Sequence[Mapping[str, Block]]) -> str:
 
 
 def _write_line(key: str, value: Any, sides: Sequence[Mapping[str, Block]]) -> str:
-    """Write a new line, keeping the comment after the value."""
+    """Format a new line and keep the comment after the value."""
     comments = [_comment(side.get(key, Block()).lines) for side in sides]
     return (
         dump({key: value}).rstrip("\n")
@@ -275,24 +277,24 @@ def _lead(key: str, sides: Sequence[Mapping[str, Block]]) -> tuple[str, ...]:
 
 
 # -- Merging documents --------------------------------------------------------
-# Front matter is merged field by field, the body as text. If both sides changed a field:
+# Front matter is merged field by field, and the body as text. If both sides changed a field:
 #
 # - tags, triggers, suppressed_contexts, links (by rel and to), confirmed, the lists of a project's
 #   page and unknown lists: union, without items that either side removed. A link that both sides
 #   changed is merged field by field.
 # - created: the earlier; updated: the later (also if only one side changed it).
 # - importance: from the later version, or the higher if both have the same time.
-# - trust: untrusted if either is. scope: the narrower.
-# - valid: the earlier of both ends.
+# - trust: untrusted if either side is untrusted. scope: the narrower.
+# - valid: the earlier start and the earlier end.
 # - superseded_by: the later id (ids contain their time).
 # - retired: the earlier, with its reason.
-# - source: turns of one session are combined; of two sessions, the later version's.
-# - kind, project: determined by the place of the merged file.
+# - source: turns of the same session are combined; otherwise, from the later version.
+# - kind, project: determined by the path of the merged file.
 # - subject: both versions are kept.
-# - all others: from the later version, or the greater text if both have the same time.
+# - other fields: from the later version, or the greater text if both have the same time.
 #
-# The body is merged by lines and sentences; if that fails, both versions are kept. The later
-# version is the one with the later ``updated``.
+# The body is merged line by line and sentence by sentence. If that fails, both versions are kept.
+# The later version has the later ``updated``.
 
 
 LISTS = frozenset(
@@ -325,7 +327,7 @@ _OLDEST = datetime.min.replace(tzinfo=UTC)
 
 @frozen
 class Document:
-    """A parsed document: its front matter as written and as read, and its body."""
+    """A parsed document: its front matter as text and as values, and its body."""
 
     front: str
     values: dict[str, Any]
@@ -333,15 +335,15 @@ class Document:
 
     @property
     def updated(self) -> datetime:
-        """Return the last change recorded in the front matter."""
+        """Return the time of the last change according to the front matter."""
         return _time(self.values.get("updated") or self.values.get("created"))
 
 
 @frozen
 class MergedDocument:
-    """A merged document. If ``is_whole`` is False, the bodies could not be merged and the later one was taken.
+    """A merged document. If ``is_whole`` is False, the bodies could not be merged and the later body was used.
 
-    ``fields`` were changed by both sides in different ways.
+    Both sides changed ``fields`` differently.
     """
 
     text: str
@@ -358,7 +360,7 @@ def read_document(text: str) -> Document:
 def merge_document(
     base: Document | None, ours: Document, theirs: Document, place: Mapping[str, str | None]
 ) -> MergedDocument:
-    """Merge two versions of a document. ``place`` holds the values determined by its path."""
+    """Merge two versions of a document. ``place`` contains the values determined by the path."""
     before = _in_full(base) if base else Document("", {}, "")
     sides = _Sides(before, ours, theirs)
     values = sides.merged()
@@ -387,7 +389,7 @@ def merge_document(
 
 
 def with_values(text: str, changes: Mapping[str, Any]) -> str:
-    """Return a document with changed front matter values; ``None`` removes a value."""
+    """Return a document with changed front matter values. ``None`` removes a value."""
     document = read_document(text)
     values = {**document.values, **changes}
     remaining = {key: value for key, value in values.items() if value is not None}
@@ -493,7 +495,7 @@ class _Sides:
 
 
 def _in_full(base: Document) -> Document:
-    """Return a document with defaults for missing fields, because stating a default is not a change."""
+    """Return a document with defaults for missing fields, because adding a default is not a change."""
     heading = _HEADING.match(base.body)
     subject = {"subject": heading.group(1)} if heading else {}
     return Document(base.front, {**_DEFAULTS, **subject, **base.values}, base.body)
@@ -504,7 +506,6 @@ def _join(front: str, body: str) -> str:
 
 
 def _with_final_newline(body: str) -> str:
-    """Return a body with a newline at its end."""
     return body if not body or body.endswith("\n") else f"{body}\n"
 
 
@@ -550,7 +551,7 @@ def _link(link: Any) -> tuple[Any, Any] | str:
 
 
 Tree = Mapping[str, bytes]
-"""Files of a vault: path → bytes."""
+"""Maps the paths of a vault's files to their contents."""
 
 _ID = re.compile(r"^id:[ \t]*[\"']?([^\s\"'#]+)", re.MULTILINE)
 _PAGE = re.compile(r"projects/([^/]+)/project\.md")
@@ -570,7 +571,7 @@ def is_document(path: str) -> bool:
 
 
 def derived_id(memory_id: str, seed: bytes) -> str:
-    """Return a UUIDv7 made from the time of a memory's id and a hash, the same on every machine."""
+    """Return a UUIDv7 with the time of a memory's id and a hash. All machines get the same result."""
     digest = int.from_bytes(
         hashlib.blake2b(memory_id.encode() + b"\n" + seed, digest_size=16).digest()
     )
@@ -591,9 +592,9 @@ def _ids(tree: Tree) -> dict[str, str | None]:
 
 
 def united_ids(base: Tree, ours: Tree, theirs: Tree, notes: list[Note]) -> dict[str, str]:
-    """Map ids to smaller ids if both sides independently gave ids to the same thing.
+    """Map the greater to the smaller id if both sides independently gave ids to the same item.
 
-    This applies to a file that had no id, a project's page, and equal texts at one path.
+    This applies to a file that had no id, a project's page, and equal texts at the same path.
     """
     had, our_ids, their_ids = _ids(base), _ids(ours), _ids(theirs)
     old = set(had.values())
@@ -624,7 +625,7 @@ def _has_same_text(left: bytes, right: bytes) -> bool:
 
 
 def with_ids(tree: Tree, united: Mapping[str, str]) -> Tree:
-    """Replace all mentions of replaced ids in a side."""
+    """Replace all occurrences of united ids in one side's documents."""
     if not united:
         return tree
     pattern = re.compile("|".join(map(re.escape, sorted(united))).encode())
@@ -637,7 +638,7 @@ def with_ids(tree: Tree, united: Mapping[str, str]) -> Tree:
 
 
 def names_of(trees: Iterable[Tree]) -> list[dict[str, str]]:
-    """Map paths to names by id for each side. A file without an id is named by the id at its path elsewhere."""
+    """Map paths to names with ids for each side. A file without an id takes the id at its path on another side."""
     ids = [_ids(tree) for tree in trees]
     everywhere = [set(side.values()) for side in ids]
     named = []
@@ -663,7 +664,7 @@ def names_of(trees: Iterable[Tree]) -> list[dict[str, str]]:
 def sides_of(
     trees: Sequence[Tree], named: Sequence[Mapping[str, str]], notes: list[Note]
 ) -> list[dict[str, Version]]:
-    """Map names to versions for each side. The second of two copies gets its own name."""
+    """Map names to versions for each side. The second of two copies gets a new name."""
     paths_of_sides: list[dict[str, list[str]]] = [{} for _ in named]
     for paths_by_name, names in zip(paths_of_sides, named, strict=True):
         for path in sorted(names):
@@ -705,12 +706,12 @@ def _with_new_id(name: str, path: str, data: bytes) -> tuple[str, bytes]:
 
 
 # -- Distinct projects with the same name -------------------------------------
-# Two machines may create projects with the same name but different remotes. One gets another
-# folder.
+# Two machines can create projects with the same name but different remotes. One project moves to a
+# different folder.
 
 
 def apart(base: Tree, ours: Tree, theirs: Tree) -> tuple[Tree, Tree]:
-    """Return both sides with distinct folders for such projects. The project with the greater id moves."""
+    """Move distinct projects with the same name apart. The project with the greater id gets a new folder."""
     sides = [dict(ours), dict(theirs)]
     for path in sorted(ours.keys() & theirs.keys() - base.keys()):
         match = _PAGE.fullmatch(path)
@@ -724,7 +725,7 @@ def apart(base: Tree, ours: Tree, theirs: Tree) -> tuple[Tree, Tree]:
 
 
 def _are_others(left: bytes, right: bytes) -> bool:
-    """Return True if both pages have remotes and none in common."""
+    """Return True if both pages have remotes but share none."""
     left_remotes, right_remotes = _remotes(left), _remotes(right)
     return bool(left_remotes) and bool(right_remotes) and not left_remotes & right_remotes
 
@@ -758,7 +759,7 @@ def _free_slug(slug: str, sides: list[dict[str, bytes]]) -> str:
 
 
 def _move_project(side: Mapping[str, bytes], base: Tree, slug: str, to: str) -> dict[str, bytes]:
-    """Move a project of one side to another folder, except files that were in the base."""
+    """Move one side's project to another folder, except files that were in the base."""
     moved = {}
     for path, data in side.items():
         match = re.fullmatch(rf"((?:retired/)?projects/){re.escape(slug)}(/.*)", path)
@@ -779,18 +780,18 @@ def _rename_project(path: str, data: bytes, project: str) -> bytes:
 
 
 # -- Merging vaults -----------------------------------------------------------
-# Vaults are merged by memory id, never by path, with the same result on both machines. Changes of
-# one side are accepted. If a memory was moved by one side and edited by the other, both apply. If
-# it was retired and edited, it is retired with the edit. If it was deleted and edited, it is kept.
-# If two bodies cannot be merged, both are kept as two memories that contradict each other. Other
-# files are merged as text, or both are kept. Nothing else is lost.
+# Vaults are merged by memory id, never by path, with the same result on both machines. Changes made
+# by only one side are accepted. If one side moved a memory and the other edited it, both changes
+# apply. If one side retired it, the edited memory is retired. If one side deleted it, the edited
+# memory is kept. If two bodies cannot be merged, both are kept as two memories that contradict each
+# other. Other files are merged as text, or both versions are kept.
 
 
 _RETIRED = "retired/"
 _CONTRADICTS = "contradicts"
 _CONTRADICTION_REASON = "changed on two machines"
 _STANDING = ("created", "retired", "superseded_by")
-"""Fields that stay equal in both memories when their bodies cannot be merged."""
+"""Fields that get the same value in both memories if their bodies cannot be merged."""
 
 
 @frozen
@@ -804,7 +805,7 @@ class MergedVault:
 
 @frozen
 class _Placed:
-    """A version to store at its path if free. Lower ranks come first."""
+    """A version to store at its path if the path is free. Lower ranks come first."""
 
     name: str
     version: Version
@@ -843,7 +844,7 @@ def merge_vaults(base: Tree, ours: Tree, theirs: Tree) -> MergedVault:
 def merge_ledgers(*ledgers: bytes) -> bytes:
     """Return the union of ledgers, ordered by operation. Lines of one operation keep their order.
 
-    A line whose words were removed by forgetting replaces the full line.
+    A line from which forgetting removed the texts replaces the full line.
     """
     lines: dict[str, dict[bytes, None]] = {}
     sides = [
@@ -864,7 +865,7 @@ def merge_ledgers(*ledgers: bytes) -> bytes:
 
 
 def _shortest(lines: Iterable[bytes]) -> list[bytes]:
-    """Remove the lines of an operation that also exist without their words."""
+    """Remove the lines of an operation that also exist without their texts."""
     all_lines = [*lines]
     entries = [next(read_ledger(line), None) for line in all_lines] if len(all_lines) > 1 else []
     outdated = [
@@ -946,7 +947,7 @@ def _merge_both(
 def _apart(
     name: str, merged: Version, sides: Iterable[tuple[Version, Document]]
 ) -> tuple[Version, _Placed]:
-    """Keep two versions that cannot be merged: the later keeps the id and contradicts the other.
+    """Keep two versions that cannot be merged. The later version keeps the id and contradicts the other version.
 
     A project's page keeps the merged front matter.
     """
@@ -968,7 +969,7 @@ def _apart(
 
 
 def _with_values_at(merged: Version, version: Version, values: Mapping[str, Any]) -> Version:
-    """Return a version with other values, in ``retired/`` if the merged version is."""
+    """Return a version with changed values, in ``retired/`` if the merged version is there."""
     _, folder, name = _parts(version.path)
     return Version(
         f"{_parts(merged.path)[0]}{folder}{name}",
@@ -987,7 +988,7 @@ def _unreadable(
     theirs: tuple[Version, Document | None],
     notes: list[Note],
 ) -> list[_Placed]:
-    """Keep both versions if one is unreadable: the readable one at its path and the other next to it."""
+    """Keep both versions if one is unreadable. A readable version keeps its path, with the other next to it."""
     order = sorted(
         (ours, theirs), key=lambda side: (side[1] is not None, side[0].data), reverse=True
     )
@@ -1041,7 +1042,7 @@ def _is_retired_edit(
 def _merge_path(
     base: str | None, ours: Version, theirs: Version, sides: tuple[Document, Document]
 ) -> str:
-    """Merge retirement, folder and name separately. If both sides changed one, the later version wins."""
+    """Merge retirement, folder and name separately. If both sides changed the same part, the later version wins."""
 
     def later(left: str, right: str) -> str:
         times = sides[0].updated, sides[1].updated
@@ -1084,7 +1085,7 @@ def _place(path: str) -> dict[str, str | None]:
 
 
 def _assign_paths(placed: Iterable[_Placed], notes: list[Note]) -> dict[str, bytes]:
-    """Assign paths to files. If several need the same path, all but the first get a number."""
+    """Assign paths to files. If several files need the same path, all but the first get a number."""
     files: dict[str, bytes] = {}
     used: set[str] = set()
     for item in sorted(placed, key=lambda item: (item.rank, item.name)):
@@ -1169,7 +1170,7 @@ def _merge_other(
 
 
 def _other_name(path: str, data: bytes) -> str:
-    """Return the name for another version of a file, which no program mistakes for the file itself."""
+    """Return a name for a file's other version that no program mistakes for the file itself."""
     return f"{path}.other-{hashlib.blake2b(data, digest_size=4).hexdigest()}"
 
 

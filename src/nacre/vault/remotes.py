@@ -1,4 +1,4 @@
-"""Git remotes of a vault, and rewriting of its history."""
+"""Git remotes of a vault, and rewriting of the vault's history."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from nacre.vault.git import GitFailedError, Repository
 
 FETCHED = "refs/nacre/fetched"
 SYNCED = "refs/nacre/synced"
-"""Prefix of refs, one per remote, to the last commit known to exist on both sides."""
+"""Prefix of the refs, one per remote, that point to the last commit known to exist on both sides."""
 
 _URL = re.compile(r"(file|ssh|https|http)://\S+|[\w.-]+@?[\w.-]*:(?!//)\S+")
 _PASSWORD = re.compile(r"^[a-z]+://[^/@]*:[^/@]*@|^https?://[^/@:]{20,}@")
@@ -112,8 +112,9 @@ class Remote:
         git.configure(f"remote.{self.name}.fetch", f"+refs/heads/*:refs/remotes/{self.name}/*")
 
     def branch(self, local: str) -> str:
-        """Return the remote branch for a local one: the configured, the one with the same name, or
-        the default branch.
+        """Return the remote branch for a local branch.
+
+        This is the configured branch, the branch with the same name, or the default branch.
 
         Raises RemoteRefusedError, RemoteUnreachableError.
         """
@@ -132,7 +133,7 @@ class Remote:
         return branch or local
 
     def tracked_branch(self, local: str) -> str:
-        """Return the remote branch configured for a local one, or ""."""
+        """Return the remote branch configured for a local branch, or ""."""
         git = self.repository.git
         merge = (
             git.setting(f"branch.{local}.merge")
@@ -142,7 +143,7 @@ class Remote:
         return merge.removeprefix("refs/heads/") if merge.startswith("refs/heads/") else ""
 
     def follow(self, local: str, branch: str) -> None:
-        """Configure the remote branch for a local one, so that other git clients use it too."""
+        """Configure the remote branch for a local branch, so that other git clients use it too."""
         git = self.repository.git
         git.configure(f"branch.{local}.remote", self.name)
         git.configure(f"branch.{local}.merge", f"refs/heads/{branch}")
@@ -167,9 +168,9 @@ class Remote:
         return self.repository.commit_at(FETCHED)
 
     def push(self, commit: str, branch: str) -> None:
-        """Push a commit to a branch, without overwriting.
+        """Push a commit to a branch, without overwriting other commits.
 
-        Raises RemoteMovedError if the branch was changed meanwhile.
+        Raises RemoteMovedError if the remote branch has changed.
         """
         try:
             self._call(
@@ -305,10 +306,10 @@ def rewrite_history(
 
     ``rename`` returns the new path of a file with changed content.
 
-    The new history is built in a separate repository and verified: the same number of commits, the
-    same files, nothing left to clean. Then refs are moved to it and the old objects are deleted for
-    good. A crash before that leaves the old history. After a later crash, the next call completes
-    the work.
+    The new history is built in a separate repository. It must have the same commit count and files,
+    and nothing left to clean. Then refs are moved to the new history and old objects are
+    permanently deleted. A crash before the move leaves the old history. After a later crash, the
+    next call completes the rewrite.
 
     Raises UnusableRepositoryError if HEAD is detached, a merge is unfinished, or the new history is
     incomplete.
@@ -341,7 +342,7 @@ def rewrite_history(
         _remove(left)  # left by an interrupted rewrite
     if filtered != stream:
         _take_over(repository, filtered, commits)
-    # Objects in git's index are never pruned. This also completes a run that crashed before.
+    # Objects in git's index are never pruned. This also completes a previous run that crashed.
     repository.git.run("read-tree", "HEAD")
     for name in ("ORIG_HEAD", "FETCH_HEAD", "MERGE_HEAD"):
         (git.git_dir / name).unlink(missing_ok=True)
@@ -415,11 +416,11 @@ def _take_over(repository: Repository, stream: bytes, commits: int) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Delete a temporary repository as far as possible. The next rewrite deletes the rest.
+    """Delete a temporary repository as far as possible. The next rewrite deletes what remains.
 
-    It is tried twice, because another program may have had a file open.
+    Deletion is tried twice, because another program can have a file open.
     """
-    # Windows deletes no read-only files, and git makes its objects read-only.
+    # Windows cannot delete read-only files, and git makes its objects read-only.
     if os.name == "nt":
         for parent, _, names in os.walk(folder):
             for name in names:

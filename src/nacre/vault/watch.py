@@ -1,8 +1,8 @@
-"""Watching the vault with inotify, to know the times of files without reading each.
+"""Watching the vault with inotify, which avoids checking the times of every file.
 
 Linux reports a change before the changing process continues. inotify is called directly
-(``inotify(7)``, ``statfs(2)``), because a library that collects events in a thread cannot tell
-whether all earlier changes were reported, as manual edits require.
+(``inotify(7)``, ``statfs(2)``), because manual edits require that all earlier changes are reported,
+and a library that collects events in a thread cannot guarantee this.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from contextlib import suppress
 from nacre.vault.files import Vault, is_memory_file, shown, times_of
 
 LONGEST_SECONDS = 60.0
-"""Interval of full scans. Writes through an open memory map or a hard link outside the vault are not reported."""
+"""Time in seconds between full scans, which find writes through a memory map or a hard link outside the vault."""
 
 _IN_CHANGED = 0x2 | 0x4 | 0x8
-"""Changes of content, permissions or times, and closing a file that was open for writing."""
+"""Events for changed content, permissions or times, and for closing a file opened for writing."""
 _IN_MOVED, _IN_CREATE, _IN_DELETE, _IN_DELETE_SELF, _IN_MOVE_SELF = (
     0x40 | 0x80,
     0x100,
@@ -45,16 +45,16 @@ _STATFS_BYTES = 256
 _LOCAL_FILE_SYSTEMS = frozenset(
     {0xEF53, 0x58465342, 0x9123683E, 0x01021994, 0xF2F52010, 0x2FC12FC1}
 )
-"""ext2 to ext4, XFS, Btrfs, tmpfs, F2FS, ZFS: only this system changes their files.
+"""ext2 to ext4, XFS, Btrfs, tmpfs, F2FS and ZFS, whose files only this system changes.
 
-On shared disks, other systems' changes are not reported.
+On shared disks, changes by other systems are not reported.
 """
 
 
 class VaultWatch:
-    """Knows the current times of a vault's files. Thread-safe.
+    """Tracks the current times of a vault's files. Thread-safe.
 
-    Each file is read if the system does not report changes.
+    Every file is checked if the system does not report changes.
     """
 
     def __init__(self, vault: Vault) -> None:
@@ -70,7 +70,7 @@ class VaultWatch:
         return self._current is not None
 
     def times(self) -> Mapping[str, tuple[int, int]]:
-        """Return the same as :meth:`Vault.times`, as a mapping that does not change later."""
+        """Return the result of :meth:`Vault.times`, as a mapping that does not change later."""
         with self._guard:
             is_due = time.monotonic() >= self._until
             if self._current or is_due:
@@ -81,7 +81,7 @@ class VaultWatch:
         return self._vault.times()
 
     def close(self) -> None:
-        """Stop watching. Later calls read each file."""
+        """Stop watching. Later calls check every file."""
         with self._guard:
             self._end()
             self._until = math.inf
@@ -92,9 +92,10 @@ class VaultWatch:
         self._current = None
 
     def _follow(self, changed: set[str]) -> bool:
-        """Read the changed files.
+        """Update the times of changed files.
 
-        Return False if a file has a new hard link, as changes by that name are not reported.
+        Return False if a file has a new hard link, because changes through the link are not
+        reported.
         """
         if not changed:
             return True
@@ -112,7 +113,7 @@ class VaultWatch:
         return True
 
     def _look(self) -> None:
-        """Read all files, and watch for changes from just before."""
+        """Start watching and read the times of all files."""
         self._end()
         events = _Events(self._vault.root)
         try:
@@ -127,7 +128,7 @@ class VaultWatch:
 
 
 class _Events:
-    """The events in folders since these were entered. ``shared`` contains files with several hard links."""
+    """Events in each folder since it was entered. ``shared`` contains files with several hard links."""
 
     def __init__(self, root: os.PathLike[str]) -> None:
         self._root = root
@@ -143,7 +144,7 @@ class _Events:
                 self._fails = self._descriptor < 0
 
     def enter(self, prefix: str, folder: int) -> None:
-        """Watch a folder that is open and not yet listed."""
+        """Watch an open folder, before it is listed."""
         if self._fails:
             return
         kind = ctypes.create_string_buffer(_STATFS_BYTES)
@@ -171,7 +172,7 @@ class _Events:
         return False
 
     def paths(self) -> set[str] | None:
-        """Return the files that may have changed since the last call, or ``None`` if unknown."""
+        """Return the files that might have changed since the last call, or ``None`` if unknown."""
         changed = set(self.shared)
         for folder, mask, name in self._events():
             if mask & _RESCAN_EVENTS:

@@ -1,4 +1,4 @@
-"""One short, invented transcript in the format of each tool."""
+"""A short, invented transcript in each tool's format."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib.resources import files
 
 
 def samples() -> Mapping[str, tuple[str, bytes]]:
-    """Return the file name and the bytes of each sample by the adapter's name in the registry."""
+    """Return each sample's file name and bytes, by the adapter's name in the registry."""
     found: dict[str, tuple[str, bytes]] = {}
     for folder in sorted(files(__name__).iterdir(), key=lambda item: item.name):
         if folder.is_dir() and not folder.name.startswith("__"):
