@@ -104,7 +104,9 @@ def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        _refuse_taken(path, overwrite)  # another process might have created the file during the block
+        _refuse_taken(
+            path, overwrite
+        )  # another process might have created the file during the block
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -66,7 +66,11 @@ def localised(moment: datetime, zone: tzinfo | None = None) -> datetime | None:
     """Return a moment in local time, or ``None`` if it is unknown or cannot be converted."""
     try:
         return moment.astimezone(zone) if is_known(moment) else None
-    except (OverflowError, OSError, ValueError):  # the system cannot convert this time to local time
+    except (
+        OverflowError,
+        OSError,
+        ValueError,
+    ):  # the system cannot convert this time to local time
         return None
 
 

@@ -361,8 +361,7 @@ def _is_passing(text: str) -> bool:
 
 
 def _is_kept(text: str) -> bool:
-    """Return True if an announced or remembered statement seems worth keeping, unlike "note that you forgot the test".
-    """
+    """Return True if a statement seems worth keeping, unlike "note that you forgot the test"."""
     language = language_of(text)
     return not any(language.reject[name].search(text) for name in _NOT_KEPT)
 

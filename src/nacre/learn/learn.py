@@ -191,7 +191,9 @@ class ModelExtractor:
             problem = home.redactor.clean(
                 extraction.problem or "its answers do not match the schema"
             )
-            fold_notes(home)  # first, because answered calls in the notes would mark the model as healthy
+            fold_notes(
+                home
+            )  # first, because answered calls in the notes would mark the model as healthy
             with home.database.transaction():
                 until = home.now() + ASKED_AGAIN_AFTER
                 home.spending.fail(

@@ -215,8 +215,7 @@ _ANY_IMPORTANCE, _ANY_NUMBER = 11, 2**62
 def plan_ending(
     memories: Sequence[Memory], usage: Mapping[str, Usage], now: datetime, settings: Settings
 ) -> list[Step]:
-    """Return steps that end outdated and unused memories by the first applicable rule. Open todos stay.
-    """
+    """Return steps that end outdated and unused memories by the first applicable rule. Open todos stay."""
     protected = settings.texts("forgetting.protect")
     steps = []
     for memory in memories:

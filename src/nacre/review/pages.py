@@ -382,8 +382,7 @@ def path_of(project: str) -> str:
 
 
 def read_page(home: Home, project: str) -> Page:
-    """Read a project's page, or the profile, which might not exist. Raises the errors in ``UNREADABLE``.
-    """
+    """Read a project's page, or the profile, which might not exist. Raises the errors in ``UNREADABLE``."""
     path = path_of(project)
     if not project and not home.vault.exists(path):
         return Page("", "", None, is_wanted=True)
@@ -723,8 +722,7 @@ def _is_borne_out(home: Home, step: Step, page: Page) -> bool:
 
 
 def may_stand(home: Home, form: Form, project: str, line: str) -> bool:
-    """Return True if a written line cites sources, which all exist, are current and belong to the page.
-    """
+    """Return True if a written line cites sources, which all exist, are current and belong to the page."""
     named = references_of(line)
     memories = _memories(home, line)
     sessions = [reference for reference in named if is_session(reference)]

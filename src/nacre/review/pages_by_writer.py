@@ -196,8 +196,7 @@ class PageQuestion:
                 yield Proposed(field, words, sources)
 
     def _confirmed_lines(self, proposed: Sequence[Proposed]) -> list[Proposed] | None:
-        """Return the lines confirmed by a second call, or ``None`` if it confirms the false probe, too.
-        """
+        """Return the lines confirmed by a second call, or ``None`` if it confirms the false probe, too."""
         at, probe = probe_beside([line.line for line in proposed])
         cases = [case_of(line) for line in proposed]
         common = {"said_by": Speaker.OWNER.value, "day": proposed[0].sources[0].day}
@@ -628,8 +627,7 @@ def estimate(
 def _clusters_to_ask(
     home: Home, memories: Sequence[Memory], writer: str
 ) -> tuple[list[Cluster], int, str | None]:
-    """Return clusters to ask about, the number of postponed ones, and the reason if vectors are missing.
-    """
+    """Return clusters to ask about, the number of postponed ones, and the reason if vectors are missing."""
     embed_memories(home, begins=True)
     if home.vectors.model() is None:
         return [], 0, "similarity needs vectors: run nacre writer embedding"

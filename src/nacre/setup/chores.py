@@ -509,9 +509,7 @@ def _stale(home: Home, _: Chore) -> Sequence[Chore]:
 def _improve(home: Home, chore: Chore) -> Sequence[Chore]:
     session = find_session(home, chore.session or "")
     if session:
-        with suppress(
-            BudgetSpentError, ModelRefusedError
-        ):  # the rules' result is then good enough
+        with suppress(BudgetSpentError, ModelRefusedError):  # the rules' result is then good enough
             improve(home, session)
     return []
 

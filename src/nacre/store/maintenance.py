@@ -287,7 +287,9 @@ class Erasing(Store):
         """Purge deleted words from the full-text index, in short steps so that others can write."""
         for merge in _MERGE_STATEMENTS:
             pages = -_PAGES_PER_MERGE
-            while self._db.run(merge, pages=pages) >= 2:  # fewer means that nothing is left to merge
+            while (
+                self._db.run(merge, pages=pages) >= 2
+            ):  # fewer means that nothing is left to merge
                 pages = _PAGES_PER_MERGE
 
     def _blank(self, row: int, statement_name: Callable[[str], str]) -> None:
