@@ -582,7 +582,7 @@ def _split(text: str, limits: Limits) -> Iterator[str]:
             yield text
             return
         room = limits.characters - len(_FENCE) - 1
-        end = _cut_position(text, _count_fitting(text, room, limits))
+        end = _cut_position(text, len(opened), _count_fitting(text, room, limits))
         part, text = text[:end].rstrip(), text[end:].lstrip("\n")
         opened = _open_fence(part, limits.characters // 4)
         yield f"{part}\n{_FENCE}" if opened else part
@@ -605,13 +605,14 @@ def _count_fitting(text: str, room: int, limits: Limits) -> int:
     return len(text)
 
 
-def _cut_position(text: str, most: int) -> int:
-    least = int(most * _MIN_SHARE)
+def _cut_position(text: str, start: int, most: int) -> int:
+    """Return the end of the next part, at least one character after ``start``."""
+    least = max(start + 1, int(most * _MIN_SHARE))
     for mark in ("\n\n", "\n", ". ", " "):
         position = text.rfind(mark, least, most)
         if position > 0:
             return position + len(mark)
-    return max(1, most)
+    return max(start + 1, most)
 
 
 def _open_fence(part: str, most: int) -> str:

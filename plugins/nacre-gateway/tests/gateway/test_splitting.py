@@ -21,6 +21,11 @@ def test_every_part_fits_and_no_letter_is_lost(text: str, most: int, utf16: bool
     assert [character for part in parts for character in part if character not in " \n`"] == letters
 
 
+def test_a_reopened_block_of_code_leaves_room_for_its_text() -> None:
+    parts = split("```\n" + "ab" * 20, Limits(characters=10))
+    assert "".join(parts).replace("`", "").replace("\n", "") == "ab" * 20
+
+
 def test_it_is_cut_between_paragraphs_where_it_can_be() -> None:
     first, second = "the first paragraph of it", "the second paragraph"
     assert split(f"{first}\n\n{second}", Limits(characters=40)) == [first, second]
