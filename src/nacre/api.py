@@ -127,7 +127,7 @@ class MemoryHome:
     ) -> IngestReport:
         """Read transcripts: the given files and folders, or all that discovery finds.
 
-        ``extract`` learns memories from transcripts, ``vectors`` computes embeddings. The report's
+        ``extract``: learn memories from transcripts. ``vectors``: compute embeddings. The report's
         ``problems`` list unreadable files. Raises NotFoundError for a missing path, and
         OwnerOnlyError if an agent names files, since their text would count as the owner's.
         """
@@ -152,8 +152,8 @@ class MemoryHome:
         With both, ``session`` selects a session in the transcript. ``model`` (``provider:model``;
         ``none`` for the rules) defaults to the configured extraction model. Rules replace a failed
         call, as shown by each proposal's ``asked``. ``way`` is ``fitting`` (whole if the model has
-        room), ``whole`` or ``chunks``. ``owner_only`` sends only the owner's turns. ``related``
-        adds existing memories on the topic. Raises InvalidQueryError, NotFoundError, ConflictError,
+        room), ``whole`` or ``chunks``. ``owner_only``: send only the owner's turns. ``related``:
+        add existing memories on the topic. Raises InvalidQueryError, NotFoundError, ConflictError,
         UnreadableTranscriptError, ModelRefusedError.
         """
         if path is None and not session:
@@ -195,8 +195,8 @@ class MemoryHome:
         Unless ``force``, a statement equal to a memory in the project is not stored again, and a
         contradicting statement supersedes the memory. Secrets are redacted. If rules cannot decide,
         a language model is asked if background models are permitted or with ``online_dedup``.
-        ``aggressive`` and ``dedup_threshold`` (a cosine) set the minimum similarity. A memory from
-        an agent's process is a proposal unless the owner typed the ``quote``. Raises
+        ``aggressive`` and ``dedup_threshold`` (a cosine similarity) set the minimum similarity. A
+        memory from an agent's process is a proposal unless the owner typed the ``quote``. Raises
         InvalidMemoryError, and StoreBusyError after 30 seconds.
         """
         return ingest.store(
@@ -311,9 +311,9 @@ class MemoryHome:
     ) -> ContextBlock:
         """Return an agent's context for a ``prompt`` or, without a prompt, for the start of a session.
 
-        ``moment`` overrides this for a session that starts with a prompt. ``folder`` is the agent's
-        folder. Items already given to the host's ``session`` (``<tool>:<id>``) are omitted. Call
-        :meth:`context_told` after delivery. ``text`` is empty if nothing is relevant. Raises
+        ``moment`` overrides this choice for a session that starts with a prompt. ``folder`` is the
+        agent's folder. Items already given to the host's ``session`` (``<tool>:<id>``) are omitted.
+        Call :meth:`context_told` after delivery. ``text`` is empty if nothing is relevant. Raises
         InvalidInputError.
         """
         when = (
@@ -413,7 +413,7 @@ class MemoryHome:
     def feedback(
         self, reply: str, *references: str, session: str | None = None, stored: Sequence[str] = ()
     ) -> FeedbackReport:
-        """Update memories from an agent's reply: which were used, and which had to be restated.
+        """Update memories according to an agent's reply: which were used, and which had to be restated.
 
         ``references`` default to memories used in ``session`` since its last feedback. ``stored``
         are memories that the agent has stored since then. The reply is not stored. Raises
@@ -481,7 +481,8 @@ class MemoryHome:
     def unretire(self, *references: str) -> answers.BroughtBack:
         """Restore retired or superseded memories. A superseding memory stays active.
 
-        The id of a persistent retirement ends that retirement. Raises NotFoundError, ConflictError.
+        If a reference is the id of a persistent retirement, that retirement ends. Raises
+        NotFoundError, ConflictError.
         """
         back: answers.BroughtBack = self.call("unretire", references=references)
         return back

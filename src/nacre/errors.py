@@ -182,7 +182,7 @@ class EmbedderHeldError(EmbedderUnavailableError):
         reason: str = "no yes",
         for_less: bool = False,
     ) -> None:
-        """``reason`` is ``no yes``, or as in a refusal of models. With ``for_less``, fewer texts might be permitted."""
+        """``reason`` is ``no yes``, or as in a refusal of models. With ``for_less``, less text might be permitted."""
         super().__init__(message, hint=hint)
         self.reason = reason
         self.for_less = for_less
@@ -210,7 +210,7 @@ class ModelUnavailableError(UnavailableError):
     ) -> None:
         """With ``retry``, a retry might help. ``after_seconds`` is the wait that the provider requested.
 
-        With ``may_cost``, the model might have started, which is billed.
+        With ``may_cost``, the model might have started, and the call might be billed.
         """
         super().__init__(message, hint=hint)
         self.retry = retry

@@ -431,7 +431,7 @@ SETTINGS: tuple[Setting, ...] = (
 """All settings. ``models.<task>`` represents one key per task; see :data:`KEYS`."""
 
 VECTORS = "embedding"
-"""Name in the ledger for embedding with a provider's model."""
+"""Name used in the ledger for embedding with a provider's model."""
 
 _MODEL = re.compile(r"(none|[\w.-]+:\S*)?")
 _MODELS = frozenset({"models.default", *(f"models.{task.value}" for task in Task)})

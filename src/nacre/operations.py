@@ -72,7 +72,7 @@ class Operation:
         return _types(self.function)[1]
 
     def is_offered(self, face: Face) -> bool:
-        """Return True if an interface offers the operation. Only the command line closes the home."""
+        """Return True if an interface offers the operation. Only the command line can close the home."""
         excluded = {Face.DAEMON: not self.daemon, Face.HTTP: not self.http}
         keeps_home_open = face in (Face.DAEMON, Face.MCP, Face.HTTP)
         return not excluded.get(face) and not (keeps_home_open and self.closed)
@@ -115,7 +115,7 @@ class Operation:
     def allowed(self, target: Home | Settings, request: Any = None) -> AbstractContextManager[None]:
         """Return a context that checks the caller's role and records writes on a server.
 
-        Without a ``request``, its fields cannot make the operation an owner's operation.
+        If ``request`` is missing, no field reserves the operation for the owner.
         """
         home = cast("Home", target)
         server = home.database.server if self.needs_home else None
@@ -199,13 +199,13 @@ def operation(  # noqa: PLR0913 - one parameter per rule
 ) -> Callable[[Function], Function]:
     """Offer a function as an operation.
 
-    ``writes``: it changes more than usage counts and traces. ``takes_long``: it can take minutes;
-    few such operations run concurrently, so that other calls are still answered. ``closed``: it
-    takes the settings and requires that no process has the home open. ``owners``: it changes rules,
-    privacy or the owner's statements, so agents must not call it, either always or when a listed
-    request field is set. ``by_key``: it is limited to the rows in a key's space; other operations
-    use the server's machine or money. ``daemon`` and ``http``: these interfaces offer it.
-    ``command`` is its command line without ``nacre``, if different from the name.
+    ``writes``: the operation changes more than usage counts and traces. ``takes_long``: it can take
+    minutes; few such operations run concurrently, so that other calls are still answered.
+    ``closed``: it takes the settings and requires that no process has the home open. ``owners``: it
+    changes rules, privacy or the owner's statements, so agents must not call it, either always or
+    when a listed request field is set. ``by_key``: it is limited to the rows in a key's space,
+    unlike operations that use the server's machine or money. ``daemon``, ``http``: the interface
+    offers it. ``command``: its command line without ``nacre``, if different from the name.
     """
 
     def mark(function: Function) -> Function:

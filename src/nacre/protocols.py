@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Embedder(Protocol):
-    """A model that turns texts into vectors."""
+    """A model that turns text into vectors."""
 
     name: str
     """Model and version. Vectors with different names are not comparable."""
@@ -76,7 +76,7 @@ class LanguageModel(Protocol):
     """A thread-safe model that answers prompts. Wrappers add retries, counting, caching and recording."""
 
     name: str
-    """Has the form ``provider:model``."""
+    """Name in the form ``provider:model``."""
 
     capabilities: Capabilities
 

@@ -41,7 +41,7 @@ else:
 T = TypeVar("T")
 
 _FROM_FILE = frozenset({"remote.url", "remote.private"})
-"""Settings without an environment variable, because it could redirect the memory to another remote."""
+"""Settings that no environment variable can override, because it could redirect the memory to a different remote."""
 
 _MAX_BYTES = 256_000
 """Maximum size of ``config.toml`` in bytes."""
@@ -153,7 +153,7 @@ class Settings:
 
     @property
     def mark(self) -> str:
-        """Hash of the values and the database location. It is equal for processes that answer alike."""
+        """Hash of the values and the database location. Processes that answer alike have the same hash."""
         values = sorted((key, repr(value.value)) for key, value in self.values.items())
         text = repr((values, self.server or os.path.realpath(self.database)))
         return sha256(text.encode("utf-8", "replace")).hexdigest()

@@ -110,8 +110,8 @@ def of_the_owner(environ: Mapping[str, str]) -> dict[str, str]:
 def turn_off_telemetry() -> None:
     """Turn off onnxruntime's telemetry. Call this before importing onnxruntime.
 
-    The telemetry would number the device, write events under the user's home, and know an address
-    to send them to.
+    The telemetry would assign the device an id, write events below the user's home folder, and
+    could send them.
     """
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 

@@ -115,8 +115,8 @@ def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
 def sweep(folder: Path, name: str = "") -> None:
     """Remove temporary files of killed processes from a folder, for one file name or for all names.
 
-    Files of this process are removed only with a given name, because other threads might be writing
-    files.
+    Files of this process are removed only if a name is given, because other threads might be
+    writing files.
     """
     for path in folder.glob(f".{glob.escape(name)}*.tmp*"):
         match = _TEMPORARY_NAME.search(path.name)

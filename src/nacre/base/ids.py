@@ -82,7 +82,7 @@ def content_hash(text: str) -> bytes:
 
 
 def keyed_hash(key: bytes, *parts: str) -> str:
-    """Return 16 hex digits that identify texts but reveal nothing without the key."""
+    """Return 16 hex digits that identify strings but reveal nothing without the key."""
     joined = "\0".join(parts).encode("utf-8", errors="replace")
     return _blake2b(joined, digest_size=8, key=key).hexdigest()
 

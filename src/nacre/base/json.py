@@ -32,7 +32,7 @@ def parse(data: bytes | str) -> Any:
 
 
 def quoted(value: Mapping[str, object]) -> str:
-    """Return a value on one line for a prompt. It is escaped so that it cannot end its quotation."""
+    """Return a value as one line of JSON for a prompt, escaped so that it cannot end the surrounding frame."""
     return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c").replace(">", "\\u003e")
 
 
@@ -68,8 +68,8 @@ _PREPARING = threading.RLock()
 def _prepare(kind: Any) -> None:
     """Prepare msgspec for a type, in one thread at a time.
 
-    msgspec stores incomplete type information on the class. If another thread decodes the type
-    meanwhile, the process crashes. Elsewhere in nacre, decode only with decoders made on import.
+    msgspec first stores incomplete type information on the class. A second thread that decodes the
+    type then crashes the process. Elsewhere in nacre, decode only with decoders made on import.
     """
     if kind not in _PREPARED:
         with _PREPARING:

@@ -38,7 +38,7 @@ _MAX_NAME_CHARACTERS = 200
 def socket_path(home: str) -> str:
     """Return the socket path, in the home or, if that path is too long, in :func:`run_folder`.
 
-    It depends on the home's real path, so that links to the home reach the same daemon.
+    The path depends on the home's real path, so that links to the home reach the same daemon.
     """
     inside = os.path.join(os.path.realpath(home), "daemon.sock")
     if len(os.fsencode(inside)) <= _MAX_SOCKET_PATH_BYTES:

@@ -35,10 +35,11 @@ _BUSY_RESPONSE = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\n%b\r
 
 
 class Bounded(H11Protocol):
-    """A connection with a time limit that makes room for other connections.
+    """A connection with a time limit. If there are too many connections, some are dropped.
 
-    A stranger is a connection without a valid token whose request is incomplete. If there are too
-    many, the oldest gets ``503``. The newest stays, because it might be about to send the token.
+    A stranger is a connection that has no valid token and whose request is incomplete. If there are
+    too many strangers, the oldest gets ``503``. The newest stays, because it might be about to send
+    the token.
     """
 
     most_strangers = 64
@@ -51,7 +52,7 @@ class Bounded(H11Protocol):
     """Maximum number of open connections with the token or a complete request."""
 
     patience_seconds = 10.0
-    """Time limit in seconds for receiving a request and for sending its answer. It can take twice as long."""
+    """Time limit in seconds for receiving a request and for sending its answer. Enforcement can take twice as long."""
 
     _timer: asyncio.TimerHandle | None = None
     _is_known = False

@@ -24,7 +24,7 @@ else:
 PATIENCE_SECONDS = 30.0
 _WARN_AFTER_SECONDS = 1.0
 _MAX_GIVE_WAY_SECONDS = 0.5
-"""Maximum wait. A waiting process polls every few milliseconds, and can wait as long for a core."""
+"""Maximum wait in seconds. A waiting process polls every few milliseconds, but can wait this long for a core."""
 _PAUSE_SECONDS = 0.005
 
 Observe = Callable[[str, float], None]
@@ -74,7 +74,7 @@ class FileLock:
             self._free()
 
     def let_others(self) -> None:
-        """Yield the lock to waiting processes, then take it again. Data read before may be stale.
+        """Yield the lock to waiting processes, then take it again. Data read before might be stale.
 
         Do nothing if the lock was taken more than once, because outer code relies on it. Raises
         StoreBusyError, with the lock released, if it cannot be taken again.
@@ -157,7 +157,7 @@ class FileLock:
 class Turn:
     """A reentrant lock for threads that share a home.
 
-    A thread that waits for an outside event uses :meth:`aside`, and takes its turn again
+    A thread that waits for an external event uses :meth:`aside`, and takes its turn again
     afterwards.
     """
 
@@ -201,7 +201,7 @@ class Turn:
             self._came_back.notify_all()
 
     def wait_for_all(self) -> None:
-        """Wait until no thread is in :meth:`aside`. The caller must have the turn; other threads get it meanwhile."""
+        """Wait until no thread is in :meth:`aside`. The caller must have the turn, and lends it to other threads."""
         holder, depth = self._holder, self._depth
         self._holder = self._depth = 0
         self._came_back.wait_for(lambda: not self._aside)

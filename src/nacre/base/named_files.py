@@ -58,8 +58,8 @@ class Territory:
 def named_file(path: Path, keep_out: Territory, *, overwrite: bool = False) -> Iterator[BinaryIO]:
     """Yield a file at a path that the owner named. It is written completely or not at all.
 
-    Raises ConflictError if the path is in ``keep_out``, exists without ``overwrite``, or is not a
-    regular file. Devices, pipes and links are never replaced.
+    Raises ConflictError if the path is in ``keep_out``, is not a regular file, or exists (unless
+    ``overwrite``). Devices, pipes and links are never replaced.
     """
     path = path.expanduser().absolute()
     refuse_named(path, keep_out)

@@ -47,7 +47,7 @@ GROUPS = (
 
 @cache
 def find_plugins(group: str) -> Mapping[str, EntryPoint]:
-    """Return a group's entry points, keyed by name, in order, without loading them.
+    """Return a group's entry points in order, keyed by name, without loading them.
 
     If two distributions use one name, the second key also contains the entry point's value.
     """

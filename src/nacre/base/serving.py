@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 ADMIT = "nacre.admit"
-"""Key in the request state. Its function takes "has the token" and returns True if there is room."""
+"""Key in the request state for a function that takes "has the token" and returns True if there is room."""
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-"""Names this machine uses for itself."""
+"""Names that this machine uses for itself."""
 
 RETRY_SECONDS = 1
 """``Retry-After`` in seconds when a server has no room."""
@@ -98,8 +98,8 @@ class Names:
 class Guard:
     """Middleware that refuses requests based on their head, before reading the body.
 
-    The status is 421 for a wrong host, 403 for a page from a wrong origin, 401 without a credential
-    (if ``shows`` is False and ``lacks`` returns a refusal), and 503 without room.
+    The status is 421 for a wrong host, 403 for a page from a wrong origin, 401 for a missing
+    credential (if ``shows`` is False and ``lacks`` returns a refusal), and 503 if there is no room.
     """
 
     def __init__(self, app: ASGIApp, names: Names, shows: Shows, lacks: Lacks) -> None:
@@ -131,7 +131,7 @@ class Guard:
 
 
 def shows_token(token: str | None) -> Shows:
-    """Return a check for ``Authorization: Bearer`` with this token. Without a token, it fails."""
+    """Return a check for ``Authorization: Bearer`` with this token. If ``token`` is None, the check fails."""
     expected = (token or "").encode()
 
     def shows(scope: Scope) -> bool:

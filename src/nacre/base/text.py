@@ -312,13 +312,13 @@ STOP_WORDS = frozenset(
 
 EXCERPT_CHARACTERS = 280
 _LITERAL_CHARACTERS = 60
-"""Maximum characters of ``wanted`` that are searched literally."""
+"""Maximum number of characters of ``wanted`` that are searched literally."""
 
 
 def excerpt(
     text: str, terms: Iterable[str], characters: int = EXCERPT_CHARACTERS, *, wanted: str = ""
 ) -> str:
-    """Return one line: the part of a text with the most terms, or with ``wanted`` literally.
+    """Return, as one line, the part of a text that contains the most terms, or ``wanted`` literally.
 
     Ellipses mark the cuts.
     """
@@ -536,7 +536,7 @@ def is_hosted(model: str) -> bool:
 
 
 def is_called_local(model: str) -> bool:
-    """Return True if a model has a name like those used on the owner's machine."""
+    """Return True if a model's name has a form that is used on the owner's machine."""
     name = model.lower()
     is_local = (
         bool(_TAGGED.fullmatch(name)) or name.endswith(".gguf") or _is_of_local_provider(name)
@@ -561,9 +561,9 @@ def answered_by(model: str | None, provider: str | None) -> str | None:
 
 
 def noted(before: str | None, now: str | None) -> str | None:
-    """Return a session's model after another model answered.
+    """Return a session's model after a different model answered.
 
-    The later model replaces the earlier model unless the earlier model is more likely local.
+    The later model replaces the earlier model, unless the earlier model is more likely local.
     """
     if not (before and now):
         return now or before

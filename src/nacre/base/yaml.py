@@ -15,7 +15,7 @@ import yaml
 from nacre.base.frozen import frozen
 
 MAX_CHARACTERS = 256_000
-"""Maximum characters in one document."""
+"""Maximum number of characters in one document."""
 
 MAX_EVENTS = 20_000
 """Maximum number of values and of list starts and ends in one document."""

@@ -71,7 +71,8 @@ def _fill_template(name: str, places: Mapping[str, str]) -> str:
 class Installation:
     """A service: its file, and the commands that register, start and remove it.
 
-    ``form`` is ``systemd``, ``launchd`` or ``task``. ``write`` returns the file's text, which contains ``home``.
+    ``form``: ``systemd``, ``launchd`` or ``task``. ``write`` returns the file's text, and ``home`` is the part that
+    names the home.
     """
 
     form: str
@@ -232,7 +233,7 @@ def stop(settings: Settings) -> None:
 
 
 def _require(settings: Settings, service: Installation) -> None:
-    """Raise UnavailableError with an alternative if the system's service manager cannot be used."""
+    """Raise UnavailableError, suggesting an alternative, if the system's service manager cannot be used."""
     name = service.install[0][0]
     if shutil.which(name, path=settings.environ.get("PATH")) is None:
         raise UnavailableError(f"{name} is not available here", hint=_UNINSTALLED_HINT)

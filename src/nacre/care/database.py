@@ -70,7 +70,7 @@ class ToolStats:
 class Stats:
     """The contents and locations of a home, and the versions that created and read the database. Sizes are in bytes.
 
-    ``schema`` is the number of the last migration.
+    ``schema``: number of the last migration.
     """
 
     memories: dict[str, int]
@@ -126,8 +126,8 @@ def rebuild(
     """Rebuild the database from the vault, the remaining transcripts, and the archive.
 
     The complete new database replaces the old one, which is kept as ``nacre.db.old``. Memories come only from their
-    files. Sessions are indexed but keep their extraction progress, and count as fully extracted if it is unknown. Thus
-    a rebuild writes no memories, and only sessions that began later are new. Usage, reviews, candidates, traces, model
+    files. Sessions are indexed but keep their extraction progress, or count as fully extracted if it is unknown. Thus a
+    rebuild writes no memories, and only sessions that begin after it are new. Usage, reviews, candidates, traces, model
     costs and sessions waiting for a writer are carried over if readable: today's budget stays spent, and dropped
     candidates stay dropped. Raises SchemaTooNewError if a newer nacre created the database.
     """
@@ -198,9 +198,9 @@ def _refuse_server(settings: Settings) -> None:
 
 
 def reset(settings: Settings, open_home: Callable[[Settings], Home]) -> Path | None:
-    """Remove the database, keep a copy next to it, and return the copy, or ``None`` without a database.
+    """Remove the database, keep a copy next to it, and return the copy, or ``None`` if there is no database.
 
-    The vault stays, and pending writes reach it first. An unreadable file is copied unchanged.
+    Pending writes to the vault, which stays, are completed first. An unreadable file is copied unchanged.
     """
     _refuse_server(settings)
     database = settings.database
@@ -227,7 +227,7 @@ def reset(settings: Settings, open_home: Callable[[Settings], Home]) -> Path | N
 def _put_in_place(
     settings: Settings, new: Path, open_home: Callable[[Settings], Home]
 ) -> list[Problem]:
-    """Replace the database in one step, after writing later changes to the vault. Return any lost parts.
+    """Replace the database in one step, after writing later changes to the vault. Return a problem for each lost part.
 
     The old log is removed first, because SQLite would apply it to the new database.
     """
@@ -355,7 +355,7 @@ def _keep_history(home: Home) -> None:
 class Vacuumed:
     """The result of a vacuum: sizes in bytes of the database and its log before and after.
 
-    ``is_clean`` is False while another process reads, because the log then keeps old bytes.
+    ``is_clean``: False if another process is reading, because the log then keeps old bytes.
     """
 
     before: int
@@ -391,9 +391,9 @@ def verify(
     open_home: Callable[[Settings], Home],
     on_progress: OnProgress | None = None,
 ) -> list[Check]:
-    """Restore a backup temporarily and prove its hashes, database, counts, index and vault, git, and a recall.
+    """Restore a backup temporarily and check its hashes, database, counts, index and vault, git, and a recall.
 
-    Raises NotFoundError, InvalidInputError if it is damaged or not a backup. The home is not touched.
+    Raises NotFoundError, InvalidInputError if the file is damaged or not a backup. The home is not touched.
     """
     folder = Path(tempfile.mkdtemp(prefix="nacre-drill-"))
     home_path = folder / "home"
@@ -449,7 +449,7 @@ def _counts(home: Home, manifest: data_backup.Manifest) -> Check:
 
 
 def _recall(home: Home) -> Check:
-    """Check that a memory can be recalled with its own words."""
+    """Check that recall finds a memory by its words."""
     memory = next(
         (candidate for candidate in home.memories.everything() if candidate.is_active), None
     )
@@ -489,7 +489,7 @@ IDLE_DAYS = {
     Kind.LESSON: (60, 120),
     Kind.EVENT: (30, 90),
 }
-"""Maximum days for recent use, and minimum days for disuse, by kind.
+"""For each kind: maximum number of days for recent use, and minimum number for disuse.
 
 The values come from agent-knowledge, for projects (facts), people (relationships and preferences), workflows (lessons)
 and notes (events). Todos become stale sooner. See seed facts 2.6.
@@ -566,9 +566,9 @@ def _report_unused(idle: Sequence[Idle]) -> Iterator[Check]:
 
 
 def _dream(home: Home, ending: Sequence[Step], active: int) -> Iterator[Check]:
-    """Yield the effects of a dream. Suggest one if they are large and no daemon dreams at night.
+    """Yield the effects of a dream. Suggest a dream if the effects are large and no daemon dreams at night.
 
-    The limits are the seed's limits for automatic dreams, except the database size, which sessions dominate here. See
+    The limits are the seed's limits for automatic dreams, except the database size, which is mostly sessions here. See
     seed facts 1.4.
     """
     if not ending:

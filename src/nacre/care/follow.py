@@ -92,7 +92,7 @@ class Territory:
         yield from ((folder, True) for folder in self.folders)
 
     def transcript(self, path: Path) -> Path | None:
-        """Return the transcript for a path, which can be a side file, or ``None``."""
+        """Return the transcript for a path or side-file path, or ``None``."""
         for log in _LOGS:
             if path.name.endswith(log):
                 path = path.with_name(path.name.removesuffix(log))
@@ -122,7 +122,7 @@ def territory_of(home: Home) -> Territory:
 
 
 # -- Notices of changed files ----------------------------------------------------------------------
-# Threads gather the system's notices. They can be late, repeated or missing, and are only hints.
+# Threads gather the system's notices. Notices can be late, repeated or missing, and are only hints.
 
 
 GATHER_MS = 500
@@ -224,7 +224,7 @@ SHARE = 100
 """Pause after a full scan, as a multiple of its duration. Scans use at most 1 % of a core."""
 
 HINTED_SHARE = 20
-"""The corresponding multiple after a hint of new transcripts."""
+"""The same multiple after a hint of new transcripts."""
 
 QUIET_SECONDS = 3.0
 """Time in seconds without new turns after which learning starts."""
@@ -267,7 +267,7 @@ class Pace:
         self._unlearned_since = self._last_read = self.started
 
     def is_time(self, task: str, now: float) -> bool:
-        """Return True if ``look``, ``hot``, ``forgive`` or ``retry`` is due."""
+        """Return True if a task (``look``, ``hot``, ``forgive`` or ``retry``) is due."""
         return now >= self._due[task]
 
     def next_due(self, now: float) -> float:
@@ -340,18 +340,18 @@ class Pace:
         self._retry_seconds = RETRY_SECONDS
 
     def failed(self, now: float) -> None:
-        """Record a failure. Reading and rounds are delayed, longer each time."""
+        """Record a failure. Each failure delays reading and rounds longer."""
         self._due["retry"] = self._rounds_from = now + self._retry_seconds
         self._unlearned_since = min(self._unlearned_since, now)
         self._retry_seconds = min(2 * self._retry_seconds, MOST_RETRY_SECONDS)
 
 
 # -- Rounds in a separate process ------------------------------------------------------------------
-# Learning and vectors, which need the embedding model, and large reads use memory that is freed when the process ends.
+# Large reads, learning and embedding need much memory, which is freed when the process ends.
 
 
 GRACE_SECONDS = 60.0
-"""Time in seconds for a process to finish after a request to end."""
+"""Maximum time in seconds for a process to finish after it is asked to end."""
 
 
 @frozen
@@ -407,12 +407,12 @@ class Round:
 
 
 # -- Following transcripts -------------------------------------------------------------------------
-# Notices are hints: a file is read if its size, time and cursor show a change. So repeated notices cost nothing, and
-# periodic full scans make up for missing notices.
+# Notices are hints: a file is read if its size, time and cursor show a change. Therefore repeated notices cost nothing.
+# Periodic full scans make up for missing notices.
 
 
 MUCH_BYTES = 4_000_000
-"""Maximum bytes read in this process, to keep it small. Larger reads use a separate process."""
+"""Maximum number of bytes read in this process, to keep its memory small. Larger reads use a separate process."""
 
 HOT_FILES = 64
 HOT_FILE_SECONDS = 86_400
@@ -690,7 +690,7 @@ class Follower:
             self._tell(f"switched to polling: {why}")
 
     def _try(self, work: Callable[[], None]) -> None:
-        """Do work. Report a failure once and retry later: a disk can be full, a database busy, a folder missing."""
+        """Do work. Report a failure once and retry later, because a full disk, for example, can be temporary."""
         try:
             work()
             self._pace.went_well()

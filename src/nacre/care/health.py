@@ -148,8 +148,8 @@ def is_sudden(silent: int, before: int, spoke: int) -> bool:
     """Return True if a run of sessions without the user's words is unlikely to be chance.
 
     The user spoke in ``spoke`` of ``before`` sessions. By Laplace's rule, the next session is silent with probability
-    ``1 - (spoke + 1) / (before + 2)``. A run multiplies these probabilities. A tool in which the user seldom speaks
-    never triggers a warning.
+    ``1 - (spoke + 1) / (before + 2)``. The probabilities in a run are multiplied. A tool in which the user seldom
+    speaks never triggers a warning.
     """
     if silent < FEWEST_NEW or before < FEWEST_BEFORE:
         return False
@@ -297,7 +297,7 @@ def writer(home: Home) -> Iterator[Check]:
 def judging(home: Home) -> Iterator[Check]:
     """Report memories waiting for a model's judgement, and the last failure.
 
-    ``nacre review`` shows decisions for the user.
+    ``nacre review`` shows decisions left to the user.
     """
     waiting = home.claims.waiting()
     if not waiting.count:
@@ -437,7 +437,7 @@ def _caught_up(home: Home) -> Iterator[Check]:
 
 
 def problems(home: Home) -> list[Check]:
-    """Return problems, except pending reviews and upkeep, which would read every memory."""
+    """Return problems. Pending reviews and upkeep are omitted because they would read every memory."""
     return [
         finding
         for finding in (*_run_checks(home, {"memories": _memories}), *_activity(home))
@@ -769,7 +769,6 @@ _STALE = timedelta(minutes=5)
 
 
 def _following(home: Home, state: Following) -> Iterator[Check]:
-    """Check that the daemon follows sessions."""
     now = home.clock()
     if now - state.heartbeat > _STALE:
         finding = f"silent since {shown_minute(state.heartbeat)}"

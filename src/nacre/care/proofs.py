@@ -48,9 +48,9 @@ Mend = Callable[[Home], object]
 
 @frozen
 class Finding:
-    """A problem: its severity, a sentence, and the command that repairs it.
+    """A problem: its severity, a description, and the command that repairs it.
 
-    ``mend`` makes the same repair. It is set only if nothing can be lost.
+    ``mend``: function for the same repair, set only if nothing can be lost.
     """
 
     severity: str
@@ -202,7 +202,7 @@ def prove_vectors(home: Home) -> Proof:
         findings.append(Finding(FAILURE, sentence, "nacre ingest makes new ones"))
     elif waiting:
         findings.append(Finding(WARNING, f"{waiting:,} texts have no vector yet", "nacre ingest"))
-    # Some models report their size only with an answer.
+    # Some models report their vector size only with an answer.
     size = embedder.dimensions or home.vectors.dimensions()
     wrong = sound.vectors_of_other_size(size)
     if wrong:
@@ -423,7 +423,7 @@ def _write_file_again(memory: Memory, home: Home) -> None:
 
 
 def prove_links(home: Home) -> Proof:
-    """Check that links lead to memories, and that both memories of a succession agree."""
+    """Check that links lead to memories, and that superseding and superseded memories agree."""
     memories = {memory.id: memory for memory in home.memories.everything()}
     findings: list[Finding] = []
     links = 0
@@ -552,7 +552,7 @@ def prove(
     transcripts: bool = True,
     on_progress: OnProgress | None = None,
 ) -> list[Proof]:
-    """Prove the home, after reading manual edits, which are not findings.
+    """Prove the home. Manual edits are read first and are not findings.
 
     ``everything`` reads all transcripts again instead of a sample.
     """

@@ -86,10 +86,10 @@ class ToolSessions:
 class Today:
     """Memories, operations and sessions of a period, including both days, and pending items.
 
-    ``learned`` has the latest of ``learned_total`` memories. ``operations`` and ``sessions`` are also the latest, but
-    ``tools`` counts all sessions. ``conflicts``, ``doubts`` and ``candidates`` are pending. ``cost`` and ``cost_month``
-    are model costs of today and this month, for the whole home, in millionths of a US dollar. ``problems`` are failed
-    checks.
+    ``learned``: the latest of ``learned_total`` memories. ``operations``, ``sessions``: the latest of the period.
+    ``tools``: number of all sessions for each tool. ``conflicts``, ``doubts``, ``candidates``: pending items. ``cost``,
+    ``cost_month``: model costs of today and this month, for the whole home, in millionths of a US dollar. ``problems``:
+    failed checks.
     """
 
     since: date
@@ -130,7 +130,7 @@ class CalendarDay:
 class Age:
     """Memories last stated at least ``least`` and less than ``most`` days ago. ``None`` means no limit.
 
-    The last check found that ``stale`` of them might be outdated.
+    ``stale``: number that might be outdated according to the last check.
     """
 
     least: int
@@ -143,13 +143,13 @@ class Age:
 class Activity:
     """Numbers for charts of a period, including both days.
 
-    ``step`` is ``day``, ``week`` (from Monday) or ``month``, and ``steps`` are the first days. ``sessions`` counts new
-    sessions by tool, and ``turns`` counts turns by tool. By kind, ``stored`` counts new memories, and ``held`` all
-    memories at the end of each step. ``recalls`` counts at most the last hundred per memory. ``questions`` counts
-    recall questions, ``answered`` and ``unanswered``, while traces are kept. ``tokens`` and ``cost`` (millionths of a
-    US dollar) are by task for the whole home. A project has no questions or cost. ``calendar`` has the days with
-    sessions. Current values are the ``ages`` of memories, and the numbers recalled ``never``, ``seldom`` (up to five
-    times) and ``often``.
+    ``step``: ``day``, ``week`` (from Monday) or ``month``. ``steps``: first day of each step. ``sessions``, ``turns``:
+    numbers of new sessions and of turns per tool. ``stored``: number of new memories per kind. ``held``: number of all
+    memories per kind at the end of each step. ``recalls``: number of recalls, at most the last hundred per memory.
+    ``questions``: numbers of ``answered`` and ``unanswered`` recall questions, while traces are kept. ``tokens``,
+    ``cost``: tokens and millionths of a US dollar per task, for the whole home. A project has no questions or cost.
+    ``calendar``: days with sessions. ``ages``: current ages of memories. ``never``, ``seldom``, ``often``: current
+    numbers of memories recalled never, up to five times, and more often.
     """
 
     since: date
@@ -176,7 +176,7 @@ class Activity:
 
 
 _DEFAULT_SPAN = timedelta(days=364)
-"""52 whole weeks before the last day."""
+"""Default span before the last day: 52 whole weeks."""
 
 _MAX_DAYS = 92
 _MAX_WEEKS = 106
@@ -225,7 +225,7 @@ def activity(home: Home, request: ActivityRequest) -> Activity:
 
 
 def period_of(home: Home, request: ActivityRequest | TodayRequest, span: timedelta) -> Period:
-    """Return the requested period, by default one of length ``span`` that ends today. Raises InvalidInputError."""
+    """Return the requested period. The default period has length ``span`` and ends today. Raises InvalidInputError."""
     last = request.until or home.today()
     first = max(_FIRST_DAY, request.since or last - span)
     if first > last:

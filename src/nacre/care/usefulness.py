@@ -46,14 +46,14 @@ DRAWS = 1_999
 CONFIDENCE = 0.95
 
 LEAST = 32
-"""Minimum of told × held-out sessions divided by their sum.
+"""Minimum of m × h / (m + h), for m sessions with memory and h held out.
 
 A difference of half a standard deviation is then found 4 times in 5: (1.96 + 0.84)² / 0.5² = 31.4. That requires 64
-sessions per group, or 40 held out and 160 told.
+sessions per group, or 40 held out and 160 with memory.
 """
 
 LEAST_HAPPENED = 10
-"""Minimum number of sessions in both groups together in which the event happened. Below it, there is no interval."""
+"""Minimum number of sessions with the event, in both groups together. With fewer, there is no interval."""
 
 Counts = Sequence[tuple[int, int]]
 """Number of events and of opportunities (at least 1) in each session."""
@@ -77,9 +77,9 @@ def rate(counts: Counts) -> float:
 
 
 def interval(told: Counts, held_out: Counts, random: Random) -> tuple[float, float]:
-    """Return the bounds of the true difference of the rates, held out minus told.
+    """Return the bounds of the true difference in rates: held-out minus other sessions.
 
-    Differences are in standard errors, because the variances of the groups can differ.
+    Differences are measured in standard errors, because the variances of the groups can differ.
     """
     every: list[_Sums] = [
         (1, times, of, times * times, times * of, of * of) for times, of in (*told, *held_out)
@@ -109,7 +109,7 @@ def _standardised(whole: _Sums, held_out: _Sums) -> float:
 
 
 def _difference(whole: _Sums, held_out: _Sums) -> tuple[float, float]:
-    """Return the difference of the rates, held out minus told, and its standard error."""
+    """Return the difference in rates (held-out minus other sessions) and its standard error."""
     told = [of_all - of_these for of_all, of_these in zip(whole, held_out, strict=True)]
     (without, first), (with_memory, second) = map(_rate_and_variance, (held_out, told))
     return without - with_memory, math.sqrt(first + second)
@@ -152,9 +152,10 @@ class Finding(StrEnum):
 
 @frozen
 class Comparison:
-    """An aspect compared over the sessions that have it. ``difference`` is ``held_out`` minus ``told``.
+    """A comparison of one aspect over the sessions in which it occurs.
 
-    It is between ``low`` and ``high`` with 95 % confidence. With too few sessions, there are only counts.
+    ``told``, ``held_out``: rates in sessions with and without memory. ``difference``: ``held_out`` minus ``told``,
+    between ``low`` and ``high`` with 95 % confidence. If there are too few sessions, only counts are set.
     """
 
     aspect: Aspect
@@ -172,9 +173,9 @@ class Comparison:
 class Usefulness:
     """The result of the holdout.
 
-    ``share`` is the share held out now (0: none). ``compared`` is the share at the start of the compared sessions,
-    first used at ``since``. ``left_out`` counts later sessions that are not compared because they continue, have no
-    messages, or saw the share change. ``needed`` is the minimum number of sessions for a result at that share.
+    ``share``: share held out now (0: none). ``compared``: share at the start of the compared sessions, first used at
+    ``since``. ``left_out``: number of later sessions that are not compared because they have not ended, have no
+    messages, or include a change of the share. ``needed``: minimum number of sessions for a result at that share.
     """
 
     share: float
@@ -209,7 +210,7 @@ class Counted:
 
 
 def count_sessions(home: Home, draw: Draw, share: float) -> Iterator[Counted | None]:
-    """Yield the sessions that began under a share, or ``None`` for a session that cannot be compared."""
+    """Yield the sessions that began while a share was set, or ``None`` for a session that cannot be compared."""
     tools = {wish.host for wish in ways.load(home.settings.home).wishes} or set(ALL_HOSTS)
     sessions = home.sessions.newest(SessionFilter(kind=SessionKind.MAIN), limit=-1)
     sessions.sort(key=lambda item: (_began(item), item.row))
@@ -347,7 +348,7 @@ def usefulness(home: Home) -> Usefulness:
 
 
 def compare(sessions: Sequence[Counted], random: Random) -> tuple[Comparison, ...]:
-    """Compare held-out sessions with told sessions in each aspect."""
+    """Compare held-out sessions with other sessions in each aspect."""
     return tuple(_compare_aspect(aspect, sessions, random) for aspect in Aspect)
 
 
@@ -400,7 +401,7 @@ _QUERIES_FORMAT = (
 
 @frozen
 class SavedQuery:
-    """A question to repeat. ``expects`` has the ids of memories that should answer it, if known."""
+    """A question to repeat. ``expects``: ids of the memories that should answer it, if known."""
 
     id: str
     query: str
@@ -427,7 +428,7 @@ class Result:
 class Expected:
     """An expected memory and its rank, or ``None`` if it is not in the answer.
 
-    ``subject`` is ``None`` for an unknown memory. ``is_active`` means that recall can find it.
+    ``subject`` is ``None`` for an unknown memory. ``is_active``: True if recall can find the memory.
     """
 
     id: str
@@ -438,7 +439,7 @@ class Expected:
 
 @frozen
 class Move:
-    """A memory whose rank changed. ``None`` means not in the answer."""
+    """A memory whose rank changed. A rank is ``None`` if the memory is not in the answer."""
 
     id: str
     subject: str
@@ -448,7 +449,7 @@ class Move:
 
 @frozen
 class Answer:
-    """The answer to a saved query. ``moves`` is ``None`` without a baseline."""
+    """The answer to a saved query. ``moves`` is ``None`` if there is no baseline."""
 
     query: SavedQuery
     results: tuple[Result, ...]
@@ -458,13 +459,13 @@ class Answer:
 
     @property
     def best_expected(self) -> int | None:
-        """Return the rank of the first expected memory."""
+        """Return the best rank of the expected memories."""
         return min((item.rank for item in self.expected if item.rank), default=None)
 
 
 @frozen
 class Expectations:
-    """Quality of answers: the share with an expected memory among the first k, and the MRR."""
+    """Quality of answers: share with an expected memory in the first k results, and mean reciprocal rank."""
 
     queries: int
     hits: Mapping[int, float]
@@ -473,7 +474,7 @@ class Expectations:
 
 @frozen
 class Baseline:
-    """Stored answers for comparison. Each query id has the question, and the results' ids and subjects in order."""
+    """Stored answers for comparison. Each query id maps to the question and its results' ids and subjects in order."""
 
     saved_at: str
     version: str
@@ -566,7 +567,7 @@ def ask(
     baseline: Baseline | None = None,
     notify: OnProgress = lambda _: None,
 ) -> list[Answer]:
-    """Ask every query, and compare the answers with a baseline. ``budget`` limits a session's start in tokens.
+    """Ask every query, and compare the answers with a baseline. ``budget``: limit in tokens for a session's start.
 
     Four ids are special, regardless of their text: session-start, recent-decisions, active-todos, preferences.
     """
@@ -581,7 +582,7 @@ def ask(
 
 
 def expectations(answers: Sequence[Answer], limit: int) -> Expectations | None:
-    """Return the quality of answers to queries with expectations, or ``None`` if no query has any."""
+    """Return the quality of answers to queries with expectations, or ``None`` if there are no such queries."""
     ranks = [answer.best_expected for answer in answers if answer.expected]
     if not ranks:
         return None

@@ -1,1 +1,1 @@
-"""The command line: parse, call one function of the service layer, render. Nothing is decided here."""
+"""The command line. Each command parses, calls one function of the service layer, and renders the result."""

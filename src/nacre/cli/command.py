@@ -1,4 +1,4 @@
-"""Commands and groups with ``--json``, ``-h`` and examples; formatting of answers; the run of a command."""
+"""Commands and groups with ``--json``, ``-h`` and examples, formatting of answers, and the state of a run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _HELP_WIDTH = 100
 
 
 class Text(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic since click 8.3
-    """Text from the command line; bytes that are not UTF-8 become replacement characters."""
+    """Text from the command line. Bytes that are not UTF-8 become replacement characters."""
 
     name = "text"
 
@@ -54,7 +54,7 @@ JSON = click.Option(
     expose_value=False,
     help="Answer with one JSON object on standard output.",
 )
-"""An option of all commands, like ``--help``. The error boundary looks for it before the arguments are parsed."""
+"""Option of all commands, like ``--help``. The error boundary looks for ``--json`` before arguments are parsed."""
 
 
 class _WithJson(click.Command):
@@ -76,7 +76,7 @@ class Command(_WithJson):
         self.examples = tuple(examples)
 
     def get_short_help_str(self, limit: int = 45) -> str:  # noqa: ARG002
-        """Return the whole first sentence."""
+        """Return the first sentence of the help, uncut."""
         return first_sentence(self.help)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
@@ -85,10 +85,10 @@ class Command(_WithJson):
 
 
 class Group(_WithJson, click.Group):
-    """A group with ``--json`` and examples. Without a command it shows its help.
+    """A group with ``--json`` and examples. If no command is given, the group shows its help.
 
-    ``places`` maps names to commands that are loaded when used; see :func:`load_command`. ``guesses`` maps names that
-    users try first to the command that runs. ``extras`` maps commands of plugins to the extra that installs them.
+    ``places`` maps names to locations of commands, which are loaded on use (see :func:`load_command`). ``guesses`` maps
+    names that users try first to actual commands. ``extras`` maps commands of plugins to the extra that installs them.
     """
 
     command_class = Command
@@ -116,7 +116,7 @@ class Group(_WithJson, click.Group):
             self.callback = show_help
 
     has_default = False
-    """Whether the group's own callback runs when no command is given."""
+    """True if the group's own callback runs when no command is given."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return all names, sorted."""
@@ -126,9 +126,9 @@ class Group(_WithJson, click.Group):
         return plugins.find_plugins(f"{plugins.COMMANDS}.{self.name}")
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command, loading its module if that was deferred.
+        """Return a command, loading its module if necessary.
 
-        Raises UsageError if its extra is not installed.
+        Raises UsageError if the command's extra is not installed.
         """
         if place := self._places.get(cmd_name):
             return load_command(place)
@@ -142,7 +142,7 @@ class Group(_WithJson, click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command. Raises UsageError with similar names if there is none."""
+        """Find the command. If there is none, raises UsageError with similar names."""
         name = self._guesses.get(args[0], args[0])
         if self.get_command(ctx, name) is None and not name.startswith("-"):
             from difflib import get_close_matches  # noqa: PLC0415 - only a misspelt command needs it
@@ -155,7 +155,7 @@ class Group(_WithJson, click.Group):
         return super().resolve_command(ctx, [name, *args[1:]])
 
     def _named_below(self, ctx: click.Context, name: str) -> list[str]:
-        """Return the paths below this group at which a command has exactly this name."""
+        """Return the paths of all commands below this group with exactly this name."""
         paths = []
         for group_name in self.list_commands(ctx):
             with contextlib.suppress(NacreError):  # a broken plugin
@@ -176,7 +176,7 @@ class DefaultGroup(Group):
 
 
 def show_help() -> None:
-    """Show the help of the current group if no command was given. Raises UsageError with ``--json``."""
+    """Show the current group's help if no command was given. With ``--json``, raises UsageError instead."""
     context = click.get_current_context()
     if context.invoked_subcommand is None:
         if context.obj.as_json:
@@ -187,7 +187,7 @@ def show_help() -> None:
 def command(
     name: str, *, examples: Sequence[str], **kwargs: Any
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a function a command, with its docstring as the help."""
+    """Turn a function into a command. The docstring becomes the help."""
     return click.command(name, cls=Command, examples=examples, **kwargs)
 
 
@@ -199,7 +199,7 @@ def load_command(place: str) -> click.Command:
 
 
 def walk_commands(parent: click.Context) -> Iterator[click.Context]:
-    """Yield a context for each visible command below a group, followed by those of its subcommands."""
+    """Yield a context for each visible command below a group, each followed by the contexts of its subcommands."""
     group = parent.command
     if not isinstance(group, click.Group):
         return
@@ -237,7 +237,7 @@ PIPED_WIDTH = 100
 PIPED_TABLE_WIDTH = 140
 _NARROWEST = 20
 _WIDEST = 110
-"""For text, as longer lines are hard to read. Tables may be wider."""
+"""Maximum width of text in columns, because longer lines are hard to read. Tables can be wider."""
 _WIDEST_TABLE = 200
 _GAP = 2
 _LEAST_FLEXIBLE = 24
@@ -262,7 +262,7 @@ _STYLES: dict[str, str] = {
 
 @frozen
 class Span:
-    """Text in one style; style names are separated by spaces."""
+    """Text in one style. Names of combined styles are separated by spaces."""
 
     text: str
     style: str = ""
@@ -284,14 +284,14 @@ def dim(text: str) -> Span:
 
 
 def printable(text: str) -> str:
-    """Remove control characters from a text. Line ends are kept, and tabs become spaces."""
+    """Remove control characters from text. Line ends are kept, and tabs become spaces."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(_visible(character) for character in passages.visible(text))
 
 
 def unsteered(encoded: str) -> str:
-    """Escape invisible and control characters in a JSON text."""
+    """Escape invisible and control characters in JSON text."""
     return (
         encoded
         if encoded.isascii() and "\x7f" not in encoded
@@ -318,7 +318,7 @@ def _visible(character: str) -> str:
 
 
 def cells(text: str) -> int:
-    """Return the number of terminal columns of a text."""
+    """Return the number of terminal columns that a text needs."""
     if text.isascii():
         return len(text)
     return sum(_cell(character) for character in text)
@@ -331,9 +331,9 @@ def _cell(character: str) -> int:
 
 
 class Paper:
-    """A buffer of output lines. ``width`` is in columns; with ``fits``, tables are cut to ``table_width``.
+    """A buffer of output lines. ``width`` is in columns. With ``fits``, tables are cut to ``table_width``.
 
-    ``is_agents`` returns True if an agent reads the output; it is called only if needed.
+    ``is_agents`` returns True if an agent reads the output. It is called only if needed.
     """
 
     def __init__(
@@ -360,7 +360,7 @@ class Paper:
         environ: Mapping[str, str],
         is_agents: Callable[[], bool] = lambda: False,
     ) -> Paper:
-        """Make paper for a stream: as wide as its terminal, and in colour if the terminal allows it."""
+        """Make paper for a stream, as wide as its terminal, and in colour if the terminal supports colour."""
         if not stream.isatty():
             return cls()
         columns = shutil.get_terminal_size((PIPED_WIDTH, 24)).columns
@@ -381,7 +381,7 @@ class Paper:
 
     @contextlib.contextmanager
     def indented(self, columns: int) -> Iterator[None]:
-        """Indent everything written in the block."""
+        """Indent all output written inside the context."""
         self._margin += columns
         try:
             yield
@@ -389,25 +389,25 @@ class Paper:
             self._margin -= columns
 
     def blank(self) -> None:
-        """Add an empty line, but never two in a row or at the start."""
+        """Add an empty line, except at the start or after another empty line."""
         if self._lines and self._lines[-1]:
             self._lines.append("")
 
     def line(self, *parts: Part, indent: int = 0, hang: int = 0) -> None:
-        """Add a wrapped paragraph. Its further lines are indented by ``indent + hang``."""
+        """Add a wrapped paragraph. Lines after the first are indented by ``indent + hang``."""
         indent += self._margin
         for number, marks in enumerate(_wrap(_marks(parts), self.width - indent, hang)):
             self._lines.append(" " * (indent + (hang if number else 0)) + self._ink(marks))
 
     def verbatim(self, text: str, style: str = "") -> None:
-        """Add text unchanged, for machines and for copying. With a style, control characters are removed."""
+        """Add unchanged text for machines or for copying. If ``style`` is given, control characters are removed."""
         lines = text.split("\n")
         self._lines += (
             [self._ink(_marks((Span(line, style),))) for line in lines] if style else lines
         )
 
     def framed(self, text: str, origin: str, *, indent: int = 0) -> None:
-        """Add text from outside, marked as data. For agents and pipes, tags mark its end."""
+        """Add external text, marked as data. For agents and pipes, tags enclose the text."""
         if self.fits and not self._is_agents():
             self.line(Span(f"from outside ({origin}):", "yellow"), indent=indent)
             self.body(text, indent=indent + 2)
@@ -423,7 +423,7 @@ class Paper:
         self.line(bold(text))
 
     def body(self, text: str, *, indent: int = 0) -> None:
-        """Add a text with its own line ends and indentation."""
+        """Add a text, preserving its line ends and indentation."""
         for row in printable(text).split("\n"):
             own = len(row) - len(row.lstrip())
             self.line(row, indent=indent + min(own, 12)) if row.strip() else self.blank()
@@ -445,10 +445,10 @@ class Paper:
         indent: int = 0,
         least: int = _LEAST_FLEXIBLE,
     ) -> None:
-        """Add aligned columns. The last one is cut to the rest of the line.
+        """Add aligned columns. The last column is cut to fit the line.
 
-        Empty columns are left out, with their name in ``header``. Columns in ``drop`` are removed in this order while
-        the last one has fewer than ``least`` terminal columns.
+        Empty columns and their names in ``header`` are omitted. Columns in ``drop`` are removed in this order while
+        the last column has fewer than ``least`` terminal columns.
         """
         if header:
             named = [
@@ -533,7 +533,7 @@ def _marks(parts: Iterable[Part]) -> list[Mark]:
 
 
 def _runs(marks: Iterable[Mark]) -> Iterator[tuple[str, str]]:
-    """Join neighbours of the same style."""
+    """Join neighbouring marks that have the same style."""
     style, text = "", ""
     for piece, own in marks:
         if own != style and text:
@@ -562,7 +562,7 @@ def _wrap(marks: Sequence[Mark], width: int, hang: int) -> Iterator[list[Mark]]:
 
 
 def _words(marks: Sequence[Mark]) -> Iterator[tuple[int, list[Mark]]]:
-    """Yield the units of wrapping (words and single wide characters), each with the number of spaces before it."""
+    """Yield words and single wide characters for wrapping, each with the number of preceding spaces."""
     word: list[Mark] = []
     spaces = 0
     for character, style in marks:
@@ -595,22 +595,22 @@ def joined(parts: Iterable[Any], separator: str = " · ") -> str:
 class Run:
     """The state of one call of ``nacre``. Answers are collected and written once, on success.
 
-    ``problems`` were reported by the daemon.
-    ``afterwards`` runs after the answer was written; errors in it are ignored.
+    ``problems``: problems that the daemon reported.
+    ``afterwards``: a function to run after the answer is written. Its errors are ignored.
     """
 
     as_json: bool = False
     exit_code: int = 0
     is_resumable: bool = False
-    """An interrupted run continues when the command is repeated."""
+    """True if repeating the command continues an interrupted run."""
     by_itself: bool = False
-    """Answer in this process even if a daemon is running."""
+    """True to answer in this process even if a daemon is running."""
     warnings: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     keeps_history: bool = True
     afterwards: list[Callable[[], object]] = field(default_factory=list)
     umask: int | None = None
-    """The umask of the calling process, if nacre set its own."""
+    """Umask of the calling process, or ``None`` if nacre did not change the umask."""
     _written: list[str] = field(default_factory=list)
 
     @cached_property
@@ -634,7 +634,7 @@ class Run:
             sync.keep_history(self.home, commits=self.keeps_history)
 
     def answer(self, value: object, render: Callable[[Paper], None]) -> None:
-        """Answer with the JSON of a value with ``--json``, else with the output of ``render``."""
+        """Answer with a value's JSON if ``--json`` is given, else with the output of ``render``."""
         if self.as_json:
             self._written.append(self._as_line(value))
             return
@@ -665,7 +665,7 @@ class Run:
 
     @property
     def environ(self) -> Mapping[str, str]:
-        """The environment as the settings saw it; empty if they cannot be read."""
+        """The environment that the settings used, or empty if the settings cannot be read."""
         try:
             return self.settings.environ
         except NacreError:
@@ -673,13 +673,13 @@ class Run:
 
     @property
     def is_interactive(self) -> bool:
-        """Whether standard input is a terminal."""
+        """True if standard input is a terminal."""
         return bool(sys.stdin and sys.stdin.isatty())
 
     def confirm(self, question: str, *, yes: bool = False, refusal: str = "") -> None:
         """Ask a question on the terminal, unless ``yes`` is true.
 
-        Raises Abort if the answer is no, and UsageError with ``refusal``, if given, when not interactive.
+        Raises Abort if the answer is no. If not interactive and ``refusal`` is given, raises UsageError with this text.
         """
         if yes:
             return

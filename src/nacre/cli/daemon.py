@@ -1,4 +1,4 @@
-"""``nacre serve``: the daemon, in the foreground, in the background, or as a service of the system."""
+"""``nacre serve``: runs the daemon in the foreground, in the background, or as a system service."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def serve(ctx: click.Context, /, no_watch: bool, on_demand: bool, idle: bool, **
 
 
 def _words(options: Mapping[str, Any]) -> Iterator[str]:
-    """Options as they are typed; those that are not given are left out."""
+    """Return the given options as typed on the command line."""
     for name, value in options.items():
         if value is not None and value is not False:
             yield f"--{name.replace('_', '-')}"
@@ -147,7 +147,7 @@ def _tell(run: Run, line: str) -> None:
 
 
 def _log(run: Run, line: str) -> str:
-    """Write a line to the log, and return it without secrets."""
+    """Remove secrets from a line, write the line to the log, and return it."""
     line = printable(output.redactor_of(run).clean(line))
     with suppress(OSError):  # a full disk must not stop the daemon
         if run.settings.home.is_dir():
@@ -202,7 +202,7 @@ def uninstall(run: Run, dry_run: bool) -> None:
 
 
 def _prepare(run: Run) -> None:
-    """Create the home and check that it can be used, before a process works on it unseen."""
+    """Create the home and check that it can be used, before a background process uses it."""
     run.keeps_history = False
     run.home.now()
 

@@ -52,7 +52,7 @@ def archive(run: Run) -> None:
 
 
 def _render_status(paper: Paper, status: ArchiveStatus) -> None:
-    """Print the contents by tool, the missing transcripts, and those that tools will delete soon."""
+    """Print the archive's contents per tool, missing transcripts, and transcripts that tools will delete soon."""
     files, raw, stored = (
         sum(tool.files for tool in status.tools),
         sum(tool.raw for tool in status.tools),
@@ -395,7 +395,7 @@ def _import(
 
 
 def _import_record(plan: ImportPlan, report: ImportReport | None, *, dry_run: bool) -> Record:
-    """Return the plan of an import and its results, or the expected ones without a report."""
+    """Return an import's plan and results, or the expected results if there is no report."""
     actions = Counter(step.action.value for step in plan.steps)
     repeated = actions["duplicate"] + (report.duplicates if report else 0)
     return {
@@ -518,7 +518,7 @@ def _transcripts(plan: ImportPlan) -> str:
 
 
 def _left_out(plan: ImportPlan) -> dict[str, int]:
-    """Return the number of items left out for each reason, most frequent first."""
+    """Return the number of omitted items for each reason, most frequent first."""
     numbers = Counter[str]()
     for item in plan.skipped:
         numbers[item.reason] += item.count

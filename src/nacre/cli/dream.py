@@ -161,7 +161,7 @@ def _plan(run: Run, **request: Any) -> DreamPlan:
 
 
 def _confirm_writer(run: Run, project: str | None, tier: int) -> bool:
-    """Return True if there is work for the writer and the user agrees to it."""
+    """Return True if there is work for the writer and the user agrees."""
     estimate = ask(run, dreams.DreamEstimate, "dream-estimate", project=project, tier=tier)
     run.show(lambda paper: _render_estimate(paper, estimate))
     return bool(estimate.calls) and click.confirm("Ask it?", err=True)
@@ -213,7 +213,7 @@ def _render_plan(paper: Paper, plan: DreamPlan) -> None:
 
 
 def _remarks(plan: DreamPlan) -> Iterator[str]:
-    """Yield what is skipped, and why."""
+    """Yield remarks on skipped work, with the reasons."""
     if plan.unfiled:
         yield f"{count(len(plan.unfiled), 'memory', 'memories')} more in the inbox: project unknown"
     if plan.brought_back:
@@ -266,7 +266,7 @@ def _steps(paper: Paper, steps: Sequence[Step], texts: Mapping[str, str]) -> Non
 
 
 def _promotions(paper: Paper, promotions: Sequence[Promotion]) -> None:
-    """Print the reasons for writing a project's page or not."""
+    """Print the reasons why a project's page is written or not."""
     if promotions:
         paper.heading("Projects with new sessions")
     for promotion in promotions:
@@ -422,7 +422,7 @@ def _warnings(proposals: list[Proposal]) -> list[str]:
 
 
 def _overtaken(proposal: Proposal) -> Sequence[Overtaken]:
-    """Return the known memories that the session ends or changes."""
+    """Return the known memories that the session retires or changes."""
     return proposal.asked.overtaken if proposal.asked else ()
 
 
@@ -465,7 +465,7 @@ def _facts(candidate: Candidate) -> tuple[str | None, ...]:
 
 
 def _how(proposal: Proposal) -> str:
-    """Describe the number of memories and the model calls for them."""
+    """Describe the number of memories and of the model calls that produced them."""
     if proposal.session.kind is not values_session.SessionKind.MAIN:
         return f"no memories: sessions of kind {proposal.session.kind.value} yield none"
     result = (

@@ -95,7 +95,7 @@ def _resume(run: Run, *, estimate: bool, yes: bool) -> None:
 
 
 def _ask(run: Run, planned: Plan, trial: Trial | None = None, *, yes: bool) -> None:
-    """Ask for consent before texts leave this machine."""
+    """Ask for consent before text leaves this machine."""
     if yes or planned.place.is_local:
         return
     if not run.is_interactive:
@@ -193,7 +193,7 @@ def _render_plan(paper: Paper, plan: Plan, trial: Trial | None = None) -> None:
 
 
 def _later(plan: Plan) -> str:
-    """Describe how future texts are handled."""
+    """Describe how future text is handled."""
     if plan.place.is_local:
         return ""
     if plan.cost is None:

@@ -1,4 +1,4 @@
-"""``nacre admin events``, and signals that end a command."""
+"""``nacre admin events``, and the handling of signals that end a command."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _SIGNALS = ("SIGTERM", "SIGINT", "SIGBREAK", "SIGHUP")
 def stopped_by_signals() -> threading.Event:
     """Return an event that is set when a signal ends this process. Call it in the main thread.
 
-    Another thread sets the event, because a signal handler may interrupt the main thread while that holds the event's
-    lock, and would then wait forever.
+    A different thread sets the event. A signal handler could interrupt the main thread while it holds the event's lock,
+    and would then wait forever.
     """
     stop = threading.Event()
     signals: SimpleQueue[None] = SimpleQueue()

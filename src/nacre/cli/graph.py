@@ -1,4 +1,4 @@
-"""``nacre graph``: links between memories, and their analyses."""
+"""``nacre graph``: links between memories, and analyses of the links."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ _KEYS = {
     "valid_from": "since",
     "valid_to": "until",
 }
-"""Other names of the fields of a link in a file: nacre's front matter, and agent-knowledge's."""
+"""Alternative field names for links in a file, from the front matter of nacre and agent-knowledge."""
 
 
 @graph.command(
@@ -274,7 +274,7 @@ def show(run: Run, /, **asked: Any) -> None:
 
 
 def _ends(asked: dict[str, Any]) -> dict[str, Any]:
-    """Return the ends and the relation of a link from two or three arguments."""
+    """Return a link's ends and relation, given as two or three arguments."""
     if not asked["target"] and asked["relation"] in [item.value for item in Relation]:
         raise click.UsageError("pass A and B")
     return asked if asked["target"] else {**asked, "relation": None, "target": asked["relation"]}
@@ -310,7 +310,7 @@ def _read_link(line: str, at: int) -> dict[str, Any]:
 
 
 def _render_change(paper: Paper, done: LinkChange) -> None:
-    """Print the numbers of changed links, and some of the links."""
+    """Print the number of changed links, and some of the links."""
     changes = [
         f"{number:,} {word}"
         for number, word in (
@@ -338,7 +338,7 @@ _MOST_SHOWN = 10
 
 
 def _render_list(paper: Paper, found: LinkPage, offset: int) -> None:
-    """Print a line for each link, and their number."""
+    """Print a line for each link, and the number of links."""
     if not found.links:
         more = f"No more: {count(found.total, 'link')} in all."
         paper.line(more if offset else "No such link; nacre graph link adds one.")
@@ -429,7 +429,7 @@ def _branch(paper: Paper, node: Node, hop: Hop, margin: str) -> None:
 
 
 def _whole(text: str) -> str:
-    """A text that is not wrapped."""
+    """Return text that is not wrapped."""
     return text.replace(" ", "\u00a0")
 
 

@@ -1,4 +1,4 @@
-"""Groups whose commands are defined in other modules: ``data`` and ``admin``; and ``nacre help``."""
+"""The groups ``data`` and ``admin``, whose commands are defined in other modules, and ``nacre help``."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ _TINTS = {
     "supersede": "blue",
 }
 _FIELDS_SHOWN = frozenset({"file", "kind", "importance", "project", "tags", "links"})
-"""Fields shown of a new or deleted memory. The others are in --json and in its file."""
+"""Fields shown for a new or deleted memory. Its file and the output of --json have all fields."""
 _PLANNED = {
     "bring back": "restores",
     "change back": "reverts",
@@ -245,7 +245,7 @@ def commit(run: Run, quiet: bool) -> None:
 
 
 def _short_operation(operation: Operation) -> str:
-    """Return the end of an operation's id, or the beginning of a commit's."""
+    """Return the end of an operation's id, or the start of a commit's id."""
     return operation.id[-SHORT_ID:] if "-" in operation.id else operation.id[:SHORT_ID]
 
 
@@ -273,7 +273,7 @@ def _render_log(paper: Paper, listed: Sequence[Listed], *, with_git: bool = True
 
 
 def _render_diff(paper: Paper, operation: Operation, differences: Sequence[Difference]) -> None:
-    """Print the changes of each memory: front matter, then lines of the text."""
+    """Print the changes to each memory's front matter and then to its text."""
     about = joined((minute(operation.at), _short_operation(operation), operation.by or ""))
     paper.line(
         bold(f"{operation.action}: {operation.subject or ''}".rstrip(": ")),
@@ -331,7 +331,7 @@ def _value(value: Any) -> str:
 
 
 def _render_undo(paper: Paper, undoing: Undoing, *, is_seen: bool = False) -> None:
-    """Print the steps of an undo, unless they were seen before (``is_seen``)."""
+    """Print the steps of an undo, unless the user has already seen them (``is_seen``)."""
     operation = undoing.operation
     verb = "Undone" if undoing.op else "To undo"
     paper.line(
@@ -455,7 +455,7 @@ def forget(
 
 
 def _unmarked(words: Sequence[str]) -> InvalidInputError:
-    """Return the error for words without an option, which could be an id or a text to match."""
+    """Return the error for words without an option, which could be an id or text to match."""
     word = words[0]
     is_id = (
         len(words) == 1
@@ -532,7 +532,7 @@ def _render_plan(paper: Paper, plan: ForgetPlan, *, is_dry: bool = False) -> Non
 
 
 def _render_forgotten(paper: Paper, report: ForgetReport) -> None:
-    """Print what was deleted, and where it may still exist."""
+    """Print what was deleted, and where copies might still exist."""
     plan = report.plan
     paper.line(bold("Forgotten"), f": {_counts(plan)}", dim(f"  {report.run[-SHORT_ID:]}"))
     if plan.losing:
@@ -660,7 +660,7 @@ def redact(run: Run, words: tuple[str, ...], lists_rules: bool) -> None:
 
 
 def _text_of(words: tuple[str, ...]) -> tuple[str, bool]:
-    """Return the text and True if it was typed on the command line."""
+    """Return the text, and True if it was typed on the command line."""
     if words == ("-",):
         return sys.stdin.buffer.read().decode("utf-8", errors="replace"), False
     if len(words) == 1 and os.path.exists(words[0]):
@@ -724,7 +724,7 @@ def _render_rules(paper: Paper, names: Sequence[str]) -> None:
 
 
 def _render_scrub(paper: Paper, report: ScrubReport) -> None:
-    """Print the removed secrets by place, and the places a scrub does not reach."""
+    """Print the secrets removed from each location, and the locations that a scrub cannot reach."""
     if report.total:
         verb = "would be removed" if report.dry_run else "removed"
         paper.line(bold(count(report.total, "secret")), f" {verb} in {seconds(report.seconds)}:")

@@ -58,7 +58,7 @@ def render_table(paper: Paper, memories: Sequence[Memory], *, indent: int = 0) -
 
 
 def subject_and_content(memory: Memory) -> tuple[Part, ...]:
-    """Return subject and content for one table row, with a warning if expired or untrusted."""
+    """Return subject and content for one table row, with a warning for an expired or untrusted memory."""
     if memory.expires_on and memory.expires_on <= times.day_of(ids.utc_now()):
         return Span(f"expired {memory.expires_on}: ", "yellow"), text.shorten(
             full_text(memory), LINE_CHARACTERS
@@ -71,12 +71,12 @@ def subject_and_content(memory: Memory) -> tuple[Part, ...]:
 
 
 def waits_for_owner(run: Run, memory: Memory) -> bool:
-    """Return True if an agent's change to this memory has to wait for review by the owner."""
+    """Return True if the owner must review an agent's change to this memory."""
     return run.settings.actor.is_agent and memory.speaker is session_module.Speaker.OWNER
 
 
 def render_outcome(paper: Paper, verb: str, memory: Memory) -> None:
-    """Print the change made to a memory."""
+    """Print the change to a memory."""
     facts = joined((place_name(memory), f"importance {memory.importance}", short_id(memory)))
     paper.line(
         f"{verb}: ", kind_span(memory.kind), " ", bold(memory.subject), "  ", dim(facts), hang=2
@@ -84,7 +84,7 @@ def render_outcome(paper: Paper, verb: str, memory: Memory) -> None:
 
 
 def render_outcomes(paper: Paper, verb: str, memories: Sequence[Memory]) -> None:
-    """Print the change made to each memory."""
+    """Print the change to each memory."""
     for memory in memories:
         render_outcome(paper, verb, memory)
 
@@ -101,7 +101,7 @@ def render_list(paper: Paper, memories: Sequence[Memory], *, total: int, offset:
 
 
 def full_text(memory: Memory) -> str:
-    """Return the content, preceded by the subject unless the content begins with it."""
+    """Return the content, preceded by the subject unless the content starts with the subject."""
     has_subject = text.normalise(memory.content).startswith(text.normalise(memory.subject))
     return text.shorten(
         memory.content if has_subject else f"{memory.subject}: {memory.content}", HIT_CHARACTERS
@@ -109,7 +109,7 @@ def full_text(memory: Memory) -> str:
 
 
 def origin_of(memory: Memory) -> str:
-    """Return the session or file a memory was learned from, as text."""
+    """Describe the session or file that a memory was learned from."""
     source = memory.source.session or memory.source.file
     return f"from {source}" if source else "of unknown origin"
 
@@ -197,14 +197,14 @@ def _evidence_line(paper: Paper, evidence: Sequence[Evidence], memory: Memory) -
     source = f"said by {speaker} in {tool} {short_session(native_id)}{more}"
     date = when(first.time) if when(first.time) != when(memory.created) else ""
     quote = text.shorten(first.excerpt, _QUOTE_CHARACTERS)
-    # Another speaker's words are not quoted as those of the memory's speaker.
+    # Words of a different speaker are not quoted as words of the memory's speaker.
     is_own = first.speaker is memory.speaker
     quoted = f": “{quote}”" if is_own and not says_the_same(first.excerpt, memory.content) else ""
     paper.line(dim(f"{joined((source, date), ', ')}{quoted}"), indent=_INDENT)
 
 
 def _render_components(paper: Paper, score: float, parts: dict[str, float]) -> None:
-    """Print the parts of a score: lanes and bonuses are added, ``×`` multiplies, the rest are absolute signals."""
+    """Print the parts of a score: added lanes and bonuses, factors marked ``×``, and absolute signals."""
     names = {name: f"× {name[2:]}" if name.startswith("x_") else name for name in parts}
     rows = [(dim("score"), dim(f"{score:.4f}{_formula(parts)}"))]
     rows += [(dim(f"  {names[name]}"), dim(f"{value:.4f}")) for name, value in parts.items()]
@@ -212,7 +212,7 @@ def _render_components(paper: Paper, score: float, parts: dict[str, float]) -> N
 
 
 def _formula(parts: dict[str, float]) -> str:
-    """Return the formula of a memory's score; empty for turns, whose scores are sums."""
+    """Return the formula of a memory's score, or an empty string for turns, whose scores are sums."""
     factors = " × ".join(name.removeprefix("x_") for name in parts if name.startswith("x_"))
     return f" = relevance{' × ' * bool(factors)}{factors}" if "relevance" in parts else ""
 
@@ -256,7 +256,7 @@ def render_nothing(paper: Paper, message: str) -> None:
 
 
 def render_span(paper: Paper, result: RecallResult) -> None:
-    """Print the time filter, and how to ignore one read from the question."""
+    """Print the time filter, and how to ignore a time filter that comes from the question."""
     if not result.span:
         return
     paper.blank()
@@ -271,7 +271,7 @@ def render_span(paper: Paper, result: RecallResult) -> None:
 
 
 def render_lanes(paper: Paper, result: RecallResult, *, explain: bool) -> None:
-    """Print the states of all lanes with ``explain``, else of the degraded ones."""
+    """Print the states of degraded lanes, or of all lanes with ``explain``."""
     lanes: Sequence[Lane] = result.lanes if explain else result.degraded
     corrected = next(
         (lane.note for lane in result.lanes if lane.name == "spelling" and lane.note), None

@@ -1,4 +1,4 @@
-"""``nacre init`` and ``nacre quickstart``. On a terminal, init shows everything it proposes and asks once."""
+"""``nacre init`` and ``nacre quickstart``. On a terminal, init shows the whole proposal and asks once."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from nacre.values.reports import LeftAlone, WiringDone, WiringPlan, WiringWish
 
 Planner = Callable[[Sequence[str]], "WiringPlan"]
-"""Returns the plan for hosts with these names."""
+"""A function that returns the plan for the named hosts."""
 
 _INTRODUCTION = "nacre connects to your agents: their sessions start with your memory, and nacre learns from them."
 
@@ -58,8 +58,8 @@ _INTRODUCTION = "nacre connects to your agents: their sessions start with your m
 class Proposal:
     """Proposed steps other than connecting hosts.
 
-    ``reading`` describes the transcripts, if none were read yet. ``writer`` is set if there is no writer yet or the
-    owner named one (``is_named``). With ``has_examples``, the examples of ``nacre quickstart`` are removed.
+    ``reading``: the transcripts, if no transcript was read yet. ``writer``: the writer to set, if there is no writer
+    yet or the owner named a writer (``is_named``). ``has_examples``: the examples of ``nacre quickstart`` are removed.
     """
 
     reading: FirstReading | None = None
@@ -69,14 +69,14 @@ class Proposal:
 
     @property
     def is_nothing(self) -> bool:
-        """True if there is nothing to agree to."""
+        """True if nothing is proposed."""
         return not (self.reading or self.writer or self.has_examples)
 
 
 @frozen
 class Agreement:
-    """The owner's choice of hosts with their plan, of sessions to read (``all``, ``week`` or ``later``), and of the
-    proposed writer (``writes``)."""
+    """The owner's choices: hosts with their plan, sessions to read (``all``, ``week`` or ``later``), and whether to use
+    the proposed writer (``writes``)."""
 
     hosts: tuple[str, ...]
     plan: WiringPlan
@@ -87,7 +87,7 @@ class Agreement:
 def propose(run: Run, named: WriterRequest | None = None) -> Proposal:
     """Return the steps to propose for this home, without storing anything or creating a home.
 
-    A ``named`` writer takes precedence over detected ones.
+    A ``named`` writer takes precedence over detected writers.
     """
     with setup.home_to_look(run.settings) as home:
         is_new = not examples.has_others(home)
@@ -153,7 +153,7 @@ def agree(
 
 
 def _agreed(agreement: Agreement, words: Sequence[str], proposal: Proposal) -> Agreement | None:
-    """Return the agreement extended by the words of a yes, or ``None`` if they are no yes."""
+    """Return the agreement extended with the owner's answer, or ``None`` if the answer is not a yes."""
     meanings: dict[str, dict[str, Any]] = {"y": {}, "yes": {}}
     if proposal.writer and not proposal.is_named:
         meanings |= {"w": {"writes": True}, "writer": {"writes": True}}
@@ -192,7 +192,7 @@ def _describe_host(host: FoundHost, chosen: Sequence[str]) -> str:
 
 
 def _render_proposal(paper: Paper, proposal: Proposal, *, trusts: bool) -> None:
-    """Print the steps other than changes of files, with their cost."""
+    """Print the steps other than file changes, and the cost of the steps."""
     rows: list[tuple[str, str, str]] = []
     if trusts:
         rows.append(("trust", "the hooks, in Codex", "which runs only trusted hooks"))
@@ -217,7 +217,7 @@ def _render_proposal(paper: Paper, proposal: Proposal, *, trusts: bool) -> None:
 
 
 def _render_writer(paper: Paper, proposal: WriterProposal, *, is_named: bool) -> None:
-    """Print the named or proposed writer with its limit and scope."""
+    """Print the named or proposed writer, its limit, and its scope."""
     paper.blank()
     before = (
         ""
@@ -250,7 +250,7 @@ def _explain(paper: Paper, found: Sequence[FoundHost], proposal: Proposal) -> No
 
 
 def needs_trust(plan: WiringPlan) -> bool:
-    """Return True if the plan writes hooks that Codex must trust before it runs them."""
+    """Return True if the plan writes hooks that Codex only runs after it trusts them."""
     return not plan.is_removal and any(
         registry.NAME_CODEX in change.hosts and change.action != "none" for change in plan.changes
     )
@@ -279,12 +279,12 @@ def quickstart(run: Run) -> None:
 
 
 def is_short_of_vectors(result: QuickstartResult) -> bool:
-    """Return True if there was no time for all vectors. The report has a note about other obstacles."""
+    """Return True if there was no time for all vectors. The report describes other obstacles."""
     return bool(result.report.vectors_left) and not result.report.vectors_note
 
 
 def finish_vectors(run: Run) -> None:
-    """Create the remaining vectors after quickstart. Ctrl-C leaves them to the next ingest."""
+    """Create the remaining vectors after quickstart. After Ctrl-C, the next ingest creates them."""
     with output.shown(run) as notify:
         vectors.embed_pending(run.home, notify or (lambda _: None))
 
@@ -298,7 +298,7 @@ def render_quickstart(paper: Paper, result: QuickstartResult, vault: str) -> Non
 
 
 def render_first_look(paper: Paper, result: QuickstartResult) -> None:
-    """Print the transcripts read, new memories, and answers to a few questions."""
+    """Print the transcripts that were read, new memories, and answers to a few questions."""
     _render_read(paper, result)
     if result.best:
         paper.heading("New memories")
@@ -317,7 +317,7 @@ def render_first_look(paper: Paper, result: QuickstartResult) -> None:
 
 
 def render_reach(paper: Paper, reach: Reach) -> None:
-    """Print the counts of memories, turns and candidates, and the actual or possible writer."""
+    """Print the number of memories, turns and candidates, and the current or possible writer."""
     paper.heading("Available")
     searchable = f"{count(reach.turns, 'turn')} of {count(reach.sessions, 'session')}"
     memories = count(reach.memories, "memory", "memories")
@@ -428,9 +428,9 @@ def _render_next(paper: Paper, result: QuickstartResult, vault: str) -> None:
 
 
 def read_first(run: Run, found: FirstReading, span: str) -> bool:
-    """Read existing sessions: ``all``, those of the last ``week``, or none for now (``later``).
+    """Read all existing sessions (``all``), sessions of the last week (``week``), or no sessions (``later``).
 
-    Return True if vectors are still to be created.
+    Return True if vectors are still missing.
     """
     if span != "all":  # the daemon then reads only newer sessions
         settings.write_setting(
@@ -471,7 +471,7 @@ def _render(paper: Paper, result: QuickstartResult) -> None:
 
 
 def show_reach(run: Run) -> None:
-    """Print what is available under the current settings, if any session was read."""
+    """If any session was read, print what the current settings make available."""
     found = setup.reach(replace(run.home, settings=settings.load_settings()))
     if found.sessions:
         click.echo(err=True)
@@ -479,7 +479,7 @@ def show_reach(run: Run) -> None:
 
 
 def forget_examples(run: Run) -> None:
-    """Delete the example sessions of quickstart before agents see them."""
+    """Delete quickstart's example sessions before agents see them."""
     examples.forget(run.home, examples.plan_to_forget(run.home))
     run.tell("The example sessions are deleted: nacre recall now uses your own sessions.")
 
@@ -669,7 +669,7 @@ def _carry_out(
     asks: bool,
     goes_on: bool = False,
 ) -> None:
-    """Apply the plan that was shown, or a new one if another process has applied it meanwhile."""
+    """Apply the plan that was shown, or a new plan if another process has already applied the shown plan."""
     if not uninstall:
         files.make_folder(run.settings.home)
     with connect.alone(run.settings.home):
@@ -684,7 +684,7 @@ def _carry_out(
 
 
 def _with_own_memory(run: Run, wish: WiringWish, own_memory: str | None) -> WiringWish:
-    """Return a request with the option for the host's own memory, or else the previous choice."""
+    """Return a request with the given option for the host's built-in memory, or else with the previous choice."""
     before = next(
         (former for former in ways.load(run.settings.home).wishes if former.place == wish.place),
         None,
@@ -737,7 +737,7 @@ def _clean(run: Run) -> Callable[[str], str]:
 
 
 def _folder(project: Path | None, scope: str | None) -> Path | None:
-    """Return the folder to connect; ``None`` for all of the user's. Raises InvalidInputError, UsageError."""
+    """Return the folder to connect, or ``None`` to connect the user. Raises InvalidInputError, UsageError."""
     if scope == "user" and project:
         raise click.UsageError(
             "--scope user cannot be combined with --project", click.get_current_context()
@@ -755,7 +755,7 @@ def _folder(project: Path | None, scope: str | None) -> Path | None:
 def _chosen(
     run: Run, named: list[str], template: WiringWish, *, uninstall: bool
 ) -> list[WiringWish] | list[str]:
-    """Return the hosts to configure: named, else configured, else detected ones. Raises InvalidInputError."""
+    """Return the named hosts, or else the configured hosts, or else the detected hosts. Raises InvalidInputError."""
     if named:
         return [ways.host_named(name).name for name in dict.fromkeys(named)]
     wired = [
@@ -817,13 +817,13 @@ def _do(run: Run, plan: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool) 
 
 
 def _capture(run: Run, plan: WiringPlan) -> list[Captured]:
-    """Import hosts' own memories before they are turned off. On failure, nothing is changed."""
+    """Import hosts' built-in memories before these are turned off. If this fails, nothing is changed."""
     hosts = [] if plan.is_removal else [wish.host for wish in plan.wishes if wish.isolates]
     return imports.capture(run.home, hosts) if hosts else []
 
 
 def _settle_daemon(run: Run, *, is_removal: bool, starts: bool) -> DaemonMet | None:
-    """Stop a daemon that is unneeded or of another version; start one for connected hosts."""
+    """Stop the daemon if it is unneeded or has a different version. Start a daemon for connected hosts."""
     home, is_wired = run.settings.home, bool(ways.load(run.settings.home).wishes)
     if is_removal:
         return None if is_wired else home_wiring.end_unneeded(home)
@@ -834,7 +834,7 @@ def _settle_daemon(run: Run, *, is_removal: bool, starts: bool) -> DaemonMet | N
 
 
 def _trust(run: Run, plan: WiringPlan, *, trusts: bool, asks: bool) -> str | None:
-    """Return ``before`` if Codex already trusts the hooks, ``now`` if the user agreed to it, or ``None``."""
+    """Return ``before`` if Codex already trusts the hooks, ``now`` if the user agreed to trust them, or ``None``."""
     wish = next((wish for wish in plan.wishes if wish.host == "codex"), None)
     trust = ways.trust_in(run.settings, wish) if wish else None
     if wish is None or trust is None:
@@ -852,7 +852,7 @@ def _trust(run: Run, plan: WiringPlan, *, trusts: bool, asks: bool) -> str | Non
 
 
 def _may_trust() -> bool:
-    """Ask if Codex is to trust the hooks. Ctrl-C counts as no, because the files are already written."""
+    """Ask whether Codex should trust the hooks. Ctrl-C counts as no, because the files are already written."""
     question = "Codex runs only trusted hooks. Trust the new ones?"
     try:
         return click.confirm(question, default=True, err=True)

@@ -1,4 +1,4 @@
-"""``nacre ingest``, its report and the estimate of its cost."""
+"""``nacre ingest``, with its report and cost estimate."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MAX_PROBLEMS = 20
 
 
 def render_estimate(paper: Paper, estimate: Estimate) -> None:
-    """Print the pending sessions, the most that a model costs for them, and how many fit today's limit."""
+    """Print the pending sessions, their maximum cost for a model, and how many fit today's limit."""
     what = f"{count(estimate.waiting, 'session')} with content to learn from"
     rest = f", {estimate.trivial:,} without (not sent to a model)" if estimate.trivial else ""
     paper.line(bold(what), rest)
@@ -70,7 +70,7 @@ def render_estimate(paper: Paper, estimate: Estimate) -> None:
 
 
 def render_ingest(paper: Paper, report: IngestReport, *, searched: bool) -> None:
-    """Print what an ingest read and learned, and its problems."""
+    """Print what an ingest read and learned, and any problems."""
     if not report.files and not report.problems:
         _render_nothing_new(paper, report, searched=searched)
         _render_oddities(paper, report)
@@ -145,7 +145,7 @@ def _render_counts(paper: Paper, report: IngestReport) -> None:
 
 
 def _learning_facts(report: IngestReport) -> list[tuple[str, str]]:
-    """Return what was learned. This needs no new file: sessions read earlier may have ended since."""
+    """Return what was learned, possibly without a new file, since sessions read earlier can have ended."""
     has_news = bool(report.files or report.memories or report.changed or report.ended)
     return [
         ("memories", _learned(report) if has_news else ""),
@@ -159,7 +159,7 @@ def _learning_facts(report: IngestReport) -> list[tuple[str, str]]:
 
 
 def _by_model(report: ModelExtraction | None) -> str:
-    """Describe the calls of a language model and their result."""
+    """Describe the calls to a language model, and the result."""
     if report and report.elsewhere:
         return f"{count(report.elsewhere, 'session')} being read by it now for another process"
     if report is None or not report.calls:
@@ -175,7 +175,7 @@ def _by_model(report: ModelExtraction | None) -> str:
 
 
 def _render_model_problem(paper: Paper, report: ModelExtraction) -> None:
-    """Print why a language model did not finish and how the work was done instead."""
+    """Print why a language model did not finish, and how the work was done instead."""
     if report.problem:
         parts = f" for {report.by_rules} of {count(report.parts, 'part')}" if report.parts else ""
         is_read = report.parts and not report.by_rules
@@ -282,7 +282,7 @@ def _render_oddities(paper: Paper, report: IngestReport) -> None:
 
 _BACKGROUND_NICENESS = 10
 _BACKGROUND_VECTOR_SECONDS = 20.0
-"""Time limit for vectors in a round of the daemon; the next one makes the others."""
+"""Time limit in seconds for vectors in a round of the daemon. The next round creates the remaining vectors."""
 
 
 @command(
@@ -379,7 +379,7 @@ def ingest(  # noqa: PLR0913 - one parameter an option
 
 
 def _give_way() -> None:
-    """Run with a low priority, and end between two steps when asked to."""
+    """Run with a low priority, and stop between two steps on request."""
     if hasattr(os, "nice"):
         os.nice(_BACKGROUND_NICENESS)
 

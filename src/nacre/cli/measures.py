@@ -286,7 +286,7 @@ def _render_evaluation(
     baseline: Baseline | None,
     saved: str | None,
 ) -> None:
-    """Print every query with its results and their earlier ranks."""
+    """Print every query with its results and the earlier rank of each result."""
     if not (baseline or saved):
         paper.line(
             dim(

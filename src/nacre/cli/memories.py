@@ -116,7 +116,7 @@ def store(run: Run, /, content: str, project: str | None, dry_run: bool, **value
 
 
 def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
-    """Return the named project, or for ``.`` the current folder, whose project may be new."""
+    """Return the named project, or for ``.`` the current folder, whose project can be new."""
     if project != HERE:
         return (project_slug(home, project) if project else None), None
 
@@ -228,7 +228,7 @@ def _edit_file(run: Run, reference: str) -> Memory:
 def _render_stored(
     paper: Paper, outcome: StoreOutcome, memory: Memory, *, dry_run: bool = False
 ) -> None:
-    """Print the outcome of storing a memory, and the other memories concerned."""
+    """Print the outcome of storing a memory, and the other affected memories."""
     hits.render_outcome(paper, _STORED[outcome.action][dry_run], memory)
     if outcome.action == "updated":
         paper.line(text.shorten(memory.content, hits.HIT_CHARACTERS), indent=2, hang=2)
@@ -254,7 +254,7 @@ def _render_stored(
 
 
 def _relation(memory: Memory, other: Memory) -> tuple[str, Memory, str]:
-    """Return the relation to a similar memory, that memory, and the consequence."""
+    """Describe the relation to a similar memory, the similar memory, and the consequence."""
     ours = {link.rel for link in memory.links if link.to == other.id}
     theirs = {link.rel for link in other.links if link.to == memory.id}
     if judge.CONTRADICTS in ours:
@@ -423,7 +423,7 @@ def render_memory(paper: Paper, view: MemoryView, vault: Path) -> None:
 
 
 def _by_model(memory: Memory, how: str) -> str:
-    """Return the model that ``merged`` or ``amended`` the memory, and its reason; empty if none did."""
+    """Name the model that ``merged`` or ``amended`` the memory, and its reason. Return nothing if no model did."""
     change = memory.extra.get(how)
     return f"by {change.get('by')}: {change.get('reason')}" if isinstance(change, dict) else ""
 
@@ -476,7 +476,7 @@ def _facts(view: MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
 
 
 def render_evidence(paper: Paper, item: Evidence, memory: Memory) -> None:
-    """Print a turn that is evidence for a memory: speaker, session, time and words."""
+    """Print the speaker, session, time and text of a turn that is evidence for a memory."""
     tool, _, native_id = item.session_id.partition(":")
     said_by = speaker_name(item.speaker, memory.author if item.speaker is memory.speaker else None)
     paper.line(
@@ -495,7 +495,7 @@ def _link_row(link: LinkView) -> tuple[str, Span, str]:
 
 
 def _render_together(paper: Paper, together: Sequence[CompanionView]) -> None:
-    """Print the memories that are used together with a memory, and how often."""
+    """Print the memories that are used together with a memory, with counts."""
     paper.heading("Used or learned together with")
     rows = [
         (
@@ -610,9 +610,9 @@ def retire(  # noqa: PLR0913 - one parameter an option
 
 
 def _restore(run: Run, references: tuple[str, ...]) -> None:
-    """Restore memories, or end a standing rule by its id (``--list``).
+    """Restore memories, or end retirement rules, given the ids that ``--list`` shows.
 
-    A memory that superseded a restored one also stays active.
+    If a memory superseded a restored memory, both are active.
     """
     back = perform(run, retiring.unretire, references=references)
     run.answer(back, lambda paper: _render_unretired(paper, back))
@@ -651,7 +651,7 @@ def _render_retired(
     waiting: Sequence[Memory] = (),
     is_dry: bool = False,
 ) -> None:
-    """Print the memories that were retired, or would be."""
+    """Print the memories that were or would be retired."""
     if is_dry:
         paper.line(
             f"Would retire {count(len(memories), 'memory', 'memories')}:"
@@ -677,7 +677,7 @@ def _render_unretired(paper: Paper, back: BroughtBack) -> None:
 def _render_retired_list(
     paper: Paper, memories: Sequence[Memory], rules: Sequence[StandingRetirement]
 ) -> None:
-    """Print all retired memories with their reasons, and the standing rules."""
+    """Print all retired memories with their reasons, and the retirement rules."""
     if not memories and not rules:
         paper.line("Nothing is retired.")
         return
@@ -773,7 +773,7 @@ def add(
 
 
 def answer_todo(run: Run, outcome: StoreOutcome) -> None:
-    """Show the todo that was stored."""
+    """Print the stored todo."""
     memory = remembering.get(run.home, outcome.memory_id)
     verb = {"stored": "Added", "retired": "Added and retired"}.get(outcome.action, "Already stored")
     run.answer(

@@ -1,4 +1,4 @@
-"""Calls of operations from the command line, here or in the daemon, and parameter types for dates."""
+"""Calls of operations from the command line, in this process or the daemon, and parameter types for dates."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ Result = TypeVar("Result")
 
 
 def ask(run: Run, result: type[Result], operation: str, /, **fields: Any) -> Result:
-    """Run an operation with these request fields in the daemon if one is running, else here. Return its result.
+    """Run an operation with these request fields, in the daemon if possible, else in this process. Return its result.
 
-    The operation is named, since its function would load its module also where the daemon answers. Raises
-    InvalidInputError if a field is out of bounds, and the errors of the operation.
+    The operation is given by name, so that its module is not loaded if the daemon answers. Raises InvalidInputError
+    if a field is out of bounds, and the operation's errors.
     """
     answer = ask_daemon(run, operation, fields, result)
     if answer is None:
@@ -47,9 +47,9 @@ def perform(
     on_progress: Callable[[Any], object] | None = None,
     **fields: Any,
 ) -> Result:
-    """Run the operation of a function with these request fields in this process. Return its result.
+    """Run an operation, given by its function, with these request fields in this process. Return its result.
 
-    Raises InvalidInputError if a field is out of bounds, and the errors of the operation.
+    Raises InvalidInputError if a field is out of bounds, and the operation's errors.
     """
     entry = operation_of(function)
     opened = run.home if entry.needs_home else run.settings
@@ -60,7 +60,7 @@ def perform(
 
 @contextmanager
 def resumable(run: Run) -> Iterator[None]:
-    """Mark the run as resumable if the block is interrupted, so that the message says so."""
+    """Mark the run as resumable if the context is interrupted, so that the message mentions resuming."""
     try:
         yield
     except KeyboardInterrupt:
@@ -69,23 +69,23 @@ def resumable(run: Run) -> Iterator[None]:
 
 
 def place_of(run: Run, name: str | None) -> Place:
-    """Return the project for a name, an alias or ``.`` (current folder); see the operation ``place``."""
+    """Return the project for a name, an alias or ``.`` (current folder). See the operation ``place``."""
     with suppress(FileNotFoundError):  # the folder was deleted
         return ask(run, views.Place, "place", name=name, folder=os.getcwd())
     return ask(run, views.Place, "place", name=name)
 
 
 def is_empty(run: Run) -> bool:
-    """Return True if there is nothing to recall. The daemon answers if there are memories."""
+    """Return True if there is nothing to recall. If there are memories, the home is not loaded."""
     return not ask(run, views.Listing, "list", limit=0).total and location.is_empty(run.home)
 
 
 # ----------------------------------------------------------------------------
-# Answers of the daemon: the same as in this process, but without loading the home.
+# Answers from the daemon. They are the same as in this process, but the home is not loaded.
 
 
 _SECONDS = 1.0
-"""A slower daemon hangs, or takes longer than this process."""
+"""Time in seconds to wait for the daemon. A slower daemon hangs, or takes longer than this process."""
 
 
 class _Notes(msgspec.Struct, frozen=True):
@@ -94,10 +94,10 @@ class _Notes(msgspec.Struct, frozen=True):
 
 
 def ask_daemon(run: Run, operation: str, request: object, result: Any) -> Any:
-    """Return the daemon's result of an operation, or ``None`` if this process has to run it.
+    """Return the daemon's result of an operation, or ``None`` if this process must run the operation.
 
-    That is so if no daemon runs, if it does not answer in time, has other settings, or fails: running the operation
-    here then shows the full error. A daemon that did not answer is not asked again.
+    Return ``None`` if the daemon does not run, does not answer in time, has different settings, or fails, because this
+    process then shows the full error. A daemon that did not answer is not asked again.
     """
     if run.by_itself:
         return None
@@ -149,7 +149,7 @@ class Moment(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic
 
 
 class Day(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic since click 8.3
-    """A future day, such as 2026-12-31; ``""`` for none."""
+    """A future day, such as 2026-12-31, or ``""`` for no day."""
 
     name = "day"
 
@@ -176,7 +176,7 @@ class SaidDay(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generi
 
 
 class Period(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic since click 8.3
-    """A period, such as 2026-01-01..2026-06-30. Either day may be missing; ``""`` means always."""
+    """A period, such as 2026-01-01..2026-06-30. Either day can be missing. ``""`` means always."""
 
     name = "from..to"
 

@@ -71,7 +71,7 @@ def stamp(moment: datetime | None) -> str | None:
 
 
 def split_session(session: str | None) -> tuple[str | None, str | None]:
-    """Split ``<tool>:<id>`` into the tool and its own id."""
+    """Split ``<tool>:<id>`` into the tool and the tool's id for the session."""
     if not session:
         return None, None
     tool, _, native_id = session.partition(":")
@@ -79,12 +79,12 @@ def split_session(session: str | None) -> tuple[str | None, str | None]:
 
 
 def short_id(memory: Memory) -> str:
-    """Return the end of a memory's id. Ids made at the same moment share their beginning."""
+    """Return the end of a memory's id. Ids created at the same moment have the same start."""
     return memory.id[-SHORT_ID:]
 
 
 def short_session(native_id: str) -> str:
-    """Return the distinguishing beginning of a session's id, longer for UUIDv7, which begin with the time."""
+    """Return the distinguishing start of a session's id, which is longer for UUIDv7, because it starts with a time."""
     match = _UUID.fullmatch(native_id)
     if match:
         return native_id[:13] if match.group(1) == "7" else native_id[:8]
@@ -97,12 +97,12 @@ def kind_span(kind: Kind) -> Span:
 
 
 def place_name(memory: Memory) -> str:
-    """Return a memory's project, ``""`` if it applies everywhere, or ``inbox`` if that is undecided."""
+    """Return a memory's project, ``""`` if the memory applies everywhere, or ``inbox`` if undecided."""
     return "inbox" if memory.inbox else memory.project or ""
 
 
 def speaker_name(speaker: Speaker, author: str | None = None) -> str:
-    """Return the author's name if there is one, else the speaker's role."""
+    """Return the author's name, or the speaker's role if there is no name."""
     return author or _SPEAKERS[speaker]
 
 
@@ -117,7 +117,7 @@ def minute(moment: datetime | None) -> str:
 
 
 def when(moment: datetime | None) -> str:
-    """Return the day and how long ago it was, with non-breaking spaces."""
+    """Return the day and its age, with non-breaking spaces."""
     if moment is None:
         return ""
     days = (day_of(ids.utc_now()) - day_of(moment)).days
@@ -166,13 +166,13 @@ def amount(number: int) -> str:
 
 
 def tokens_told(tokens: Tokens) -> str:
-    """Format the tokens that models read and wrote."""
+    """Format the number of tokens that models read and wrote."""
     cached = f" ({amount(tokens.cached)} of it cached)" if tokens.cached else ""
     return f"{amount(tokens.input + tokens.cached)} read{cached}, {amount(tokens.output)} written"
 
 
 def says_the_same(quote: str, content: str) -> bool:
-    """Return True if a quotation adds nothing to the content shown with it."""
+    """Return True if a quotation adds nothing to the adjacent content."""
     quoted, normalised = text.normalise(quote.strip("…")), text.normalise(content)
     return bool(quoted) and (
         quoted in normalised or (normalised in quoted and len(quoted) < 1.3 * len(normalised))
@@ -180,7 +180,7 @@ def says_the_same(quote: str, content: str) -> bool:
 
 
 # ----------------------------------------------------------------------------
-# Shell completion of values: ids, projects, tools, settings.
+# Shell completion of values, such as ids, projects, tools and settings.
 #
 # Completion depends on the request field, not on the command. If the home cannot be read, there are
 # no completions and no errors.
@@ -195,7 +195,7 @@ _HELP_CHARACTERS = 60
 
 
 def completer_of(source: str | type, name: str) -> Completer | None:
-    """Return the completer of a field of an operation's request or of a filter; ``None`` if its values are unknown."""
+    """Return the completer for a field of a request or filter, or ``None`` if the possible values are unknown."""
     find = _BY_NAME.get(name) or (
         _BY_OPERATION.get(source) if name in _REFERENCES and isinstance(source, str) else None
     )
@@ -318,10 +318,10 @@ _BY_OPERATION: dict[str, Callable[[Run], Found]] = {
 
 
 # ----------------------------------------------------------------------------
-# Options and arguments made from request fields: type, bounds, help and default.
+# Options and arguments that get their type, bounds, help and default from request fields.
 #
-# A command adds only what differs, such as a short name or another help text. A field belongs to an
-# operation's request or to a value in one: ``option("store", "kind")``, ``option(Filter, "kinds")``.
+# A command adds only differences, such as a short name or a different help text. A field belongs to
+# an operation's request (``option("store", "kind")``) or a value type (``option(Filter, "kinds")``).
 
 
 Function = Callable[..., Any]
@@ -342,7 +342,7 @@ _ABSENT = (MISSING, msgspec.NODEFAULT, msgspec.UNSET)
 
 @frozen
 class RequestField:
-    """A request field on the command line. ``item`` is its type, or the type of each element if ``many``."""
+    """A request field on the command line. ``item`` is the field's type, or the element type if ``many`` is set."""
 
     name: str
     item: Any
@@ -370,7 +370,7 @@ class RequestField:
 
 
 def field_of(source: str | type, name: str) -> RequestField:
-    """Return a field of an operation's request, or of a value."""
+    """Return a field of an operation's request or of a value type."""
     request = request_of(source) if isinstance(source, str) else source
     kind, many, optional = annotations_of(request)[name], False, False
     meta = bounds_of(request, name)
@@ -390,10 +390,10 @@ def field_of(source: str | type, name: str) -> RequestField:
 
 
 def option(source: str | type, name: str, *declarations: str, **own: Any) -> Decorator:
-    """Make the option of a field: ``--name``, repeatable for lists, a flag for booleans.
+    """Make the option ``--name`` for a field. It is repeatable for lists and a flag for booleans.
 
-    A flag that is on by default becomes ``--no-name``. ``declarations`` replace these names, and ``own`` the
-    settings from the field.
+    A flag that is on by default becomes ``--no-name``. ``declarations`` replaces these names, and ``own`` overrides
+    the settings from the field.
     """
     field = field_of(source, name)
     return click.option(
@@ -404,7 +404,7 @@ def option(source: str | type, name: str, *declarations: str, **own: Any) -> Dec
 
 
 def argument(source: str | type, name: str, **own: Any) -> Decorator:
-    """Make the positional argument of a field."""
+    """Make the positional argument for a field."""
     field = field_of(source, name)
     settings = {
         "type": field.type,
@@ -415,7 +415,7 @@ def argument(source: str | type, name: str, **own: Any) -> Decorator:
 
 
 def options(source: str | type, *names: str) -> Decorator:
-    """Make the options of several fields, in this order."""
+    """Make the options for several fields, in this order."""
 
     def decorate(function: Function) -> Function:
         for name in reversed(names):
@@ -460,13 +460,13 @@ def _click_settings(field: RequestField) -> dict[str, Any]:
 
 @cache
 def _defaults(request: type) -> dict[str, Any]:
-    """Return the defaults of a request's fields. Cached, because msgspec evaluates all types to find them."""
+    """Return the defaults of a request's fields. Cached, because msgspec evaluates all types to find the defaults."""
     request_fields = fields(request) if is_dataclass(request) else msgspec.structs.fields(request)
     return {field.name: field.default for field in request_fields}
 
 
 # ----------------------------------------------------------------------------
-# Options that several commands share, and the filter built from them.
+# Options that several commands share, and the filter built from these options.
 
 
 HERE = "."
@@ -475,7 +475,7 @@ Item = TypeVar("Item")
 Fetch = Callable[[int, int], tuple[Sequence[Item], bool]]
 
 _PAGE = 500
-"""Items per page of a list."""
+"""Number of items per page of a list."""
 
 _PLACE_AND_TIME: tuple[Decorator, ...] = (
     option(
@@ -515,7 +515,7 @@ _TURN: tuple[Decorator, ...] = (
 
 
 def limit_option(operation: str, **own: Any) -> Decorator:
-    """Make ``--limit`` for an operation's list. ``default=None`` uses the settings."""
+    """Make ``--limit`` for an operation's list. With ``default=None``, the limit comes from the settings."""
     return option(operation, "limit", "--limit", "-n", type=click.IntRange(1, 1000), **own)
 
 
@@ -538,7 +538,7 @@ OFFSET = option("list", "offset", show_default=False)
 
 
 def with_memory_filter(function: Function) -> Function:
-    """Add the options that select memories; the function receives the filter as ``wanted``."""
+    """Add the options that select memories. The function receives the filter as ``wanted``."""
     return _with_filter(
         function,
         (*_MEMORY, *_PLACE_AND_TIME),
@@ -547,7 +547,7 @@ def with_memory_filter(function: Function) -> Function:
 
 
 def with_turn_filter(function: Function) -> Function:
-    """Add the options that select turns; the function receives the filter as ``wanted``."""
+    """Add the options that select turns. The function receives the filter as ``wanted``."""
     return _with_filter(function, (*_TURN, *_PLACE_AND_TIME), ("tools",))
 
 
@@ -590,7 +590,7 @@ def _filter(run: Run, values: dict[str, Any]) -> Filter:
 
 
 def _known_project(run: Run, name: str) -> str:
-    """Return the project with this name. Warns if it is unknown, since the filter then matches nothing."""
+    """Return the project with this name. Warn if the project is unknown, because the filter then matches nothing."""
     place = place_of(run, name)
     if place.project is None:
         raise _no_project_here(place.namesake)
@@ -602,7 +602,7 @@ def _known_project(run: Run, name: str) -> str:
 
 
 def find_project(run: Run, name: str | None) -> str | None:
-    """Return the project for a name, an alias or ``.``; ``None`` without a name. Warns if it is unknown.
+    """Return the project for a name, an alias or ``.``, or ``None`` for ``None``. Warn if the project is unknown.
 
     Raises NotFoundError.
     """
@@ -610,9 +610,9 @@ def find_project(run: Run, name: str | None) -> str | None:
 
 
 def pages(fetch: Fetch[Item], limit: int | None, offset: int) -> Iterator[Item]:
-    """Yield items of a list from ``offset``, up to ``limit`` or all, fetched page by page.
+    """Fetch a list page by page, and yield up to ``limit`` items (by default all) from ``offset``.
 
-    ``fetch`` takes a page's size and offset and returns the page and whether more items follow.
+    ``fetch`` takes a page's size and offset, and returns the page and whether more items follow.
     """
     while limit is None or limit > 0:
         size = _PAGE if limit is None else min(limit, _PAGE)
@@ -629,8 +629,8 @@ def project_slug(
 ) -> str:
     """Return the project for a name, an alias, or ``.`` for the current folder.
 
-    ``of_folder`` finds the folder's project, by default among the known ones. Raises NotFoundError if the folder has
-    none.
+    ``of_folder`` finds the folder's project, by default among the known projects. Raises NotFoundError if the folder
+    has no project.
     """
     if name != HERE:
         return change.project_called(home, name, location.projects(home))
@@ -641,7 +641,7 @@ def project_slug(
 
 
 def tie_hint(namesake: str) -> str:
-    """Return the hint for a folder without a project that has the name of one."""
+    """Return the hint for a folder that has no project but has the same name as a project."""
     return f"if it is the project {namesake}: nacre project tie {namesake}"
 
 
@@ -653,7 +653,7 @@ def _no_project_here(namesake: str | None = None) -> NotFoundError:
 
 
 def read_content(content: str) -> str:
-    """Return the content, or standard input for ``-``."""
+    """Return the content, or read standard input if it is ``-``."""
     if content != "-":
         return content
     data: bytes = sys.stdin.buffer.read()
@@ -662,7 +662,7 @@ def read_content(content: str) -> str:
 
 @contextmanager
 def readable(path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Yield the path, or for ``-`` a temporary file with standard input, as formats are recognised at both ends."""
+    """Yield the path, or for ``-`` a temporary copy of standard input, because format detection reads both ends."""
     if str(path) != "-":
         yield path
         return

@@ -55,7 +55,7 @@ def describe(run: Run, error: Exception) -> str:
 
 
 def write_log(run: Run, error: Exception) -> Path | None:
-    """Append the redacted traceback to ``logs/errors.log``. Return the file, or ``None`` if it cannot be written."""
+    """Append the redacted traceback to ``logs/errors.log``. Return the file, or ``None`` if writing fails."""
     trace = "".join(traceback.format_exception(error))
     try:
         log = Log(run.settings.home, "errors")
@@ -66,9 +66,9 @@ def write_log(run: Run, error: Exception) -> Path | None:
 
 
 def damage_behind(run: Run, error: Exception) -> UnusableStoreError | None:
-    """Return an error about a damaged database if that caused an unexpected error, else ``None``.
+    """Return an error about a damaged database if damage caused the unexpected error, else ``None``.
 
-    It did if the error was raised while reading or converting rows, or if SQLite finds damage.
+    Damage is the cause if the error was raised while reading or converting rows, or if SQLite finds damage.
     """
     in_store = any(
         _STORAGE in frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)
@@ -83,7 +83,7 @@ def damage_behind(run: Run, error: Exception) -> UnusableStoreError | None:
 
 
 def redactor_of(run: Run) -> redactor.Redactor:
-    """Return a redactor, with the owner's patterns if the settings can be read."""
+    """Return a redactor, which uses the owner's patterns if the settings can be read."""
     try:
         return redactor.Redactor(*run.settings.redaction)
     except NacreError:
@@ -105,13 +105,13 @@ EXIT_CODES: dict[type[NacreError], int] = {
     UnavailableError: UNAVAILABLE,
     UnusableStoreError: FAILED,
 }
-"""Exit codes by error class. The nearest base class decides."""
+"""Maps error classes to exit codes. The nearest base class decides."""
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT if hasattr(errno, "EDQUOT") else errno.ENOSPC)
 
 
 def exit_code_of(error: NacreError) -> int:
-    """Return the exit code of an error."""
+    """Return the exit code for an error."""
     return next(EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES)
 
 
@@ -122,7 +122,7 @@ def wants_json(arguments: Sequence[str]) -> bool:
 
 
 def guard(run: Run, work: Callable[[], Any]) -> int:
-    """Do the work, write the answer, report an error in one line. Return the exit code."""
+    """Do the work and write the answer, or report an error in one line. Return the exit code."""
     _prepare_streams()
     try:
         try:
@@ -215,7 +215,7 @@ def _stopped(run: Run, error: BaseException) -> int:
 
 
 def _declined(run: Run) -> int:
-    """The user declined: no error message, but the command fails."""
+    """Fail without an error message, because the user declined."""
     if run.as_json:
         _say(run, "interrupted", "nothing was changed", None)
     else:
@@ -264,7 +264,7 @@ def _usage_hint(error: click.UsageError) -> str:
 
 
 def _prepare_streams() -> None:
-    """Have characters that the terminal cannot encode replaced instead of raising an error."""
+    """Make the streams replace characters that the terminal cannot encode, instead of raising an error."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, ValueError, OSError):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]
@@ -276,19 +276,19 @@ def _flush_streams() -> None:
 
 
 def _silence() -> None:
-    """Redirect standard output to the null device, as its reader is gone and the interpreter flushes at exit."""
+    """Redirect standard output to the null device, because the reader has left and the interpreter flushes at exit."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
 
 
 # ----------------------------------------------------------------------------
-# Progress, only on a terminal.
+# Progress, which is only shown on a terminal.
 
 
 _BAR = 24
 _LEAST_SECONDS = 0.1
-"""Between two updates of a line."""
+"""Minimum time in seconds between two updates of a line."""
 
 _STAGES = {
     "reading": "Reading transcripts",
@@ -324,7 +324,7 @@ _STAGES = {
 
 @contextlib.contextmanager
 def waiting(run: Run, label: str) -> Iterator[None]:
-    """Show a label and the elapsed time on a terminal while the block runs."""
+    """Show a label and the elapsed time on a terminal inside the context."""
     if run.as_json or not sys.stderr.isatty():
         yield
         return
@@ -349,7 +349,7 @@ def waiting(run: Run, label: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def shown(run: Run) -> Iterator[reports.OnProgress | None]:
-    """Show a progress bar on standard error while the block runs. Yields ``None`` if it is not a terminal."""
+    """Show a progress bar inside the context. Yield ``None`` if standard error is not a terminal."""
     if run.as_json or not sys.stderr.isatty():
         yield None
         return
@@ -368,14 +368,14 @@ def shown(run: Run) -> Iterator[reports.OnProgress | None]:
 
 @dataclass
 class _Line:
-    """A status line on a terminal, rewritten in place and cleared at the end."""
+    """A status line on a terminal. It is rewritten in place and cleared at the end."""
 
     _shown: str = ""
     _next: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def show(self, text: str) -> None:
-        """Show a text, unless the line changed less than ``_LEAST_SECONDS`` ago."""
+        """Show text, unless the line changed less than ``_LEAST_SECONDS`` ago."""
         with self._lock:
             now = time.monotonic()
             if now < self._next:
@@ -408,7 +408,7 @@ class _Bars:
     _at_start: int = 0
 
     def of(self, progress: Progress, now: float) -> str:
-        """Return the line with the bar."""
+        """Return the line that shows the bar."""
         if progress.stage != self._stage:
             self._stage, self._started, self._at_start = progress.stage, now, progress.done
         share = min(1.0, progress.done / progress.total)

@@ -95,7 +95,7 @@ def page(
 
 
 def _edited(run: Run, before: OwnPage) -> str | None:
-    """Return the text from the editor, or ``None`` if nothing was saved."""
+    """Return the text from the editor, or ``None`` if the user saved nothing."""
     if not run.is_interactive:
         raise click.UsageError(
             "--edit needs a terminal; pass TEXT, or - for standard input",

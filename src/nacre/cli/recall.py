@@ -218,7 +218,7 @@ def _render_notes(paper: Paper, result: RecallResult) -> None:
 
 
 def _message_of(result: DeepResult) -> str | None:
-    """Return why there are no hits, or ``None`` if there are hits or a project has to be chosen."""
+    """Return the reason for no hits, or ``None`` if there are hits or the user must choose a project."""
     if result.hits or result.clarify:
         return None
     if result.route is deep_recall.Route.NONE:
@@ -227,7 +227,7 @@ def _message_of(result: DeepResult) -> str | None:
 
 
 def _render_deep(paper: Paper, result: DeepResult, *, explain: bool) -> None:
-    """Print the hits or the projects to choose from, then the steps taken."""
+    """Print the hits or the projects to choose from, then the steps of the recall."""
     if result.clarify:
         paper.line(bold("Which project do you mean?"))
         for slug in result.clarify:
@@ -403,7 +403,7 @@ def context(  # noqa: PLR0913 - one parameter an option
 def _render_context(
     paper: Paper, block: ContextBlock, *, output: Path | None, changed: bool | None
 ) -> None:
-    """Print the block, or the file it was written to; print nothing for an empty block."""
+    """Print the block, or the file that contains the block. Print nothing for an empty block."""
     if output:
         if changed:
             paper.line(bold("Written: "), f"{block.tokens:,} tokens to {output}")
@@ -419,7 +419,7 @@ def _explain_empty(run: Run, why: str, hint: str) -> None:
 
 
 def _reason_for_empty(run: Run, project: str | None, folder: str) -> tuple[str, str]:
-    """Return why a context is empty, and a hint."""
+    """Return the reason for an empty context, and a hint."""
     if is_empty(run):
         return "there are no memories yet", "nacre quickstart"
     if project:
@@ -430,7 +430,7 @@ def _reason_for_empty(run: Run, project: str | None, folder: str) -> tuple[str, 
 
 
 def _render_explained(paper: Paper, block: ContextBlock) -> None:
-    """Print what is included and left out, with the reasons."""
+    """Print what is included and omitted, with the reasons."""
     head = f"{block.tokens:,} tokens" if block.text else "No context."
     paper.line(
         bold(head),
@@ -454,7 +454,7 @@ def _render_explained(paper: Paper, block: ContextBlock) -> None:
 
 
 def _render_left_out(paper: Paper, left_out: Iterable[LeftOut]) -> None:
-    """Print omissions grouped by reason, with the subjects of the first memories."""
+    """Print omitted items, grouped by reason, with the subjects of the first memories."""
     groups: defaultdict[tuple[str, str], list[LeftOut]] = defaultdict(list)
     for item in left_out:
         groups[item.part.value, item.why].append(item)
@@ -532,7 +532,7 @@ def chores(run: Run, only_list: bool, seconds: float) -> None:
 
 
 def _render_handoff(paper: Paper, view: HandoffView) -> None:
-    """Print a handoff with its source session and receiver, or that there is none."""
+    """Print a handoff with its source session and receiver, or print that there is no handoff."""
     handoff = view.handoff
     if handoff is None:
         message = (

@@ -345,7 +345,7 @@ def _ask(run: Run) -> None:
 
 
 def _given(question: Question) -> dict[str, Any] | None:
-    """Return the typed answer: empty for later, ``None`` to quit."""
+    """Return the typed answer, which is empty for later and ``None`` to quit."""
     keys = _KEEPS if question.contradicts else _LINKS
     while True:
         typed: str = click.prompt(
@@ -519,7 +519,7 @@ def _reply(run: Run, path: str | None) -> str:
 
 
 def _render_feedback(paper: Paper, report: FeedbackReport) -> None:
-    """Print a line for each memory with the rating and the change of quality."""
+    """Print a line for each memory, with its rating and change of quality."""
     if report.note:
         paper.line(f"Nothing changed: {report.note}.")
     paper.table([_judged_row(item) for item in report.judged])
@@ -613,7 +613,7 @@ def _list_gaps(run: Run, *, days: int, project: str | None, min_times: int, limi
 def _render_gaps(
     paper: Paper, found: Unanswered, *, days: int, has_log: bool, is_narrowed: bool
 ) -> None:
-    """Print each unanswered question with its frequency and wordings."""
+    """Print each unanswered question, with its frequency and wordings."""
     if not has_log:
         paper.line("Questions are not stored: traces.keep_days is 0.", hang=2)
     if not found.gaps:

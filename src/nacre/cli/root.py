@@ -1,4 +1,4 @@
-"""The ``nacre`` program: the table of its commands, and its error boundary."""
+"""The ``nacre`` program, with its table of commands and its error boundary."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nacre.cli.command import Group, Run, load_command, show_help
 
 
 class Program(Group):
-    """A command group that runs as a program, inside the error boundary."""
+    """A command group that runs as a program inside the error boundary."""
 
     def main(
         self, args: Sequence[str] | None = None, *_: Any, umask: int | None = None, **__: Any
@@ -31,7 +31,7 @@ class Program(Group):
 
 
 # ----------------------------------------------------------------------------
-# The commands of ``nacre``. Their modules are loaded when they run.
+# The commands of ``nacre``. A command's module is loaded when the command runs.
 
 
 @frozen
@@ -99,7 +99,7 @@ HIDDEN = {
     "help": Entry("groups:help_command", "Show the help of a command, or a list of all commands."),
     "statusline": Entry("services:statusline", "Print a line for the status line of Claude Code."),
 }
-"""Commands for programs, and ``help``."""
+"""Commands that only programs use, and ``help``."""
 
 _GUESSES = {
     "add": "store",
@@ -109,23 +109,23 @@ _GUESSES = {
     "remember": "store",
     "rm": "retire",
 }
-"""Names that users try first, with the command that runs. ``rm`` and ``delete`` can be undone."""
+"""Maps names that users try first to actual commands. ``rm`` and ``delete`` can be undone."""
 
 _ENTRIES = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 
 
 def plugin_commands() -> list[str]:
-    """Return the names of the commands of plugins. They cannot replace nacre's own."""
+    """Return the names of plugin commands. They cannot replace nacre's commands."""
     return sorted(plugins.find_plugins(plugins.COMMANDS).keys() - _ENTRIES.keys() - HIDDEN.keys())
 
 
 class Root(Program):
-    """The group of all commands. Alone, it shows the status on a terminal and otherwise its help."""
+    """The group of all commands. If no command is given, it shows the status on a terminal, else its help."""
 
     has_default = True
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Return the command names in the order of the sections, followed by those of plugins."""
+        """Return the command names in the order of the sections, followed by plugin commands."""
         return [*_ENTRIES, *plugin_commands()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -144,7 +144,7 @@ class Root(Program):
             raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the everyday commands with their summaries, and the names of the others."""
+        """Write the everyday commands with summaries, and the names of all other commands."""
         everyday = SECTIONS["Everyday"]
         width = max(len(name) for name in everyday)
         with formatter.section("Commands"):
@@ -156,7 +156,7 @@ class Root(Program):
             formatter.write_text(f"groups: {', '.join([*SECTIONS['Groups'], *plugin_commands()])}")
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; do nothing inside a model call made by nacre itself."""
+        """Run a command. Do nothing inside a model call by nacre itself."""
         return None if environment.is_own_call(environment.environment()) else super().invoke(ctx)
 
 

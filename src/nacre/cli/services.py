@@ -54,9 +54,9 @@ _START_SECONDS = 10.0
 
 @frozen
 class DaemonMet:
-    """A daemon that was started or stopped, or that runs on although it is unneeded or outdated.
+    """A daemon that was started or stopped, or that still runs although it is unneeded or outdated.
 
-    Only a daemon that hooks started is stopped.
+    A daemon is stopped only if hooks started it.
     """
 
     version: str
@@ -65,7 +65,7 @@ class DaemonMet:
 
 
 def start_for_hosts(settings: Settings) -> DaemonMet | None:
-    """Start the daemon for the first session. Return ``None`` if one runs, or if it may not be started."""
+    """Start the daemon for the first session. Return ``None`` if a daemon runs already or is not allowed to start."""
     try:
         started = (
             link.start_daemon(str(settings.home), settings.environ)
@@ -86,7 +86,7 @@ def start_for_hosts(settings: Settings) -> DaemonMet | None:
 
 
 def end_unneeded(home: Path) -> DaemonMet | None:
-    """Stop the daemon after the last host is disconnected. Return ``None`` if none runs."""
+    """Stop the daemon after the last host is disconnected. Return ``None`` if no daemon runs."""
     found = homes.greet(home)
     if found is None:
         return None
@@ -99,7 +99,7 @@ def end_unneeded(home: Path) -> DaemonMet | None:
 
 
 def end_other_version(home: Path) -> DaemonMet | None:
-    """Stop a daemon of another version. Return ``None`` if none runs."""
+    """Stop a daemon of a different version. Return ``None`` if there is none."""
     found, own = homes.greet(home), __version__
     if found is None or found.version == own:
         return None
@@ -111,7 +111,7 @@ def end_other_version(home: Path) -> DaemonMet | None:
 
 
 # ----------------------------------------------------------------------------
-# Planned and completed changes of hosts' files.
+# Planned and completed changes to hosts' files.
 
 
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
@@ -119,7 +119,7 @@ _OUTLINED = {"create": "write", "change": "change", "remove": "remove"}
 Clean = Callable[[str], str]
 _LONGEST_LINE = 300
 _NEW_LINES = 12
-"""The number of lines shown of a new file."""
+"""Maximum number of lines shown of a new file."""
 _DONE = {"create": "wrote", "change": "changed", "remove": "removed", "none": "unchanged"}
 _TO_DO = {
     "create": "would write",
@@ -131,7 +131,7 @@ _TO_DO = {
 
 @frozen
 class Shown:
-    """The format of paths and texts: the user's folder as ``~``, and no secrets."""
+    """Formats paths and text for display. The user's folder becomes ``~``, and secrets are removed."""
 
     user: Path
     home: Path
@@ -142,7 +142,7 @@ class Shown:
         return path.is_relative_to(self.home)
 
     def short(self, path: Path) -> str:
-        """Return a path with ``~``."""
+        """Return a path, with ``~`` for the user's folder."""
         return f"~/{path.relative_to(self.user)}" if path.is_relative_to(self.user) else str(path)
 
     def words(self, command: HostCommand) -> str:
@@ -152,7 +152,7 @@ class Shown:
 
 
 def render_plan(paper: Paper, plan: WiringPlan, places: Shown, *, is_whole: bool = False) -> None:
-    """Print the planned changes; ``is_whole`` prints all lines, and nacre's own files."""
+    """Print the planned changes. With ``is_whole``, print all lines and include nacre's own files."""
     for change in plan.changes:
         if change.action != "none" and (is_whole or not places.is_own(change.path)):
             labels = ", ".join(registry.ALL_HOSTS[host].label for host in change.hosts)
@@ -240,7 +240,7 @@ def render_done(
 
 
 def _own_memories(paper: Paper, found: Sequence[OwnMemory]) -> None:
-    """Print the state of the hosts' own memories."""
+    """Print the state of the hosts' built-in memories."""
     for memory in found:
         style = "yellow" if memory.hint else "green"
         label = registry.ALL_HOSTS[memory.host].label
@@ -295,7 +295,7 @@ def _own_files(paper: Paper, plan: WiringPlan, places: Shown, verbs: Mapping[str
 
 
 def _own(plan: WiringPlan, places: Shown) -> Iterator[tuple[str, str, str, str, int]]:
-    """Yield action, folder, host, type and number of the files in nacre's own folder."""
+    """Yield the action, folder, host, type and number of files in nacre's own folder."""
     counted: Counter[tuple[str, str, str]] = Counter(
         (change.action, change.hosts[0], change.what)
         for change in plan.changes
@@ -324,7 +324,7 @@ def _shown(change: FileChange, clean: Clean, *, is_whole: bool) -> Iterator[str]
 
 
 def _cut(line: str) -> str:
-    """Shorten a long line: some settings files have a single one."""
+    """Shorten a long line, since some settings files consist of a single line."""
     return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…"
 
 
@@ -381,14 +381,14 @@ def open_dashboard(run: Run, only_prints: bool, forget: bool) -> None:
 
 
 def _has_screen(environ: Mapping[str, str]) -> bool:
-    """Return True if a graphical browser can open; the dashboard does not work in terminal browsers."""
+    """Return True if a graphical browser can open. The dashboard does not work in terminal browsers."""
     return sys.platform in ("darwin", "win32") or bool(
         environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY")
     )
 
 
 def _may_read(run: Run) -> bool:
-    """Return True if the daemon may read the agents' sessions: a person must have agreed to the first reading."""
+    """Return True if the daemon is allowed to read sessions, which requires a person's consent to the first reading."""
     if run.home.sessions.last_ingest() or not is_empty(run.home):
         return True
     if run.is_interactive and click.confirm(
@@ -400,7 +400,7 @@ def _may_read(run: Run) -> bool:
 
 
 def _address(run: Run) -> str:
-    """Ask the daemon, after starting it if necessary. Raises OwnerOnlyError, UnavailableError."""
+    """Ask the daemon for its address, starting the daemon if necessary. Raises OwnerOnlyError, UnavailableError."""
     home, until = str(run.settings.home), time.monotonic() + _SECONDS
     is_started = False
     while True:
@@ -475,19 +475,19 @@ def _face(home: Path | None, *, everything: str | None, structured: bool) -> Fac
 
 
 def _start_daemon(settings: Settings) -> None:
-    # Started by a process that ends at once, because agents stop this server with all its child processes.
+    # Started by a process that ends immediately, because agents stop this server with all its child processes.
     link.start_process(str(settings.home), settings.environ, "serve", "--on-demand")
 
 
 def _note(home: Path, line: str) -> None:
-    """Add a line to the log of an existing home, if possible."""
+    """Add a line to the log of an existing home. Ignore errors."""
     if home.is_dir():
         with contextlib.suppress(OSError):
             Log(home, "mcp").write(line)
 
 
 # ----------------------------------------------------------------------------
-# ``nacre statusline``. Without options, :mod:`nacre.serve.statusline` prints the line without this module.
+# ``nacre statusline``. Without options, :mod:`nacre.serve.statusline` prints the line, and this module is not loaded.
 
 
 _SECONDS_STATUSLINE = 1.0

@@ -154,9 +154,9 @@ def show(
 def ask_session(
     run: Run, reference: str | None, *, limit: int | None, first: int = 0, at_end: bool = False
 ) -> SessionView:
-    """Return a session by its id or the beginning of it, by default the last one of this folder.
+    """Return the session with this id or start of an id, by default the last session of this folder.
 
-    Without a limit, all its turns are included.
+    If there is no limit, include all turns.
     """
     here = str(Path.cwd())
     view = ask(
@@ -174,7 +174,7 @@ def ask_session(
 
 
 def tell_which(run: Run, reference: str | None, session: StoredSession) -> None:
-    """Warn if the default session is from another project because this folder has none."""
+    """Warn if the default session is from a different project because this folder has no session."""
     if reference is None and (
         session.project is None or place_of(run, None).project != session.project
     ):
@@ -195,7 +195,7 @@ def _follow(run: Run, reference: str | None, limit: int, *, full: bool) -> None:
 
 
 def session_title(line: SessionLine) -> tuple[Span | str, ...]:
-    """Return a session's kind (unless ``main``), and its title or first request."""
+    """Return a session's kind (unless ``main``), followed by its title or first request."""
     session = line.session.session
     kind = (
         dim(f"{session.kind.value}: ")
@@ -256,7 +256,7 @@ def render_outcome(paper: Paper, view: SessionView) -> None:
 
 
 def _render_children(paper: Paper, view: SessionView) -> None:
-    """Print the sub-agents' sessions with ids for ``nacre sessions show``."""
+    """Print the sub-agents' sessions, with ids for ``nacre sessions show``."""
     paper.heading("Sub-agents")
     shown = view.children[:_CHILDREN_SHOWN]
     paper.table(
@@ -661,7 +661,7 @@ def resume(run: Run, what: tuple[str, ...], only_print: bool) -> None:
 
 
 def _shell_command(resumption: Resumption) -> str:
-    """Return the command for a shell, with ``cd`` to the session's folder."""
+    """Return the shell command, with ``cd`` to the session's folder."""
     command = shlex.join(resumption.command)
     return f"cd {shlex.quote(resumption.folder)} && {command}" if resumption.folder else command
 

@@ -1,4 +1,4 @@
-"""``nacre writer setup``: its options, and the questions about missing ones."""
+"""``nacre writer setup``: its options, and questions about missing options."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @frozen
 class SetupOptions:
-    """The options of the command; ``None`` if absent."""
+    """The options of the command. Missing options are ``None``."""
 
     provider: str | None
     auth: str | None
@@ -52,7 +52,7 @@ class SetupOptions:
 
     @property
     def names_model(self) -> bool:
-        """True if an option concerns the model or access to it."""
+        """True if an option concerns the model or the access to the model."""
         return any((self.provider, self.auth, self.model, self.base_url, self.secret))
 
 
@@ -60,7 +60,7 @@ class Asks(Protocol):
     """A source of answers to questions, such as a terminal."""
 
     def key(self, settings: Settings, wish: Wish) -> str | None:
-        """Return a key for the provider of a request."""
+        """Return a key for the request's provider."""
 
     def model(self, settings: Settings, provider: str, base_url: str | None) -> str:
         """Return the name of a model."""
@@ -69,7 +69,7 @@ class Asks(Protocol):
 def complete(settings: Settings, options: SetupOptions, asks: Asks | None) -> Wish:
     """Build a change request from the options, asking for missing values.
 
-    Without a terminal, raises UsageError that names the missing options.
+    If there is no terminal, raises UsageError, which names the missing options.
     """
     rest = models.Wish(
         embedding=options.embedding,
@@ -112,13 +112,13 @@ def complete(settings: Settings, options: SetupOptions, asks: Asks | None) -> Wi
 
 
 def with_key(wish: Wish, secret: str) -> Wish:
-    """Return a request with a key and its sign-in method. Raises UnusableCredentialsError."""
+    """Return a request with a key and the key's sign-in method. Raises UnusableCredentialsError."""
     method = models.method_for(wish.provider, wish.auth, secret)
     return replace(wish, auth=method.name if method else wish.auth, secret=secret)
 
 
 def _provider(settings: Settings, options: SetupOptions) -> str:
-    """Return the provider named by the options (provider, model or sign-in method), else the current one."""
+    """Return the provider that the provider, model or sign-in method implies, or else the current provider."""
     if options.provider:
         return options.provider
     if options.model:
@@ -134,7 +134,7 @@ def _provider(settings: Settings, options: SetupOptions) -> str:
 
 
 def provider_of_method(settings: Settings, auth: str) -> str:
-    """Return the provider of a sign-in method. An installed command of the tool uses its own login."""
+    """Return the provider for a sign-in method. An installed command of an agent tool uses the tool's login."""
     method = credentials.methods()[auth]
     installed = {program.provider for program in models.programs(settings) if program.path}
     return method.through if method.through in installed else method.provider
@@ -143,7 +143,7 @@ def provider_of_method(settings: Settings, auth: str) -> str:
 def _model(
     settings: Settings, options: SetupOptions, provider: str, asks: Asks | None
 ) -> tuple[str, list[str]]:
-    """Return the model's name and the missing options."""
+    """Return the model's name, and the missing options."""
     current = settings.text("models.default")
     if options.model:
         return options.model, []
@@ -162,7 +162,7 @@ def _model(
 
 
 # ----------------------------------------------------------------------------
-# The questions of ``nacre writer setup``, on standard error. Standard output is for the answer.
+# ``nacre writer setup`` asks questions on standard error. Standard output is for the answer.
 
 
 _OTHER = "other"
@@ -170,7 +170,7 @@ _OTHER = "other"
 
 @frozen
 class Option:
-    """A choice of provider with its sign-in method and state."""
+    """A choice of provider, with its sign-in method and state."""
 
     provider: str
     label: str
@@ -205,7 +205,7 @@ class Dialog:
         self._settings = run.settings
 
     def show_found(self, found: models.SigningIn, local: dict[str, list[str]]) -> None:
-        """Print the credentials, commands and servers on this machine."""
+        """Print the credentials, commands and servers found on this machine."""
         paper = self._run.paper(stderr=True)
         paper.line(
             "A language model is optional. With one, nacre writes better memories and merges them better."
@@ -232,14 +232,14 @@ class Dialog:
         self._show(paper)
 
     def choose(self, options: Sequence[Option]) -> Option:
-        """Ask for one of the options."""
+        """Ask the user to choose an option."""
         rows = [(option.label, option.note) for option in options]
         return options[
             self._number("How should nacre reach a model?", rows, _first(self._settings, options))
         ]
 
     def other(self) -> Wish:
-        """Ask for a provider that is not in the list: a known one, or an address."""
+        """Ask for a provider that is not in the list, either by name or by address."""
         names = [
             name
             for name, provider in credentials.providers(self._settings).items()
@@ -259,7 +259,7 @@ class Dialog:
         return replace(wish, secret=secret or None)
 
     def wants_other_key(self, wish: Wish) -> bool:
-        """Ask if the existing key is to be replaced."""
+        """Ask whether to replace the existing key."""
         method = credentials.methods().get(wish.auth or "")
         if wish.secret or (method and method.kind == credentials.BEARER and method.login):
             return False
@@ -293,7 +293,7 @@ class Dialog:
             return secret
 
     def model(self, settings: Settings, provider: str, base_url: str | None) -> str:
-        """Ask for a model: a proposed one by its number, or any other name."""
+        """Ask for a model. The answer is the number of a proposed model, or any name."""
         wish = models.Wish(f"{provider}:", base_url=base_url)
         target = credentials.provider_of(models.wished(settings, wish), provider)
         names = providers.list_proposed(target)
@@ -325,7 +325,7 @@ class Dialog:
         return str(click.prompt("Vectors", default=current, err=True)).strip()
 
     def bounds(self, wish: Wish) -> Wish:
-        """Ask if the model may work in the background, and for its limit."""
+        """Ask whether the model is allowed to work in the background, and for its limit."""
         after = models.wished(self._settings, wish)
         proposal = writer.named(replace(self._run.home, settings=after), str(wish.model))
         paper = self._paper()
@@ -354,7 +354,7 @@ class Dialog:
         return replace(wish, background=True, daily_budget=float(budget))
 
     def _tokens(self, wish: Wish, default: int) -> int:
-        """Ask for tokens a day, enough for one call of the writer or more."""
+        """Ask for the number of tokens per day. The minimum suffices for one call of the writer."""
         while True:
             limit = click.prompt(
                 "Daily limit in tokens", default=default, type=click.IntRange(1), err=True
@@ -397,7 +397,7 @@ class Dialog:
 
 
 def _numbered(rows: Sequence[tuple[str, str]]) -> list[tuple[str, Cell]]:
-    """Return the numbered choices with their notes, which wrap so that all text is visible."""
+    """Return the numbered choices with their notes. The notes are wrapped, so that all text is visible."""
     return [
         (f"{number:>4}", (label, dim(f" ({note})" if note else "")))
         for number, (label, note) in enumerate(rows, 1)
@@ -434,7 +434,7 @@ def _options(
 
 
 def _first(settings: Settings, options: Sequence[Option]) -> int:
-    """Return the option to propose: the current one, else the best detected writer, else none."""
+    """Return the current option, or else the best detected writer, or else nothing."""
     current, auth = settings.text("models.default").partition(":")[0], settings.text("models.auth")
     same = [
         at
@@ -462,7 +462,7 @@ def _first(settings: Settings, options: Sequence[Option]) -> int:
 
 
 def _price(settings: Settings, provider: Provider, model: str) -> str:
-    """Describe the price of a model. Return an empty string if it is unknown."""
+    """Describe the price of a model. Return an empty string if the price is unknown."""
     if spending_models.is_by_subscription(settings, f"{provider.name}:{model}"):
         return "paid by subscription"
     price = providers.capabilities_of(settings, provider, model).price
@@ -637,7 +637,7 @@ def _wish(run: Run, options: SetupOptions, writer: str | None, *, may_ask: bool)
 
 
 def _read_key(run: Run, variable: str | None, *, key_stdin: bool) -> str | None:
-    """Return the key that the options point to. Keys are never arguments, which histories and others can see."""
+    """Return the key that the options refer to. Keys are never arguments, which are visible in shell histories."""
     if variable and key_stdin:
         raise click.UsageError("--key-env or --key-stdin, not both", click.get_current_context())
     if key_stdin:
@@ -653,7 +653,7 @@ def _read_key(run: Run, variable: str | None, *, key_stdin: bool) -> str | None:
 
 
 def _try(run: Run, wish: Wish, *, tests: bool, may_ask: bool) -> Tried:
-    """Test the model of a request. Raises ModelRefusedError if it refuses and the user does not insist."""
+    """Test a request's model. Raises ModelRefusedError if the test is refused and the user does not insist."""
     if not tests or not wish.provider:
         return models.Tried(models.SKIPPED, message="--no-test" if wish.provider else "")
     with output.waiting(run, f"Asking {wish.model}"):
@@ -685,7 +685,7 @@ def _finish(run: Run, wish: Wish, tried: Tried, named: WriterRequest | None) -> 
 
 
 def _with_writer(done: Done) -> Done:
-    """Add the settings changed by setting the writer."""
+    """Add the settings that changed when the writer was set."""
     before, after = done.settings, load_settings(done.settings.home, done.settings.environ)
     more = {key: after[key] for key in after.values if after[key] != before[key]}
     return replace(done, settings=after, changed={**done.changed, **more})
@@ -694,7 +694,7 @@ def _with_writer(done: Done) -> Done:
 def _writer_status(
     run: Run, done: Done, named: WriterRequest | None
 ) -> tuple[WriterStatus, WriterProposal | None]:
-    """Return the writer's status and, without one, a proposal. An unreadable database is only a warning."""
+    """Return the writer's status, and a proposal if there is no writer. An unreadable database is only a warning."""
     if named:
         return models.set_writer(replace(run.home, settings=done.settings), named), None
     try:
@@ -710,7 +710,7 @@ def _writer_status(
 def _setup_record(
     done: Done, tried: Tried, status: WriterStatus, proposal: WriterProposal | None
 ) -> Record:
-    """Return the settings, the changes and the test's result."""
+    """Return the settings, the changes and the test result."""
     settings = done.settings
     return {
         "model": settings.text("models.default"),

@@ -207,7 +207,7 @@ PROBLEMS_SHOWN = 20
 def render_problems(
     paper: Paper, problems: Sequence[Problem], *, rest: str = "everything else was read"
 ) -> None:
-    """Render the files that could not be read, with hints."""
+    """Print the files that could not be read, with hints."""
     if not problems:
         return
     paper.heading(f"{count(len(problems), 'problem')}; {rest}")
@@ -313,7 +313,7 @@ def answer_checks(
     more: Mapping[str, object] = MappingProxyType({}),
     render_more: Callable[[Paper], None] | None = None,
 ) -> None:
-    """Answer with checks and further output. The exit code is 1 if a check failed.
+    """Answer with checks and further output. The exit code is 1 if any check failed.
 
     ``more`` is added to the JSON.
     """
@@ -329,7 +329,7 @@ def answer_checks(
 
 
 def _render_checks(paper: Paper, checks: Sequence[Check]) -> None:
-    """Render a line per check, and the hint if it is not ok."""
+    """Print a line for each check, and a hint for each check that is not ok."""
     width = max((len(check.name) for check in checks), default=0)
     for check in checks:
         mark = _MARKS.get(check.state, Span(check.state))
@@ -341,7 +341,7 @@ def _render_checks(paper: Paper, checks: Sequence[Check]) -> None:
 
 
 def _render_findings(paper: Paper, proofs: Sequence[Proof], repaired: int) -> None:
-    """Render findings with their repairs, for parts with more than one."""
+    """Print the findings and repairs for parts with more than one finding."""
     if repaired:
         paper.blank()
         paper.line(bold(f"Repaired {count(repaired, 'finding')}."))
@@ -508,7 +508,7 @@ def depend(run: Run, project: str, on: Sequence[str], remove: bool) -> None:
 
 
 def _named(run: Run, name: str) -> str:
-    """Return the project to request. Only ``.`` is resolved; operations resolve names after reading new pages."""
+    """Return the project to request. Only ``.`` is resolved, since operations resolve names after reading new pages."""
     return (find_project(run, name) or name) if name == "." else name
 
 

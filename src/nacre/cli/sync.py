@@ -81,7 +81,7 @@ def sync(run: Run, /, quiet: bool, **request: Any) -> None:
 
 
 def _render_sync(paper: Paper, result: Synced) -> None:
-    """Print the numbers of sent and received operations, then noteworthy outcomes."""
+    """Print the number of sent and received operations, then noteworthy outcomes."""
     if result.state == "no_remote":
         paper.line("No remote is set up: your memories stay on this machine.")
         paper.line(dim("  To sync with another machine: nacre sync --remote URL"))

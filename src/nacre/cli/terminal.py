@@ -1,4 +1,4 @@
-"""Full-screen parts of the terminal: keys, screen, the memory picker and the review of pending items."""
+"""Full-screen terminal interface: keys, the screen, the memory picker, and the review of pending items."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ if TYPE_CHECKING:
     from nacre.values.recall import Filter
 
 RESIZE = "resize"
-"""Event: the terminal was resized."""
+"""Event name for a resized terminal."""
 
 END = "end"
-"""Event: the terminal was closed."""
+"""Event name for a closed terminal."""
 
 PASTE = "paste"
-"""Event: a text was pasted, see :attr:`Keys.pasted`."""
+"""Event name for pasted text. See :attr:`Keys.pasted`."""
 
 MARK_PASTES, LEAVE_PASTES = ("", "") if sys.platform == "win32" else ("\x1b[?2004h", "\x1b[?2004l")
-"""Turn bracketed paste on and off. On terminals without it, pasted text arrives as keys."""
+"""Sequences that turn bracketed paste on and off. On terminals without this feature, pasted text arrives as keys."""
 
 _BEGIN_OF_PASTE, _END_OF_PASTE = "\x1b[200~", "\x1b[201~"
 
@@ -82,13 +82,13 @@ _NAMED = {
 _KEY = re.compile(r"\x1b\[[0-9;?<=>]*[ -/]*[@-~]|\x1bO[^\x1b]|\x1b[^\x1b]|.", re.DOTALL)
 _PART_OF_KEY = re.compile(r"\x1b(?:\[[0-9;?<=>]*[ -/]*|O)?\Z")
 _SECONDS_OF_ESCAPE = 0.05
-"""Timeout for the rest of an escape sequence, in seconds."""
+"""Time in seconds to wait for the end of an escape sequence."""
 
 _SIGNALS = ("SIGTERM", "SIGHUP")
 
 
 class Keys:
-    """A reader of single keys, as names: ``a``, ``up``, ``enter``, ``ctrl-u``."""
+    """Reads single keys and returns their names, such as ``a``, ``up``, ``enter`` and ``ctrl-u``."""
 
     def __init__(self) -> None:
         self.pasted = ""
@@ -100,7 +100,7 @@ class Keys:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Read keys unbuffered and without echo. The terminal is always restored at the end."""
+        """Inside the context, read keys unbuffered and without echo. The terminal is always restored at the end."""
         before = {
             name: signal.signal(getattr(signal, name), _stop)
             for name in _SIGNALS
@@ -115,12 +115,12 @@ class Keys:
 
     @contextmanager
     def given_back(self) -> Iterator[None]:
-        """Restore the terminal's original mode for another program."""
+        """Inside the context, restore the terminal's original mode for a different program."""
         with _line_mode():
             yield
 
     def read(self) -> str:
-        """Wait for the next key and return it. A paste counts as one key."""
+        """Wait for the next key and return its name. A paste counts as one key."""
         key = self._next()
         return self._paste() if key == _BEGIN_OF_PASTE else _name(key)
 
@@ -134,7 +134,7 @@ class Keys:
         return self._waiting.popleft()
 
     def _paste(self) -> str:
-        """Read to the end of the pasted text, however slowly it arrives."""
+        """Read all of the pasted text, even if it arrives slowly."""
         pasted: list[str] = []
         meanwhile: list[str] = []
         self._is_pasted = True
@@ -168,7 +168,7 @@ class Keys:
         self._text = ""
 
     def _take(self, data: bytes) -> None:
-        """Queue the keys in the data. An incomplete sequence is kept for the next call."""
+        """Queue the keys in the data. Keep an incomplete sequence for the next call."""
         if not data:
             self._waiting.append(END)
         text = self._text + self._decoder.decode(data)
@@ -178,7 +178,7 @@ class Keys:
 
     @contextmanager
     def _resizes(self) -> Iterator[None]:
-        """Wake the wait for a key when the terminal is resized, even if another thread gets the signal."""
+        """Interrupt the wait for a key when the terminal is resized, even if a different thread gets the signal."""
         if not hasattr(signal, "SIGWINCH"):
             yield
             return
@@ -289,7 +289,7 @@ class Screen:
 
     @contextmanager
     def open(self) -> Iterator[Screen]:
-        """Use the alternate screen. At the end the terminal shows its earlier content."""
+        """Use the alternate screen inside the context. At the end, the terminal shows its earlier content."""
         with self.keys.listening():
             try:
                 _write(_ENTER)
@@ -309,7 +309,7 @@ class Screen:
         return self._run.paper().width
 
     def page(self, render: Callable[[Paper], object]) -> list[str]:
-        """Return the lines that a function renders at the width of the terminal."""
+        """Return the lines that ``render`` writes at the terminal's width."""
         paper = self._run.paper()
         render(paper)
         return paper.text().split("\n")[:-1]
@@ -321,9 +321,9 @@ class Screen:
         foot: Sequence[str],
         typed_at: int | None = None,
     ) -> None:
-        """Show lines. A long body scrolls. ``typed_at`` is the column of the cursor in the first line.
+        """Show lines. A long body scrolls. ``typed_at`` is the cursor's column in the first line.
 
-        The head and foot must fit.
+        The head and foot must fit on the screen.
         """
         rows = self.rows
         room = max(1, rows - len(head) - len(foot))
@@ -346,7 +346,7 @@ class Screen:
         )
 
     def draw_first(self, line: str, typed_at: int) -> None:
-        """Redraw the first line, with the cursor in this column."""
+        """Redraw the first line, with the cursor in the column ``typed_at``."""
         _write(f"\x1b[?25l\x1b[H{line}\x1b[0m\x1b[K\x1b[1;{typed_at + 1}H\x1b[?25h")
 
     def scroll(self, key: str) -> bool:
@@ -358,7 +358,7 @@ class Screen:
         return True
 
     def scroll_to(self, line: int) -> None:
-        """Begin the next drawing with this line of the body, if it does not fit."""
+        """Start the next drawing with this line of the body, if the body does not fit."""
         self._top = line
 
     def rule(self) -> str:
@@ -371,7 +371,7 @@ class Screen:
         return f"{left}{' ' * gap}{right}" if gap > 1 else left
 
     def edit(self, text: str) -> str | None:
-        """Edit a text in the user's editor. Return ``None`` if it was not saved. Raises ClickException."""
+        """Edit text in the user's editor. Return ``None`` if the user did not save. Raises ClickException."""
         with self._lent():
             return click.edit(text, extension=".md")
 
@@ -382,7 +382,7 @@ class Screen:
 
     @contextmanager
     def _lent(self) -> Iterator[None]:
-        """Lend the terminal to an editor."""
+        """Give the terminal to an editor inside the context."""
         _write(_LEAVE)
         try:
             with self.keys.given_back():
@@ -392,18 +392,18 @@ class Screen:
 
 
 def width(inked: str) -> int:
-    """Return the columns of a styled line."""
+    """Return the width of a styled line in columns."""
     return cells(_STYLE.sub("", inked))
 
 
 def copy(text: str) -> None:
-    """Ask the terminal to copy a text (OSC 52), which also works over ssh. Not every terminal does it."""
+    """Ask the terminal to copy text (OSC 52). This works over ssh, but not in every terminal."""
     encoded = binascii.b2a_base64(text.encode("utf-8", "replace"), newline=False).decode()
     _write(f"\x1b]52;c;{encoded}\x07")
 
 
 def can_be_drawn(run: Run) -> bool:
-    """Return True if a screen can be shown: on a terminal, outside an agent, and without ``--json``."""
+    """Return True if a screen can be shown, on a terminal, outside an agent, and without ``--json``."""
     is_terminal = (
         run.is_interactive
         and bool(sys.stdout and sys.stdout.isatty())
@@ -432,14 +432,14 @@ def _write(text: str) -> None:
 _MOST = 50
 _HITS = 20
 _ENOUGH = 10
-"""With this many results of recall, the list is not searched for the words."""
+"""Number of recall results that make a search for the exact words unnecessary."""
 _MOVES = {"up": -1, "down": 1, "ctrl-p": -1, "ctrl-n": 1, "page-up": -8, "page-down": 8}
 _MOST_TYPED = 2_000
 
 
 @dataclass
 class _View:
-    """The picker's state: the query, its results, the selection and, if open, its page."""
+    """The picker's state: the query, the results, the selection and, if open, the selected memory's page."""
 
     text: str = ""
     memories: tuple[Memory, ...] = ()
@@ -453,7 +453,7 @@ class _View:
 
 
 class Picker:
-    """A search for memories that updates while typing. ``exclude`` is the id of a memory to leave out."""
+    """A search for memories that updates while the user types. ``exclude`` is the id of a memory to omit."""
 
     def __init__(
         self,
@@ -474,7 +474,7 @@ class Picker:
         self._chooses = False
 
     def choose(self, title: str) -> Memory | None:
-        """Return the memory that the user chooses, or ``None``. Until they type, memories near the text are shown."""
+        """Return the chosen memory, or ``None``. Until the user types, show memories similar to the initial text."""
         self._title, self._chooses = title, True
         return self._go()
 
@@ -518,7 +518,7 @@ class Picker:
                 self._view = replace(view, at=0)
 
     def _edited(self, key: str) -> str:
-        """Return the query after a key. Pasted text becomes one line."""
+        """Return the query after handling a key. Pasted text becomes one line."""
         text = self._view.text
         return (
             f"{text}{' '.join(self._screen.keys.pasted.split())}"[:_MOST_TYPED]
@@ -545,7 +545,7 @@ class Picker:
         self._view.at = max(0, min(len(self._view.memories) - 1, self._view.at + step))
 
     def _find(self) -> None:
-        """Search by recall, then by the words themselves; without words, list the newest."""
+        """Search with recall, then for the exact words. If there are no words, list the newest memories."""
         query = self._view.text.strip() or (self._like[:_MOST_TYPED] if self._chooses else "")
         matches: dict[str, Memory] = {}
         try:
@@ -620,7 +620,7 @@ class Picker:
             self._view.message = error.format_message()
 
     def _again(self) -> None:
-        """Search again, as the file may have changed."""
+        """Search again, because the file might have changed."""
         at, is_whole = self._view.at, self._view.whole is not None
         self._find()
         self._view.at = min(at, max(0, len(self._view.memories) - 1))
@@ -650,7 +650,7 @@ class Picker:
         screen.draw(head, [*body, *self._preview(room - len(body))], foot, typed_at)
 
     def _heading(self) -> tuple[str, int]:
-        """Return the input line and the column of its cursor."""
+        """Return the input line, and the cursor's column."""
         title = f"{self._title}: ".replace(" ", "\u00a0")
         typed = _end(self._view.text, self._screen.columns // 2).replace(" ", "\u00a0")
         return self._screen.page(lambda paper: paper.line(bold(title), typed))[0], cells(
@@ -680,7 +680,7 @@ class Picker:
         return self._screen.page(lambda paper: paper.table(table, drop=(2,)))
 
     def _preview(self, rows: int) -> list[str]:
-        """Return the text of the selected memory, as far as it fits."""
+        """Return the text of the selected memory, cut to fit."""
         lines = self._screen.page(self._render_preview)
         return [*lines[: rows - 1], "…"] if len(lines) > rows else lines
 
@@ -708,7 +708,7 @@ class Picker:
 
 
 def _edited(text: str, key: str) -> str:
-    """Return the text after a key."""
+    """Return the text after handling a key."""
     if key == "backspace":
         return text[:-1]
     if key == "ctrl-u":
@@ -735,7 +735,7 @@ def browse(run: Run, wanted: Filter) -> None:
 
 
 # ----------------------------------------------------------------------------
-# Triage of pending items, one key each.
+# Review of pending items, with one key per decision.
 
 
 _KEYS = {
@@ -769,10 +769,10 @@ _HELP = (
     ("q", "quit: the rest stays pending"),
 )
 _ASIDE = {"?": "help", "w": "where"}
-"""Keys that show something else until another key is pressed."""
+"""Maps keys to views that are shown until the next key."""
 _CHARACTERS_OF_A_TURN = 2_000
 _LEAST_LINES = 2
-"""Lines of an item that must be visible before deciding: one of its text, and the count of the rest."""
+"""Number of an item's lines that must be visible before deciding: a line of text, and the number of hidden lines."""
 _TOO_SMALL = "The window is too small to show the item. Enlarge it; q quits."
 _DONE = {
     "keep": "Kept",
@@ -813,11 +813,11 @@ class Triage:
         self._aside = ""
         self._is_legible = False
         self._departed: str | None = None
-        """The item last tried to keep. A second try ignores that a later statement differs."""
+        """The item that the user last tried to keep. A second try ignores a conflicting later statement."""
 
     @property
     def done(self) -> Counter[str]:
-        """Return the count of each decision."""
+        """Return how often each decision was made."""
         return Counter(what for what, _ in self._decided)
 
     @property
@@ -826,7 +826,7 @@ class Triage:
         return len(self._left) + self.done["skip"]
 
     def go(self) -> None:
-        """Show the items and handle keys until none is left or the user quits."""
+        """Show the items and handle keys until no item is left or the user quits."""
         while True:
             self._draw()
             key = self._screen.keys.read()
@@ -845,7 +845,7 @@ class Triage:
                     self._do(chosen)
 
     def _look_aside(self, shown: str) -> None:
-        """Show help, the evidence or neither; the same key hides it."""
+        """Show the help or the evidence. The same key hides it."""
         self._aside = shown if shown != self._aside else ""
         self._screen.scroll_to(len(self._words()) if self._aside == "where" else 0)
 
@@ -873,7 +873,7 @@ class Triage:
         self._message = f"Undone: {_DONE[chosen].lower()}."
 
     def _decide(self, chosen: str, item: Pending) -> str | None:
-        """Carry out a decision. Return a name for the item, or ``None`` if the user gave up an edit or merge."""
+        """Carry out a decision. Return a name for the item, or ``None`` if the user cancelled an edit or merge."""
         if chosen in ("newer", "older") and item.newer is None:
             self._message = "This memory is not in conflict with another one."
             return None
@@ -941,7 +941,7 @@ class Triage:
         screen.draw(head, body, [*message, *([] if message and not spare else rule), *keys])
 
     def _body(self) -> tuple[list[str], int]:
-        """Return the lines to show, and how many must be visible before deciding."""
+        """Return the lines to show, and how many of them must be visible before deciding."""
         page = self._screen.page
         if not self._left:
             return page(lambda paper: paper.line(bold("Nothing is left."))), 1
@@ -971,7 +971,7 @@ class Triage:
             paper.line(self._message)
 
     def _render_evidence(self, paper: Paper) -> None:
-        """Render the source turns of the item and of the newer memory."""
+        """Print the source turns of the item and of the newer memory."""
         item = self._left[0]
         for title, memory in (
             ("Where it was said", item.memory),
@@ -1001,7 +1001,7 @@ class Triage:
 
 
 def _keys(*names: str) -> list[Span]:
-    """Return names of keys, each with its letter in bold."""
+    """Return the names of keys, with each key's letter in bold."""
     spans: list[Span] = []
     for name in filter(None, names):
         spans += [
@@ -1016,7 +1016,7 @@ def _one_line(text: str, columns: int) -> str:
 
 
 def _render(paper: Paper, item: Pending) -> None:
-    """Render an item and why it is pending."""
+    """Print an item, and the reason why it is pending."""
     what = "memory" if item.kind is PendingKind.DOUBT else item.kind.value
     paper.line(dim(what), "  ", kind_span(item.memory.kind), "  ", Span(why_of(item), "yellow"))
     paper.blank()
@@ -1030,7 +1030,7 @@ def _render_trust(paper: Paper, memory: Memory) -> None:
 
 
 def _render_words(paper: Paper, item: Pending) -> None:
-    """Render the text of an item, then the newer memory."""
+    """Print an item's text, then the newer memory."""
     _render_memory(paper, item.memory)
     if item.newer:
         paper.blank()
@@ -1070,7 +1070,7 @@ def summary(triage: Triage) -> str:
 
 
 def go_through(run: Run, waiting: Sequence[Pending]) -> None:
-    """Review pending items on the terminal, and answer with the decisions."""
+    """Review pending items on the terminal, then answer with the decisions."""
     if not waiting:
         run.answer({}, lambda paper: paper.line("Nothing is pending."))
         return

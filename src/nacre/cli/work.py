@@ -393,7 +393,7 @@ def _match(
     aspect: str,
     role: str,
 ) -> None:
-    """Match in this process, since it can use many seconds of CPU and would block the daemon's other callers."""
+    """Match in this process, since matching can take many seconds of CPU and would block the daemon's other callers."""
     matches = perform(
         run,
         sessions_search.match,

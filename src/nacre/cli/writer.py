@@ -43,7 +43,7 @@ KEPT_HERE = (
     "Sessions with a model that may run on your own machine (qwen, llama, gpt-oss …) "
     "go only to a writer on this machine."
 )
-"""Part of a consent: sessions that are not sent to writers elsewhere."""
+"""Part of the consent text about sessions that are not sent to remote writers."""
 
 _TINTS = {"ready": "green", "failing": "red", "unavailable": "red"}
 
@@ -149,9 +149,9 @@ def resume(run: Run) -> None:
 
 
 def offer(run: Run, name: str | None = None) -> bool:
-    """Propose a writer by name, or the best on this machine, with its limit and scope. Return True if the owner agrees.
+    """Propose the named writer, or the best writer on this machine. Return True if the owner agrees.
 
-    Raises ModelRefusedError if the named writer cannot be set.
+    The proposal includes the writer's limit and scope. Raises ModelRefusedError if the named writer cannot be set.
     """
     proposal = proposed(run, name)
     if proposal is None:
@@ -174,7 +174,7 @@ def offer(run: Run, name: str | None = None) -> bool:
 
 
 def proposed(run: Run, name: str | None) -> WriterProposal | None:
-    """Return the writer to propose, or print why there is none and return ``None``."""
+    """Return the writer to propose. If there is none, print the reason and return ``None``."""
     if name:
         setup_requests.check_obstacle(run.settings, name)
         return named(run.home, name)
@@ -191,13 +191,13 @@ def proposed(run: Run, name: str | None) -> WriterProposal | None:
 
 
 def named(home: Home, name: str) -> WriterProposal:
-    """Return a writer by name with its limit, even if it cannot be set. Raises ModelRefusedError."""
+    """Return the named writer with its limit, even if the writer cannot be set. Raises ModelRefusedError."""
     found = setup.writer_named(home.settings, name)
     return setup.proposal_of(home.settings, found, setup.scope_of(home, name))
 
 
 def best_for(home: Home) -> WriterProposal | None:
-    """Return the configured model if it can write, else the best writer on this machine, or ``None``."""
+    """Return the configured model if it can write, else the best writer on this machine, else ``None``."""
     name = home.settings.text("models.default")
     found = setup.found_writers(home.settings)
     if name not in ("", "none"):
@@ -210,7 +210,7 @@ def best_for(home: Home) -> WriterProposal | None:
 
 
 def request_of(proposal: WriterProposal) -> dict[str, Any]:
-    """Return the arguments of ``writer-set`` for an accepted proposal."""
+    """Return the arguments for ``writer-set`` from an accepted proposal."""
     request = proposal.request
     return {
         "writer": request.writer,
@@ -220,7 +220,7 @@ def request_of(proposal: WriterProposal) -> dict[str, Any]:
 
 
 def render_alternatives(paper: Paper, proposal: WriterProposal) -> None:
-    """Print the problem of the proposed writer, if any, and other writers."""
+    """Print the proposed writer's problem, if any, and other possible writers."""
     if proposal.writer.problem:
         paper.line(dim(proposal.writer.problem))
     if proposal.others:
@@ -236,7 +236,7 @@ def _named(writer: FoundWriter) -> str:
 
 
 def describe_scope(proposal: WriterProposal) -> str:
-    """Describe the sessions that a writer reads: the tools and projects of the latest ones, if any."""
+    """Describe the sessions that a writer reads, with the tools and projects of the latest sessions, if any."""
     kept = "" if proposal.writer.is_here else f" {KEPT_HERE}"
     scope = proposal.scope
     projects = ", ".join(scope.projects) or "no project"
@@ -297,7 +297,7 @@ def _render(paper: Paper, writer_status: WriterStatus, reads: Sequence[str]) -> 
 
 
 def _kept(models: Sequence[str]) -> str:
-    """Describe the last week's sessions that are not sent to writers elsewhere, with their models."""
+    """Describe sessions from the last week that are not sent to remote writers, with the sessions' models."""
     named = ", ".join(dict.fromkeys(models))
     return (
         f"{count(len(models), 'session')} of the last 7 days, with models that may run on this machine: {named}"
@@ -307,7 +307,7 @@ def _kept(models: Sequence[str]) -> str:
 
 
 def _local(since: str) -> str:
-    """Return a time in the local time zone, or the text unchanged if it is not a time."""
+    """Convert a time to the local time zone. Return the text unchanged if it is not a time."""
     with suppress(ValueError):
         return minute(datetime.fromisoformat(since))
     return since
@@ -352,7 +352,7 @@ def models(run: Run, name: str, test: bool) -> None:
 def _render_models(
     paper: Paper, settings: Settings, uses: Mapping[Task, str], offers: Sequence[Offer]
 ) -> None:
-    """Print each model with its tasks, then the settings for background work."""
+    """Print each model and its tasks, then the settings for background work."""
     if not offers:
         paper.line("No language model is set: everything works by rules.")
         paper.line(
@@ -419,7 +419,7 @@ def _dollars(amount: Decimal) -> str:
 
 
 def _background(settings: Settings, names: Sequence[str]) -> str:
-    """Describe the setting for background work and its limits (tokens for a subscription)."""
+    """Describe the setting for background work, and its limits, which are in tokens for a subscription."""
     if not settings.flag("models.background"):
         return "in the background: off (models.background)"
     paid = {not budgets.is_by_subscription(settings, name) for name in names}
@@ -535,7 +535,7 @@ def _remove_key(run: Run, provider: str, *, yes: bool) -> None:
 
 
 def check_key(secret: str, where: str) -> str:
-    """Return a key in a valid form. Raises InvalidInputError."""
+    """Return a key in a valid format. Raises InvalidInputError."""
     if not secret:
         raise InvalidInputError(f"there is no key in {where}", hint="nacre writer setup --help")
     if not secret.isascii() or not secret.isprintable() or " " in secret:
@@ -546,7 +546,7 @@ def check_key(secret: str, where: str) -> str:
 
 
 def _render_status(paper: Paper, signing_in: SigningIn) -> None:
-    """Print the configured model, the storage of keys, every method, and providers with a key."""
+    """Print the configured model, where keys are stored, all sign-in methods, and providers with a key."""
     paper.facts(
         (
             (
@@ -571,7 +571,7 @@ def _render_status(paper: Paper, signing_in: SigningIn) -> None:
 
 
 def describe_key_storage(signing_in: SigningIn) -> str:
-    """Describe the place where nacre stores keys."""
+    """Describe where nacre stores keys."""
     if signing_in.keyring:
         return f"in the keyring ({signing_in.keyring})"
     return f"in {signing_in.key_file}, readable only by you: {signing_in.why_no_keyring}"

@@ -89,7 +89,11 @@ _SESSION_CHARACTERS = 80
 
 @frozen
 class Recipient:
-    """The session that receives additions. ``reason_against`` excludes memories, and ``knows`` excludes text."""
+    """The session that receives additions.
+
+    ``reason_against``: returns why a memory is excluded, or an empty string. ``knows``: returns True if the
+    session has already received the text.
+    """
 
     home: Home
     request: ContextRequest
@@ -101,7 +105,10 @@ class Recipient:
 
 @frozen
 class Added:
-    """Items to add. ``state`` applies if all fit. ``declined`` is called for each item that does not fit."""
+    """Items to add.
+
+    ``state``: session state to apply if all items fit. ``declined``: called for each item that does not fit.
+    """
 
     items: tuple[ContextItem, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
@@ -111,7 +118,7 @@ class Added:
 
 @frozen
 class Addition:
-    """A source of items for one part at certain moments."""
+    """A function that finds items for one part of a context at given moments."""
 
     part: Part
     moments: frozenset[Moment]
@@ -119,13 +126,13 @@ class Addition:
 
 
 def _open_handoffs(recipient: Recipient) -> Added:
-    """Return handoffs of earlier sessions, after claiming them. Late handoffs are returned with a prompt."""
+    """Claim and return handoffs of earlier sessions. Late handoffs are returned with a prompt."""
     home, request, state = recipient.home, recipient.request, recipient.state
     is_start = request.moment is Moment.START
     if not is_start and (state.handed or not request.session):
         return Added()
     is_late = not is_start and state.started > 0
-    # A prompt counts as the start if the start was missed.
+    # If the session start was missed, the first prompt counts as the start.
     if not is_late and request.occasion is not Occasion.RESUME:
         state = replace(state, started=_now_ms(recipient), handed=False)
     items, left, known_lines = [], [], Sentences()
@@ -165,7 +172,7 @@ def _open_handoffs(recipient: Recipient) -> Added:
 
 
 def _news(handoff: Handoff, is_known: Callable[[str], bool]) -> list[str]:
-    """Return a handoff's new lines, and all headings unless rules wrote the handoff."""
+    """Return a handoff's new lines, and all headings unless the handoff was made by rules."""
     lines = [line for line in handoff.content.splitlines() if line.strip()]
     has_headings = handoff.by != BY_RULES
     news = [line for line in lines if (has_headings and line.endswith(":")) or not is_known(line)]
@@ -234,10 +241,13 @@ ADDITIONS: tuple[Addition, ...] = (
 QUERY_CHARACTERS = 2_000
 _PROMPT_CHARACTERS = 20_000
 SEED_CHARACTERS = 400
-"""Number of characters of the previous session's end that predict the new session's topic. See seed facts 1.8."""
+"""Number of characters at the end of the previous session that are used to predict the new session's topic.
+
+See seed facts 1.8.
+"""
 
 RECENT_PROMPTS, PROMPT_CHARACTERS = 5, 200
-"""Number of last prompts to keep, and maximum characters of each. See seed facts 1.8."""
+"""Number of recent prompts to keep, and maximum number of characters per prompt. See seed facts 1.8."""
 
 _SAME_PROMPT_OVERLAP = 0.85
 """Jaccard overlap above which two prompts count as the same. See seed facts 1.8."""
@@ -250,7 +260,7 @@ _POINTS_BACK = re.compile(
     r"|\b(?:it|that|this|those|them|there)\b\W*$|^(?:那|还有|为什么|这个|那个|它)",
     re.IGNORECASE,
 )
-"""Starts and ends of short prompts that refer to the previous prompt."""
+"""Pattern for the start or end of a short prompt that refers to the previous prompt."""
 
 _COMMAND = re.compile(r"\s*(?:/[\w:.-]+(?=\s|$)|!\s*\w)")
 _FENCED = re.compile(r"^(```|~~~).*?(?:^\1|\Z)", re.DOTALL | re.MULTILINE)
@@ -259,7 +269,7 @@ _TRACE = re.compile(
     r"|[+-]\s{2,}|[{}\[\]<>|$%]|\w*(?:Error|Exception|Warning):"
     r"|(?:npm|yarn|pip|error|warn|info|debug|fatal)\b[\w\[\] .!]*(?:ERR|:)|[\w./\\-]+:\d+(?::\d+)?:?\s)"
 )
-"""Starts of lines that a program wrote: traces, logs, diffs, markup."""
+"""Pattern for the start of machine-generated lines, such as traces, logs, diffs and markup."""
 
 _LETTER = re.compile(r"[^\W\d_]")
 
@@ -272,17 +282,18 @@ _MAY_BE_SECRET = re.compile(
 
 @frozen
 class PromptQuery:
-    """The query for a prompt, or the reason ``why`` there is no query."""
+    """The query for a prompt. ``why``: reason if there is no query."""
 
     query: str = ""
     why: str = ""
 
 
 def query_of(prompt: str, before: str = "", prompts: Sequence[str] = ()) -> PromptQuery:
-    """Return the query for a prompt, given the session's last query ``before`` and last prompts ``prompts``.
+    """Return the query for a prompt.
 
-    Host commands have no query, and pasted text (fences, traces, diffs) is ignored. A short prompt that
-    refers to the previous prompt is combined with it.
+    ``before``: the session's last query. ``prompts``: the session's last prompts. Host commands have no query.
+    Pasted text, such as traces and diffs, is ignored. A short prompt that refers to the previous prompt is
+    combined with the previous prompt.
     """
     if _COMMAND.match(prompt):
         return PromptQuery(why="a command of the host")
@@ -299,7 +310,7 @@ def query_of(prompt: str, before: str = "", prompts: Sequence[str] = ()) -> Prom
 
 
 def prose(prompt: str) -> str:
-    """Return the lines of a prompt that the person probably typed, cut to ``QUERY_CHARACTERS``."""
+    """Return the lines of a prompt that the owner probably typed, cut to ``QUERY_CHARACTERS``."""
     lines = (
         line.strip()
         for line in _FENCED.sub("\n", prompt[:_PROMPT_CHARACTERS]).splitlines()
@@ -359,7 +370,7 @@ def _trivial_words() -> tuple[frozenset[str], tuple[str, ...]]:
 
 
 def _is_same(prompt: str, before: str) -> bool:
-    """Return True if the prompts are nearly equal, or ``prompt`` has no new content words."""
+    """Return True if the prompts are nearly equal, or if ``prompt`` adds no content words."""
     words, words_before = set(text_words(prompt)), set(text_words(before))
     return (
         words - STOP_WORDS <= words_before
@@ -371,7 +382,7 @@ def _is_same(prompt: str, before: str) -> bool:
 
 
 STALE_DAYS = 30
-"""Maximum age in days of a previous session that is shown."""
+"""Maximum age in days of a previous session to show."""
 
 _DIGEST_DAYS = 7
 _DIGEST = {
@@ -385,7 +396,7 @@ _MAX_TURNS = 80
 _MAX_BROWSED = 100
 _MAX_LATEST = 200
 _HOOK_DIVISOR = 4
-"""Divisor for the number of memories that a hook ranks without the daemon, to save time."""
+"""Divisor for the number of memories to rank in a hook without the daemon, to save time."""
 _PAGE_CHARACTERS = 8_000
 _PROFILE = "profile.md"
 _MARK = "nacre:start"
@@ -428,7 +439,7 @@ def add_previous(draft: Draft) -> str:
 
 
 def add_learned(draft: Draft) -> None:
-    """Add core, active, preferences, lessons, recent and older memories, each part within its share.
+    """Add core, active, preference, lesson, recent and older memories, each part within its share.
 
     A resumed session gets only new memories.
     """
@@ -495,7 +506,7 @@ def _page(draft: Draft, part: Part, *paths: str) -> None:
 
 
 def _session_before(draft: Draft) -> tuple[StoredSession, list[Turn]] | None:
-    """Return the project's latest other session that has more than greetings, and that session's last turns."""
+    """Return the project's latest other session with a nontrivial prompt, and the last turns of that session."""
     if not draft.project:
         return None
 
@@ -518,7 +529,7 @@ def _session_before(draft: Draft) -> tuple[StoredSession, list[Turn]] | None:
 
 
 def _conclusions(turns: Sequence[Turn]) -> list[Turn]:
-    """Return the owner's turns and the agent's last turn after each. Earlier agent turns only announce steps."""
+    """Return the owner's turns and the agent's last reply to each. Earlier agent turns only announce steps."""
     return [
         turn
         for at, turn in enumerate(turns)
@@ -597,19 +608,19 @@ _REASONS: dict[Part, Callable[[Candidate], str]] = {
 
 
 # -- Building a context -------------------------------------------------------
-# Building writes nothing. A session gets each item only once.
+# Building a context writes nothing. A session gets each item only once.
 
 
 _PROMPT_HITS = 8
 _START_HITS, _AFTER_PREVIOUS_HITS = 3, 1
 """Maximum number of hits for a first prompt, and for the previous session's end if there is no prompt.
 
-Of the previous end's second and third hits, only 5 of 16 were useful. See docs/context.md.
+Only 5 of 16 second and third hits for the previous session's end were useful. See docs/context.md.
 """
 
 _MAX_TRIGGERED = 3
 _MIN_SEED_WORDS = 5
-"""Minimum words in a first prompt that shows the topic. See seed facts 1.8."""
+"""Minimum number of words that a first prompt needs to show the topic. See seed facts 1.8."""
 
 
 @operation("context")
@@ -665,7 +676,7 @@ def is_held_out(home: Home, session: str | None) -> bool:
 def _held_out_context(
     home: Home, state: SessionState, before: SessionState, began: float
 ) -> ContextBlock:
-    """Return an empty context. Keeping the start time in the state fixes the assignment."""
+    """Return an empty context. Its state keeps the start time, so that the session stays in the holdout group."""
     after = replace(state, started=state.started or to_ms(home.clock()) or 0, held_out=True)
     took = (time.perf_counter() - began) * 1000
     return ContextBlock(gate=HELD_OUT, took_ms=took, state=after if after != before else None)
@@ -736,7 +747,10 @@ def _prompt(draft: Draft) -> None:
 
 
 def _without_secrets(draft: Draft, prompt: str) -> str:
-    """Return a prompt that is safe to keep. A hook without the daemon has no time to redact, and drops any suspect."""
+    """Return a prompt without secrets.
+
+    A hook that runs without the daemon has no time to redact, and returns "" for suspect prompts.
+    """
     if draft.request.alone:
         patterns, _, kinds = draft.home.settings.redaction
         has_own_rules = bool(patterns or kinds)
@@ -745,7 +759,7 @@ def _without_secrets(draft: Draft, prompt: str) -> str:
 
 
 def _add_triggered(draft: Draft, prompt: str) -> None:
-    """Add memories that have a trigger in the prompt, most important first."""
+    """Add memories whose trigger occurs in the prompt, most important first."""
     home = draft.home
     rows = home.selection.with_triggers(draft.filter(), today=home.today())
     if not rows:
@@ -762,7 +776,7 @@ def _add_triggered(draft: Draft, prompt: str) -> None:
 
 
 def _matching_trigger(memory: Memory, stems: str) -> str:
-    """Return the first trigger whose stems occur in sequence."""
+    """Return the memory's first trigger whose stems occur consecutively in ``stems``, or ""."""
     return next(
         (trigger for trigger in memory.triggers if trigger.strip() and _stems(trigger) in stems), ""
     )
@@ -773,7 +787,7 @@ def _stems(text: str) -> str:
 
 
 def _choose_projects(draft: Draft, query: str) -> None:
-    """Select projects named in the prompt, unless the folder has a project."""
+    """Select the projects named in the prompt if the folder has no project."""
     if draft.project or not draft.request.folder:
         return
     draft.named = projects_named(draft.home, query)
@@ -824,7 +838,7 @@ def _tell_hits(draft: Draft, query: str, limit: int, room: int) -> None:
 
 
 _Hits = list[tuple[Memory, float, float | None]]
-"""Memories with their score, and their confidence if known."""
+"""Memories with their scores and, if known, confidences."""
 
 
 def _by_all_lanes(draft: Draft, query: RecallQuery) -> _Hits:
@@ -849,11 +863,11 @@ _MAX_PAGE_CHARACTERS = 100_000
 
 @frozen
 class OwnPage:
-    """A page of the vault. ``text`` and ``etag`` are empty if the file is missing.
+    """A page of the vault.
 
-    A session start includes at most ``told_tokens`` of the page's ``tokens``. ``etag`` identifies the
-    content. ``text`` is the whole file, including a project's front matter. Writing a text without front
-    matter leaves the front matter unchanged.
+    ``text``: the whole file, including a project's front matter. ``etag``: identifies the content. Both are
+    empty if the file is missing. ``told_tokens``: maximum number of the page's tokens in a session start.
+    Writing text without front matter leaves the existing front matter unchanged.
     """
 
     name: str
@@ -919,7 +933,7 @@ _PATIENCE_SECONDS = 0.2
 def context_for(home: Home, request: ContextRequest) -> ContextBlock:
     """Read manual edits of the vault, then build the context.
 
-    Hooks skip the edits, because reading can wait for a writer.
+    Hooks do not read the edits, because reading might have to wait for a writer.
     """
     if not request.alone:
         edit.catch_up(home, _PATIENCE_SECONDS)
@@ -986,8 +1000,8 @@ STARTED = "session-start"
 """Chore after a session start: retire delivered handoffs, and hand over sessions that ended unnoticed."""
 
 _CONTEXT_WITH_PROMPT = frozenset({"gemini-cli"})
-"""Hosts that on resume lose a prompt if it starts with the start context. They get that context with the first
-prompt.
+"""Hosts that get the start context with the first prompt. When they resume a session, they lose a prompt that
+begins with the start context.
 """
 
 _MOMENTS = {HookEvent.SESSION_START: Moment.START, HookEvent.PROMPT: Moment.PROMPT}

@@ -53,7 +53,7 @@ KNOWN_SHARE = 0.15
 """Maximum share of the budget for older memories, which come after other parts."""
 
 _EQUAL_SCORES = 0.05
-"""Maximum difference in score between recent memories that are sorted by date."""
+"""Maximum score difference at which recent memories are sorted by date."""
 
 PERMANENT_DAYS, TEMPORARY_DAYS = 30, 7
 _FADING_DAYS = 90
@@ -89,10 +89,10 @@ class Choice:
 
 
 def part_of(memory: Memory, now: datetime) -> Part | None:
-    """Return a memory's part, or ``None`` if the memory is too old to include.
+    """Return the context part for a memory, or ``None`` if the memory is too old to include.
 
-    Core memories, todos, preferences, decisions and lessons never become too old. Other memories are
-    recent for 30 days and then known, except that temporary memories are dropped after seven days.
+    Core memories, todos, preferences, decisions and lessons never become too old. Temporary memories are dropped
+    after seven days. Other memories are recent for 30 days, and known after that.
     """
     if memory.expiry is Expiry.CORE:
         return Part.CORE
@@ -109,10 +109,10 @@ def part_of(memory: Memory, now: datetime) -> Part | None:
 
 
 def is_for_every_session(memory: Memory) -> bool:
-    """Return True if every session should get a memory, even if it is not relevant to the topic.
+    """Return True if a memory is important enough for every session, whatever the session's topic.
 
-    Writers rate importance by this question. Importance 6 means that a memory concerns a part of the
-    work. See docs/context.md.
+    Models that write memories rate importance by this criterion. Importance 6 means that a memory
+    concerns only a part of the work. See docs/context.md.
     """
     return memory.importance >= _MIN_GENERAL_IMPORTANCE
 
@@ -126,7 +126,7 @@ def weight_of(memory: Memory, now: datetime) -> float:
 def shares(counts: Mapping[Part, int]) -> dict[Part, float]:
     """Return each part's share of the budget. The shares add up to 1.
 
-    An empty part gets nothing. The recent part gets what other parts leave, at least a fifth.
+    An empty part gets nothing. The recent part gets the remaining budget, at least a fifth.
     """
     total = sum(counts.get(part, 0) for part in SHARING)
     if not total:
@@ -146,9 +146,9 @@ def choose(
 ) -> Choice:
     """Choose the candidates that fit.
 
-    Each part first gets its share. The remaining budget goes to the best scores, then to older memories.
-    Each part ends at the first memory that does not fit, so that a minor short memory cannot displace a
-    longer memory.
+    Each part first gets its share. The remaining budget goes to memories with the best scores, then to
+    older memories. Each part ends at the first memory that does not fit, so that a short memory cannot
+    displace a longer, more important memory.
     """
     by_part = {
         part: [candidate for candidate in candidates if candidate.part is part]
@@ -176,7 +176,7 @@ def choose(
 def worthiest(items: Sequence[Candidate], most: int | None) -> list[Candidate]:
     """Return at most ``most`` items, in their original order.
 
-    Each part except older memories gets an equal share. Unused places go to core memories, then to memories
+    Each part except older memories gets an equal share. Unused slots go to core memories, then to memories
     with the highest importance and score.
     """
     ranked = sorted(items, key=_worth)
@@ -202,7 +202,7 @@ def _tokens(items: Sequence[Candidate]) -> int:
 def _each_that_fits(
     ordered: Sequence[Candidate], tokens: int
 ) -> tuple[list[Candidate], list[Candidate]]:
-    """Split memories by fit. A long memory does not exclude later memories."""
+    """Return the memories that fit, and the other memories. A long memory does not exclude later memories."""
     kept: list[Candidate] = []
     beyond: list[Candidate] = []
     for item in ordered:
@@ -232,7 +232,7 @@ def _recent_first(items: Sequence[Candidate]) -> list[Candidate]:
 
 
 # -- Text format --------------------------------------------------------------
-# Adapters recognise the frame and never learn from the content inside it.
+# Adapters recognise the frame and learn nothing from its content.
 
 
 OPENING, CLOSING = "<nacre-context>", "</nacre-context>"
@@ -264,11 +264,11 @@ _TITLES = {
 _SUBJECT_CHARACTERS = 120
 _ID_CHARACTERS = 8
 _SAID_SHARE = 0.8
-"""If the content has this share of a subject's words, the subject is omitted."""
+"""Minimum share of a subject's words in the content at which the subject is omitted."""
 
 
 def frame(sections: Sequence[tuple[Part, Sequence[str]]]) -> str:
-    """Return the block of all non-empty sections, or an empty string.
+    """Return the non-empty sections as one block, or "" if all are empty.
 
     Lines must already be escaped. See :func:`line_of` and :func:`quote`.
     """
@@ -294,7 +294,7 @@ def title(part: Part) -> str:
 def line_of(
     memory: Memory, characters: int | None = None, doubt: str = "", space: str | None = None
 ) -> str:
-    """Return a memory as one line with content cut to fit ``characters``, origin, and any doubt."""
+    """Return a line with a memory's content (cut to fit ``characters``), origin and any doubt."""
     content = one_line(harmless(memory.content))
     subject = one_line(harmless(shorten(memory.subject, _SUBJECT_CHARACTERS)))
     head = "" if _includes(content, subject) else f"{subject}: "
@@ -311,7 +311,7 @@ def line_of(
 
 
 def says_otherwise(newer: Sequence[str]) -> str:
-    """Return the doubt raised by newer memories, or an empty string."""
+    """Return a note that the newer memories contradict a memory, or "" if there are none."""
     ids = ", ".join(memory_id[-_ID_CHARACTERS:] for memory_id in newer)
     return f"{ids} {'says' if len(newer) == 1 else 'say'} otherwise" if ids else ""
 
@@ -322,7 +322,7 @@ _CODE_AND_TABLES = re.compile(
 
 
 def quote_turn(speaker: str, text: str, characters: int, at: datetime | None = None) -> str:
-    """Return a turn as a quoted line with the day, without tables and code blocks."""
+    """Return a turn without tables and code blocks, as a quoted line with the day."""
     bare = _CODE_AND_TABLES.sub("", text)
     text = bare if bare.strip() else text
     return f"> {speaker}{f', {shown_day(at)}' if at else ''}: {shorten(harmless(text), characters)}"
@@ -354,13 +354,13 @@ SHARES = {
     Part.PREVIOUS: 0.10,
     Part.RELEVANT: 0.13,
 }
-"""Shares of the budget, in output order. Memories get at least the remaining budget."""
+"""Share of the budget for each section, in output order. Memories get at least the remaining budget."""
 
 _MORE = "> …"
 
 
 class Allowance:
-    """The tokens that each section can use. Sections must be requested in order."""
+    """Token limits of the sections. Sections must be requested in order."""
 
     def __init__(self, budget_tokens: int) -> None:
         self._budget = budget_tokens
@@ -408,15 +408,16 @@ class Sentences:
         self._sentences.update(_sentences(text))
 
     def has_all(self, text: str) -> bool:
-        """Return True if every sentence was received verbatim. As part of a longer one, it could mean the opposite."""
+        """Return True if every sentence was received verbatim. Inside a longer sentence, it could mean the opposite."""
         parts = list(_sentences(text))
         return bool(parts) and all(sentence in self._sentences for sentence in parts)
 
 
 def text_of(home: home_home.Home, row: int, turn: Turn) -> str:
-    """Return the showable text of a turn.
+    """Return the part of a turn's text that can be shown.
 
-    The owner's turns exclude pasted text, and options chosen after the session read external text.
+    Pasted text is removed from the owner's turns. After a session has read external text, the options
+    that the owner chose are also removed.
     """
     if turn.speaker is not Speaker.OWNER:
         return turn.text
@@ -448,7 +449,7 @@ _IN_FOLDERS: Mapping[str, tuple[str, ...]] = {
     "gemini-cli": ("GEMINI.md",),
     "opencode": ("AGENTS.md", *_CLAUDE),
 }
-"""Files that each tool loads from the session's folder and from the folder's parents."""
+"""Files that each host loads from the session's folder and the parent folders."""
 
 _OF_USER: Mapping[str, tuple[str, ...]] = {
     "claude-code": (".claude/CLAUDE.md",),
@@ -457,7 +458,7 @@ _OF_USER: Mapping[str, tuple[str, ...]] = {
     "opencode": (".config/opencode/AGENTS.md", ".claude/CLAUDE.md"),
 }
 _OWN_MEMORY = {"openclaw": ("MEMORY.md", "USER.md")}
-"""Files of the host's own memory, which nacre can disable."""
+"""Files of each host's built-in memory, which nacre can disable."""
 
 _AUTO_MEMORY = ".claude/projects/{slug}/memory/MEMORY.md"
 _NOT_IN_SLUGS = re.compile(r"[^A-Za-z0-9]")
@@ -476,7 +477,7 @@ class HostFiles:
     sentences: frozenset[str] = frozenset()
 
     def say(self, content: str) -> bool:
-        """Return True if the files contain every sentence verbatim. One different word can reverse the meaning."""
+        """Return True if the files contain every sentence of the content verbatim. One word can reverse the meaning."""
         parts = _sentences_host_files(content)
         return bool(parts) and parts <= self.sentences
 
@@ -593,7 +594,7 @@ class Draft:
     def add(self, item: ContextItem, words: str = "", subject: str | None = None) -> bool:
         """Add an item if it fits together with its part's heading.
 
-        ``words`` is the item's content if different from the text. ``subject`` is a memory's subject.
+        ``words``: the item's content if it differs from the item's text. ``subject``: a memory's subject.
         """
         heading = "" if self._has(item.part) else title(item.part)
         tokens = count_tokens(item.text + "\n") + count_tokens(heading)
@@ -618,7 +619,7 @@ class Draft:
 
     @cached_property
     def stale(self) -> dict[str, tuple[float, str]]:
-        """Maps memory ids to the probability of being outdated by changed files, and the reason."""
+        """Maps memory ids to (probability that changed files made the memory outdated, reason)."""
         return self.home.memories.stale()
 
     def _doubt(self, memory: Memory) -> tuple[float, str]:
@@ -630,7 +631,7 @@ class Draft:
         return line_of(memory, doubt=doubt, space=self.spaces.get(memory.id))
 
     def weaken(self, memory: Memory, score: float) -> float:
-        """Return a score reduced by doubt. If the memory is certainly outdated, the score is halved."""
+        """Return a score, reduced if the memory might be outdated, and halved if it certainly is."""
         return score * (1 - self._doubt(memory)[0] / 2)
 
     def add_memory(self, part: Part, memory: Memory, score: float, why: str) -> bool:
@@ -687,8 +688,8 @@ class Draft:
     def filter(self) -> Filter:
         """Return a filter for trusted memories outside the inbox.
 
-        It includes global memories, and memories of this project and its dependencies. Outside a project, it
-        includes memories of projects named in the prompt instead.
+        The filter includes global memories, and memories of the current project and its dependencies. Outside
+        a project, memories of projects named in the prompt are included instead.
         """
         if self.project:
             return location.with_dependencies(

@@ -27,8 +27,8 @@ def due(
 ) -> list[Handoff]:
     """Return up to ``_MAX_HANDOFFS`` of a project's handoffs that are available to a session, latest first.
 
-    Handoffs given to or claimed by other sessions are excluded, and the session's own handoffs unless
-    ``own`` (after a compaction or reset). Without a session, nothing is delivered or excluded.
+    Handoffs that other sessions received or claimed are excluded. The session's own handoffs are included
+    only if ``own``, after a compaction or reset. If ``session`` is ``None``, no handoffs are excluded.
     """
     if not project:
         return []
@@ -43,8 +43,8 @@ def due(
 def claim(home: Home, handoff: Handoff, session: str | None) -> bool:
     """Claim a handoff for a session and return True if the session gets it.
 
-    A session's own handoff needs no claim, and remains available to the next session. If the home is not
-    writable, every session gets the handoff.
+    A session's own handoff needs no claim, and remains available to the next session. If nacre's home folder
+    is not writable, every session gets the handoff.
     """
     if not session or handoff.session == session:
         return True
@@ -60,7 +60,7 @@ def claim(home: Home, handoff: Handoff, session: str | None) -> bool:
             aside = path.with_name(f".{path.name}.{os.getpid()}")
             os.rename(path, aside)
             try:
-                if _holder(aside) != holder:  # another session claimed it first
+                if _holder(aside) != holder:  # another session claimed the handoff first
                     with suppress(FileExistsError):
                         os.link(aside, path)
             finally:
@@ -80,12 +80,12 @@ def claim(home: Home, handoff: Handoff, session: str | None) -> bool:
             path.unlink()
     if home.handoffs.waits(handoff):
         return True
-    forget_claim(home, handoff.id)  # another session got it in the meantime
+    forget_claim(home, handoff.id)  # another session got the handoff in the meantime
     return False
 
 
 def is_held(home: Home, handoff: Handoff, session: str | None) -> bool:
-    """Return True if a session holds the claim on a handoff, delivered or not."""
+    """Return True if a session has claimed a handoff, delivered or not."""
     return bool(session) and _holder(_path(home.settings.home, handoff.id)) == session
 
 
@@ -98,7 +98,7 @@ def let_go(home: Home, handoff_id: str, session: str | None) -> None:
 
 
 def iter_delivered(home: Home) -> Iterator[tuple[str, str]]:
-    """Yield (handoff id, session) for claims that were delivered."""
+    """Yield (handoff id, session) for claimed handoffs that were delivered."""
     home_path = home.settings.home
     for path in _claims(home_path):
         holder = _holder(path)
@@ -107,7 +107,7 @@ def iter_delivered(home: Home) -> Iterator[tuple[str, str]]:
 
 
 def has_claim(home: Home, session: str) -> bool:
-    """Return True if a session holds any claim."""
+    """Return True if a session has claimed any handoff."""
     return any(_holder(path) == session for path in _claims(home.settings.home))
 
 
@@ -118,7 +118,7 @@ def forget_claim(home: Home, handoff_id: str) -> None:
 
 
 def covered_turns(handoff: Handoff, turns: Sequence[Turn]) -> frozenset[str]:
-    """Return the ids of turns up to a handoff's end. Handoffs by rules cover only the owner's turns."""
+    """Return the ids of the turns that a handoff covers. Handoffs made by rules cover only the owner's turns."""
     ids = [turn.id for turn in turns]
     if handoff.until in ids:
         earlier = list(turns[: ids.index(handoff.until) + 1])
@@ -148,7 +148,7 @@ def _is_free(home: Home, handoff: Handoff, session: str) -> bool:
 
 
 def _holder(path: Path) -> str | None:
-    """Return the session that holds a claim, or "" while the claim is being written."""
+    """Return the session named in a claim file, or "" while the file is being written."""
     try:
         with os.fdopen(files.open_file(path, os.O_RDONLY), "rb") as file:
             return file.read(_MAX_BYTES).decode("utf-8", "replace")

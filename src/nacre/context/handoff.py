@@ -85,7 +85,7 @@ _SECTIONS = (
 
 
 def shown_turns(turns: Sequence[Turn]) -> list[Turn]:
-    """Return the last trusted turns of owner and agent, for the model."""
+    """Return the last trusted turns of owner and agent, to show to the model."""
     eligible = [
         reading.shorten_for_regex(turn)
         for turn in turns
@@ -124,7 +124,7 @@ def handoff_prompt(
 
 
 class _Ground:
-    """The text of a session, used to verify entries."""
+    """The text of a session, used to verify the entries of a handoff."""
 
     def __init__(self, turns: Sequence[Turn]) -> None:
         self._text = " ".join(turn.text for turn in turns).lower()
@@ -168,7 +168,7 @@ def has_something(
     spoken: Sequence[sentences.Utterance],
     telling: Sequence[sentences.Utterance],
 ) -> bool:
-    """Return True if work was requested, done, left open or decided. An answered question is not enough.
+    """Return True if work was requested, done or left open, or a decision was made. Answered questions do not count.
 
     ``telling`` has the owner's messages with content.
     """
@@ -186,7 +186,7 @@ def _is_work(utterance: sentences.Utterance) -> bool:
 
 
 def _works(call: ToolCall) -> bool:
-    """Return True if a call did more than read and check."""
+    """Return True if a tool call did more than read or check."""
     if call.outcome != "ok":
         return False
     return (
@@ -212,7 +212,7 @@ _HEAD = "The owner said last in that session:"
 
 @frozen
 class LastWords:
-    """A handoff's ``content``, with the ids of the last covered turn (``until``) and the last request."""
+    """Content of a handoff. ``until``: id of the last covered turn. ``request``: id of the last request."""
 
     content: str
     until: str
@@ -222,9 +222,10 @@ class LastWords:
 def by_rules(
     session: Session, turns: Sequence[Turn], is_nod: Callable[[str], bool] = is_idle
 ) -> LastWords | None:
-    """Return the owner's last five messages, cut to 200 characters, without pasted text and assent ("go on").
+    """Return the owner's last five messages, each cut to 200 characters.
 
-    Returns ``None`` if there is no work to hand over. ``is_nod`` recognises further messages without a request.
+    Pasted text and messages that only assent ("go on") are omitted. ``is_nod`` recognises further messages without
+    a request. Returns ``None`` if there is no work to hand over.
     """
     bounded_turns = [reading.shorten_for_regex(turn) for turn in turns]
     spoken = [
@@ -267,7 +268,7 @@ def by_rules(
 def _without_pasted(utterance: sentences.Utterance, *, is_outside: bool) -> sentences.Utterance:
     """Return a message without pasted or quoted text.
 
-    If ``is_outside`` (external text was read before), chosen options are also removed.
+    ``is_outside``: external text was read earlier, so chosen options are also removed.
     """
     text = reading.own_words(
         sentences.without_chosen(utterance.text) if is_outside else utterance.text
@@ -285,7 +286,7 @@ def _without_pasted(utterance: sentences.Utterance, *, is_outside: bool) -> sent
 
 
 def last_turn(turns: Sequence[Turn]) -> Turn | None:
-    """Return the last content turn of owner or agent."""
+    """Return the last turn of the owner or the agent that has content."""
     spoken = (
         turn
         for turn in reversed(turns)
@@ -308,7 +309,7 @@ LATE_FOR = timedelta(days=1)
 """Maximum time since a session's end for a late handoff. See seed facts 1.8."""
 
 QUIET = timedelta(minutes=2)
-"""Silence after which a session counts as ended, since it might be active in a different window."""
+"""Inactivity after which a session counts as ended. Until then, it might be active in a different window."""
 
 _MAX_TURNS = 400
 _MAX_SESSIONS = 3
@@ -318,7 +319,8 @@ _IN_WORDS = (Speaker.AGENT, Speaker.OWNER)
 def hand_over(home: Home, session: StoredSession, words: str | None = None) -> Handoff | None:
     """Store a session's handoff without a model, and return the handoff.
 
-    ``words`` replace the owner's last messages. A better text is kept until the owner makes a new request.
+    ``words`` replaces the owner's last messages. An existing better text is kept until the owner makes a new
+    request.
     Returns ``None`` if the session is automated (sub-agent, schedule, heartbeat), has no project or work, or
     is unchanged since the last handoff. Raises write errors.
     """
@@ -335,7 +337,7 @@ def hand_over(home: Home, session: StoredSession, words: str | None = None) -> H
         return None
     now, last, request_id = home.now(), last_turn(turns), last_words.request if last_words else ""
     with home.vault_lock:
-        if not home.sessions.find(session.session.id):  # forgotten in the meantime
+        if not home.sessions.find(session.session.id):  # the session was forgotten in the meantime
             return None
         before = home.handoffs.of_session(session.session.id)
         delivered = {handoff for handoff, _ in delivery.iter_delivered(home)}
@@ -364,8 +366,8 @@ def improve(home: Home, session: StoredSession, *, background: bool = True) -> H
     """Rewrite a session's handoff with a model, and return the new handoff.
 
     Returns ``None`` and keeps the old handoff if no model is available, nothing can be improved, or the session
-    does not support the text. No lock is held during the call. A handoff that was delivered or changed in the
-    meantime is kept. Raises errors of the call.
+    does not support the model's text. No lock is held during the model call. A handoff that was delivered or
+    changed in the meantime is kept. Raises errors of the call.
     """
     turns = _turns(home, session)
     last = last_turn(turns)
@@ -393,9 +395,9 @@ def improve(home: Home, session: StoredSession, *, background: bool = True) -> H
 
 
 def hand_over_late(home: Home, project: str, *, before: datetime, but: str) -> Handoff | None:
-    """Store the handoff of the project's last session, if that ended unnoticed before a given time.
+    """Store the handoff of the project's last session, if that session ended unnoticed before a given time.
 
-    The starting session ``but`` is ignored.
+    ``but``: the starting session, which is ignored.
     """
     criteria = SessionFilter(project=project, kind=SessionKind.MAIN)
     for session in home.sessions.newest(criteria, limit=_MAX_SESSIONS):
@@ -406,7 +408,7 @@ def hand_over_late(home: Home, project: str, *, before: datetime, but: str) -> H
 
 
 def put_away(home: Home) -> None:
-    """Mark delivered handoffs, and delete handoffs older than ``HANDED_FOR``."""
+    """Record which handoffs were delivered, and delete handoffs older than ``HANDED_FOR``."""
     delivered = list(delivery.iter_delivered(home))
     before = home.now() - HANDED_FOR
     handoffs = (*home.handoffs.everything(), *home.handoffs.damaged())
@@ -436,7 +438,7 @@ def _turns(home: Home, session: StoredSession) -> list[Turn]:
 
 
 def _ask(home: Home, turns: list[Turn], *, background: bool) -> tuple[str, str] | None:
-    """Return the supported part of a model's text, and the model's name."""
+    """Return a model's text, limited to entries that the session supports, and the model's name."""
     model_turns = shown_turns(turns)
     model = spending.model_for(home, Task.HANDOFF, background=background)
     if model is None:
@@ -468,7 +470,7 @@ def _ask(home: Home, turns: list[Turn], *, background: bool) -> tuple[str, str] 
 
 
 def _to_improve(home: Home, session: StoredSession, last: str) -> Handoff | None:
-    """Return a session's undelivered handoff, if made by rules or from fewer turns."""
+    """Return a session's undelivered handoff if it was made by rules or does not end at turn ``last``."""
     for item in home.handoffs.of_session(session.session.id):
         if (
             not item.given
@@ -537,7 +539,7 @@ def _is_from_outside(home: Home, session: StoredSession, words: str) -> bool:
 
 
 def _is_in_folder_project(home: Home, session: StoredSession, folder: str | None) -> bool:
-    """Return True if the session has the folder's project, or the folder has none."""
+    """Return True if the session belongs to the folder's project, or the folder has no project."""
     project = project_of_folder(home, Path(folder)) if folder else None
     return project in (None, session.project)
 

@@ -1,7 +1,7 @@
 """Session state for hooks, tool rules, the holdout group, reminders and signals.
 
-A session's state is a small file without locks. Concurrent writes can lose an update, and an item can then
-be repeated.
+A session's state is a small file without locks. Concurrent writes can lose an update, so that a session gets
+an item twice.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _MAX_PREDECESSORS = 20
 
 
 def read_state(home: Path, session: str | None) -> SessionState:
-    """Return a session's state, or a new state if it is missing or unreadable."""
+    """Return a session's state, or a new state if the file is missing or unreadable."""
     return _read(_path(home, session)) if session else SessionState()
 
 
@@ -68,7 +68,7 @@ def _read(path: Path) -> SessionState:
 def write_state(home: Path, session: str | None, state: SessionState | None) -> None:
     """Save the state after delivery, ignoring disk errors.
 
-    If nothing is saved, the next session gets the handoff too.
+    If saving fails, the next session also gets the handoff.
     """
     if not session or state is None:
         return
@@ -88,7 +88,7 @@ def write_state(home: Path, session: str | None, state: SessionState | None) -> 
 
 
 def just_ended(home: Path, session: str, folder: str | None, now_ms: int) -> tuple[str, ...]:
-    """Return the same tool's sessions that ended in the folder in the last minute, and their predecessors."""
+    """Return sessions of the same tool that ended in a folder during the last minute, and their predecessors."""
     tool = session.partition(":")[0]
     names: list[str] = []
     for state in _others(home, session):
@@ -111,7 +111,7 @@ def _others(home: Path, session: str) -> Iterator[SessionState]:
 
 
 def prune_states(home: Path, now: float) -> int:
-    """Delete states unused for a week and leftover temporary files, and return the number of deleted states.
+    """Delete leftover temporary files and states unused for a week. Return the number of deleted states.
 
     ``now`` is in epoch seconds.
     """
@@ -145,7 +145,7 @@ def _path(home: Path, session: str) -> Path:
 
 
 # -- Rules before an edit or command ------------------------------------------
-# Only preferences and lessons are used. They are matched by names. Decision 20 lists the alternatives.
+# Rules are preferences and lessons that name the file or command. Decision 20 lists the alternatives.
 
 
 _TOOL_HOSTS = frozenset({"claude-code", "codex", "generic"})
@@ -159,7 +159,7 @@ _MAX_FOLDERS = 12
 
 
 def answer(home: Home, call: HookCall) -> HookAnswer:
-    """Return a rule for a tool call. Most calls, automated sessions and hooks without the daemon get none."""
+    """Return a rule for a tool call. Most calls, automated sessions and hooks without the daemon get no rule."""
     if call.is_apart or call.alone or not call.session or call.host not in _TOOL_HOSTS:
         return HookAnswer()
     tool_call = conversation.asked(call.tool, call.arguments)
@@ -198,7 +198,7 @@ def answer(home: Home, call: HookCall) -> HookAnswer:
 
 
 def _naming_file(home: Home, path: str, where: schema.Clause) -> list[Memory]:
-    """Return rules that name a file, or name a folder above it with at least two path components."""
+    """Return rules that name a file, or one of its parent folders with at least two path components."""
     names = [name for name in path.replace("\\", "/").split("/") if name]
     pairs = [f"{above}/{name}" for above, name in pairwise(names)][-_MAX_FOLDERS:]
     matched = home.memory_search.match_parts([*names[-1:], *pairs], where, _MAX_CANDIDATES)
@@ -224,7 +224,7 @@ def _naming_command(
 ) -> list[int]:
     """Return rows of rules that contain a program's arguments.
 
-    With fewer than two arguments, a rule must also contain an option or the program's name.
+    If there are fewer than two arguments, a rule must also contain an option or the program's name.
     """
     arguments = _words(program.told)
     options = [_words([option]) for option in program.options]
@@ -252,8 +252,8 @@ def _words(names: Sequence[str]) -> list[str]:
 
 # -- The holdout group --------------------------------------------------------
 # A share of sessions, chosen by a hash of the session name, gets no context. A comparison with the other
-# sessions measures the effect of the context. See :mod:`nacre.care.usefulness`. ``hold-out.json`` in the
-# home contains the salt and the history of shares, so that the assignment can be reproduced.
+# sessions measures the effect of the context. See :mod:`nacre.care.usefulness`. ``hold-out.json`` in
+# nacre's home folder contains the salt and the history of shares, so that the assignment can be reproduced.
 
 
 SHARE = "usefulness.hold_out"
@@ -264,7 +264,7 @@ _HASHES = 2.0**64
 
 @frozen
 class Draw:
-    """The holdout assignment. ``shares`` has (start in epoch milliseconds, share) pairs."""
+    """The holdout assignment. ``shares``: (start in epoch milliseconds, share) pairs."""
 
     salt: str = ""
     shares: tuple[tuple[int, float], ...] = ()
@@ -274,7 +274,7 @@ class Draw:
         return next((share for since, share in reversed(self.shares) if since <= at), 0.0)
 
     def is_steady(self, begin: int, end: int) -> bool:
-        """Return True if the share was constant and positive."""
+        """Return True if the share was constant and positive from ``begin`` to ``end``."""
         return self.share_at(begin) > 0 and not any(
             begin < since <= end for since, _ in self.shares
         )
@@ -294,7 +294,7 @@ def takes(home: Home, session: str) -> bool:
 
 
 def read_draw(home: Path) -> Draw:
-    """Return the home's assignment, or an empty assignment if it cannot be read."""
+    """Return the holdout assignment, or an empty assignment if the file cannot be read."""
     try:
         with os.fdopen(files.open_file(home / _FILE, os.O_RDONLY), "rb") as file:
             record = json.loads(file.read(_MAX_BYTES))
@@ -307,7 +307,7 @@ def read_draw(home: Path) -> Draw:
 
 
 def note_share(settings: Settings, now_ms: int) -> None:
-    """Record the share if it has changed. Raises UnusableStoreError."""
+    """Record the configured share if it has changed. Raises UnusableStoreError."""
     draw, share = read_draw(settings.home), settings.number(SHARE)
     if share == draw.share_at(now_ms):
         return
@@ -331,7 +331,7 @@ def note_share(settings: Settings, now_ms: int) -> None:
 
 TURNS = 8
 MOST = 3
-"""Maximum reminders per session. See seed facts 1.8."""
+"""Maximum number of reminders per session. See seed facts 1.8."""
 
 TEXT = (
     "Nothing of this session was stored lately. If something was decided, learned or asked for that later sessions "
@@ -345,7 +345,7 @@ PROPOSE = (
 )
 
 _PROPOSAL_HOSTS = frozenset({"claude-code"})
-"""Hosts that accept a request at the end of a turn and then continue."""
+"""Hosts that accept a request at the end of a turn and then continue the session."""
 
 _HOSTS_WITH_TOOLS = frozenset(
     {"claude-code", "codex", "cursor", "gemini-cli", "opencode", "openclaw"}
@@ -358,7 +358,7 @@ def count_prompt(
 ) -> SessionState:
     """Return the state after a prompt. The turn count restarts if the session or its agent stored something.
 
-    Hosts without reminders are not counted.
+    Prompts of hosts without reminders are not counted.
     """
     if session and is_asked_for_proposals(home, session.partition(":")[0]) and state.prompts >= 0:
         state = replace(state, prompts=state.prompts + 1)
@@ -380,30 +380,30 @@ def is_due(state: SessionState) -> bool:
 
 
 def is_asked_for_proposals(home: Home, host: str) -> bool:
-    """Return True if a host's agents should be asked for proposals."""
+    """Return True if the agents of a host should be asked for proposals."""
     return host in _PROPOSAL_HOSTS and home.settings.whole("context.proposals_after") > 0
 
 
 # -- Signals ------------------------------------------------------------------
-# Important memories that a session stores reach other running sessions with the next prompt.
-# Reading takes no lock and writes nothing. The caller saves the mark and counts after delivery, so
+# When a session stores an important memory, other running sessions get it with their next prompt.
+# Reading signals takes no lock and writes nothing. The caller saves the mark and counts after delivery, so
 # undelivered signals are repeated.
 
 
 SAID_WITHIN = timedelta(days=1)
-"""Maximum age of a signalled statement. Old transcripts can contain older statements."""
+"""Maximum age of a statement that becomes a signal. Newly read transcripts can contain older statements."""
 
 
 @frozen
 class Due:
-    """Signals for a session as (row, memory). A delivered signal covers all rows up to its row."""
+    """Signals for a session, as (row, memory). When a signal is handled, all earlier rows count as handled."""
 
     memories: tuple[tuple[int, Memory], ...] = ()
 
     def after_delivery(
         self, state: SessionState, handled: int, delivered: int, now_ms: int
     ) -> SessionState:
-        """Return the state after the first ``handled`` signals were handled and ``delivered`` were delivered."""
+        """Return the state after handling the first ``handled`` signals, of which ``delivered`` were delivered."""
         if not handled:
             return state
         at = now_ms if delivered else state.signal_at
@@ -419,15 +419,15 @@ _SIGNAL_LIMITS = SignalLimits(8, 3, 30, 10, 300)
 
 
 def limits_of(narrower: SignalLimits | None) -> SignalLimits:
-    """Return the limits of signals, narrowed by a host's limits. See seed facts 1.7."""
+    """Return the limits for signals, narrowed by the host's limits if given. See seed facts 1.7."""
     return _SIGNAL_LIMITS.within(narrower) if narrower else _SIGNAL_LIMITS
 
 
 def due(home: Home, state: SessionState, project: str | None, limits: SignalLimits) -> Due:
     """Return new, important, trusted memories from other sessions, in this project or no project.
 
-    Returns none during the cooldown, beyond the session's limit, or without a mark. Memories of the session's
-    predecessors are excluded.
+    Returns no signals during the cooldown, after the session's limit is reached, or if the state has no mark.
+    Memories from the session's predecessors are excluded.
     """
     now = home.clock()
     now_ms = int(now.timestamp() * 1000)
@@ -455,5 +455,5 @@ def due(home: Home, state: SessionState, project: str | None, limits: SignalLimi
 
 
 def start_signals(home: Home, state: SessionState) -> SessionState:
-    """Return the state with a mark, after which memories become signals."""
+    """Return the state with a mark. Memories stored after the mark become signals."""
     return state if state.signal_mark >= 0 else replace(state, signal_mark=home.memories.last_row())

@@ -1,8 +1,8 @@
 """Backups: a verifiable zip of the whole home, with a manifest of hashes.
 
-The database is copied first, as of one moment, and then the vault's files. Changes made between the two are applied
-when the copy is opened, like manual edits. The vault's lock is held briefly at the start and at the end. At the end,
-commits are also blocked, and changed files are copied again, so that the git history is consistent.
+A consistent snapshot of the database is copied first, then the vault's files. Vault changes made in between are
+applied like manual edits when the copy is opened. The vault's lock is held briefly at the start and at the end. At the
+end, commits are also blocked, and changed files are copied again, so that the git history is consistent.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ Place = tuple[int, int, int, int]
 
 @frozen
 class Kept:
-    """A file in a backup: path in the home, size in bytes, SHA-256 hash, and modification time."""
+    """A file in a backup, with its path in the home, size in bytes, SHA-256 hash, and modification time."""
 
     path: str
     size: int
@@ -88,7 +88,7 @@ class Manifest:
 
 @frozen
 class BackupReport:
-    """A completed backup. ``bytes`` is the size of its file."""
+    """A completed backup. ``bytes``: size of the backup file."""
 
     path: Path
     bytes: int
@@ -249,7 +249,7 @@ def _walk(work: _Writing, folder: Path) -> Iterator[Path]:
 
 
 def _refusal(path: Path) -> str:
-    """Return why a file cannot be in a backup, or an empty string."""
+    """Return the reason why a file cannot be in a backup, or an empty string."""
     if path.is_symlink() or not path.is_file():
         return "is a link or not a regular file"
     try:
@@ -319,7 +319,7 @@ def restore(
 ) -> RestoreReport:
     """Restore a backup as a home. An existing home requires ``replace`` and is kept under a different name.
 
-    Files are written next to the home and compared with their hashes. The home appears whole or not at all, even if the
+    Files are first written next to the home and verified against their hashes. The restore is atomic, even if the
     process is killed. Raises NotFoundError, InvalidInputError, ConflictError, UnavailableError.
     """
     home = home.expanduser().absolute()

@@ -72,7 +72,7 @@ def _files(now: datetime, memories: Sequence[Memory]) -> Iterator[tuple[str, str
 
 
 def project_id_of(project: str) -> str:
-    """Return a project's id for ClawXMemory: ten hexadecimal digits derived from the slug."""
+    """Return a project's ClawXMemory id: ten hexadecimal digits derived from the slug."""
     return f"project_{hashlib.sha1(project.encode(), usedforsecurity=False).hexdigest()[:10]}"
 
 
@@ -186,7 +186,7 @@ def _sessions(talk: Talk) -> Iterator[str]:
 def session_lines(
     stored: StoredSession, turns: Sequence[Turn], *, level: int = 1, title: str | None = None
 ) -> Iterator[str]:
-    """Yield a session as Markdown. Turns with outside text are quoted and marked."""
+    """Yield a session as Markdown. Turns with external text are quoted and marked."""
     session = stored.session
     yield f"{'#' * level} {one_line(session.title or title or session.native_id)}"
     kind = "" if session.kind is SessionKind.MAIN else session.kind.value
@@ -203,7 +203,6 @@ def session_lines(
 
 
 def _turn_notes(turn: Turn) -> str:
-    """Return a turn's time and its flags."""
     at = f" · {stamp(turn.time)}" if turn.time else ""
     notes = [flag.name.lower() for flag in turn.flags if flag.name and flag is not Flag.COMMAND]
     notes += ["untrusted, based on text from outside"] if turn.trust is Trust.UNTRUSTED else []
@@ -211,7 +210,7 @@ def _turn_notes(turn: Turn) -> str:
 
 
 def _below(text: str, level: int) -> Iterator[str]:
-    """Yield a text with its headings moved below a level. Code blocks stay unchanged."""
+    """Yield Markdown lines with headings moved below a level. Code blocks stay unchanged."""
     fenced = False
     for line in text.splitlines():
         fenced ^= bool(_FENCE.match(line))
@@ -291,9 +290,9 @@ _ALL_SESSIONS = 1_000_000_000
 class ExportReport:
     """The contents of an export.
 
-    ``left_out`` counts retired memories that were not requested. ``bytes`` is the file's size.
+    ``left_out``: number of retired memories that were not requested. ``bytes``: size of the file.
 
-    ``withheld`` counts unvouched memories that an importer of this format would trust.
+    ``withheld``: number of unvouched memories that an importer of this format would trust.
     """
 
     path: str
@@ -334,7 +333,7 @@ def export(
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
 ) -> ExportReport:
-    """Export the home, as of one moment, to a file or a stream.
+    """Export a consistent snapshot of the home to a file or a stream.
 
     Raises ConflictError if the file exists and ``overwrite`` is False.
     """
@@ -495,7 +494,7 @@ def memory_record(path: str, memory: Memory, usage: Usage | None) -> dict[str, A
 
 
 def _links(parcel: Parcel) -> Iterator[dict[str, Any]]:
-    """Yield the links that front matter lacks: similarity and use together."""
+    """Yield links for similarity and joint use, which front matter lacks."""
     ids = {memory.id for _, memory in parcel.memories}
     for link in parcel.home.links.alike():
         if link.source in ids and link.target in ids:
@@ -622,7 +621,7 @@ _FORMS = {
     "clawxmemory": _write_clawxmemory,
 }
 _WITHOUT_TRUST = ("clawxmemory",)
-"""Export formats that cannot express trust: an importer trusts all their memories."""
+"""Export formats that cannot express trust. An importer trusts all memories in these formats."""
 
 FORMS = tuple(_FORMS)
-"""Export formats: ``zip`` has the vault's Markdown files, ``clawxmemory`` a snapshot for ClawXMemory."""
+"""Export formats. ``zip`` contains the vault's Markdown files, and ``clawxmemory`` is a ClawXMemory snapshot."""

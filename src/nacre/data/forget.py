@@ -105,7 +105,7 @@ class Tally:
         return self
 
     def clean(self, text: str) -> str:
-        """Remove and count the secrets in a text."""
+        """Remove and count the secrets in text."""
         redacted_text = self.home.redactor.redact(text)
         if redacted_text.found:
             self.found[self.place].update(redacted_text.found)
@@ -135,7 +135,7 @@ def clean_document(text: str, tally: Tally) -> str:
 
 
 def clean_lines(text: str, tally: Tally) -> str:
-    """Remove secrets from a text. JSON lines remain valid."""
+    """Remove secrets from text. JSON lines remain valid."""
     lines = text.split("\n")
     if not any(line[:1] in ("{", "[") for line in lines):
         return tally.clean(text)
@@ -168,7 +168,7 @@ def text_files(folder: Path, *, skipped: set[str]) -> Iterator[tuple[Path, str]]
 
 
 SCRUB = "scrub"
-"""Name of a scrub in the ledger and history."""
+"""Name of the scrub operation in the ledger and history."""
 
 REASON = "the rules of redaction"
 
@@ -214,7 +214,7 @@ def is_named_after_more(path: str, subject: str) -> bool:
 def _in_parts(
     run: Run, names: Sequence[str], work: Callable[[Change, Sequence[str]], None]
 ) -> None:
-    """Process names in parts. Other processes can write between parts."""
+    """Process names in batches. Other processes can write between batches."""
     for start in range(0, len(names), FEW):
         with run.part() as change:
             apply_intents(change.home)
@@ -222,7 +222,7 @@ def _in_parts(
 
 
 def _redact(change: Change, memory_ids: Sequence[str]) -> None:
-    """Redact the current state of memories, which other processes can have changed."""
+    """Redact the current versions of memories, which other processes might have changed."""
     memories = (change.home.memories.find(memory_id) for memory_id in memory_ids)
     change.put([redact(change.home.redactor, memory) for memory in memories if memory])
 
@@ -275,7 +275,7 @@ def rename(change: Change, misnamed: Iterable[tuple[SeenMemoryFile, Memory]]) ->
 
 
 def _clean(change: Change, names: Sequence[str]) -> None:
-    """Write files without secrets, and read them again."""
+    """Rewrite files without secrets, and reread them."""
     home = change.home
     writes = [write for name in names if (write := _cleaned(home, name))]
     change.intend(writes)
@@ -287,7 +287,7 @@ def _clean(change: Change, names: Sequence[str]) -> None:
 
 
 def _cleaned(home: Home, name: str) -> Intent | None:
-    """Return the intent that cleans a file. The ledger is cleaned directly and returns ``None``, like a clean file."""
+    """Return the intent that cleans a file, or ``None`` for a clean file or the ledger, which is cleaned directly."""
     try:
         data = home.vault.read(name, whole=True)
         text = data.decode("utf-8")
@@ -410,7 +410,7 @@ def pattern_of(request: ForgetRequest | ForgetPlan) -> Pattern | None:
 
 
 def unreached(home: Home, plan: ForgetPlan) -> tuple[Unreached, ...]:
-    """Return the places that forgetting cannot reach, including other files in the home that contain the text."""
+    """Return the places that forgetting cannot reach, including other files in the home with the forgotten text."""
     match = pattern_of(plan)
     transcripts = [file for file in plan.files if Path(file).exists()]
     remedy = "the host's own file: delete it there; nacre no longer reads it"
@@ -518,7 +518,7 @@ _MAX_EXCERPTS = 200
 
 @frozen
 class Deletion:
-    """A plan and its tombstones. They include the key of the hashes and never leave the process."""
+    """A plan and its tombstones. The tombstones include the hash key and never leave the process."""
 
     plan: ForgetPlan
     tombstones: tuple[Tombstone, ...]
@@ -560,7 +560,7 @@ def prepare(home: Home, request: ForgetRequest) -> Deletion:
 
 
 def forget(home: Home, deletion: Deletion) -> ForgetReport:
-    """Carry out a deletion. It is durable on return, even after an interruption.
+    """Carry out a deletion. The deletion is durable on return, even after an interruption.
 
     The report lists places that could not be reached. Raises OwnerOnlyError.
     """
@@ -668,7 +668,7 @@ def _session_id(home: Home, reference: str) -> str:
 
 
 def _memories_aim(home: Home, request: ForgetRequest, key: bytes) -> _Aim:
-    """Return tombstones for the memories, other memories with the same words, and the turns that state them."""
+    """Return tombstones for the memories, for other memories with the same words, and for turns that state them."""
     ids = home.erasing.alike([get(home, reference).id for reference in request.memories])
     memories = home.memories.in_any_state(ids)
     shown: dict[str, set[str]] = {}
@@ -769,7 +769,7 @@ def _tombstones(
         for place in home.erasing.places_in(session.row):
             is_needed = how == "match" or is_shared(
                 place
-            )  # a copy in a different session is the same turn
+            )  # a copy in a different session counts as the same turn
             add(_turn_tombstones(secret, place) if is_needed else ())
     for rows in affected.turns.values():
         for place in _in_pieces(home, rows):
@@ -850,7 +850,7 @@ def _before(moment: datetime, key: bytes, project: str | None) -> Tombstone:
 
 
 def _key(home: Home) -> Tombstone:
-    """Return the key of the hashes from the first run on any machine, or a new key."""
+    """Return the hash key from the first run on any machine, or a new hash key."""
     keys = sorted(stone.value for stone in home.tombstones.all() if stone.kind is TombstoneKind.KEY)
     key = keys[0] if keys else content_hash(home.ids() + home.ids()).hex()
     return Tombstone(TombstoneKind.KEY, key)
@@ -886,7 +886,7 @@ def _entries(change: Change, deletion: Deletion) -> list[files.LedgerEntry]:
 
 
 def _grouped(tombstones: Sequence[Tombstone]) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield (``sessions``, ``turns`` or ``memories``, owner, hashes)."""
+    """Yield (kind, owner, hashes). Kinds are ``sessions``, ``turns`` and ``memories``."""
     whole = {stone.value for stone in tombstones if stone.kind is TombstoneKind.SESSION}
     memories: dict[str, list[str]] = {
         stone.value: [] for stone in tombstones if stone.kind is TombstoneKind.MEMORY
@@ -926,7 +926,7 @@ def _forgotten_run(run: str, items: Sequence[files.LedgerEntry], holding: set[st
 def _matching_runs(
     home: Home, reference: str, runs: dict[str, Forgotten]
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the runs to revert, and the session or memory if only that is allowed again."""
+    """Return the runs to revert, and the session or memory if only one is allowed again."""
     matching = [
         run for run in runs if run == reference or (len(reference) >= 4 and run.endswith(reference))
     ]

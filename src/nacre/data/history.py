@@ -1,6 +1,6 @@
 """The vault's git history: commit messages, reading history, preparing the repository, and committing.
 
-Commit messages are for readers of ``git log``, and nacre reads operations back from them:
+Commit messages are written for readers of ``git log`` and can be parsed by nacre:
 
 ::
 
@@ -50,9 +50,9 @@ BEGINNING = "Begin the history of the vault"
 """The message of the first commit, which contains no operation."""
 
 MOST_PATHS = 20
-"""Maximum number of files of an operation that shares a commit.
+"""Maximum number of files changed by an operation that shares a commit.
 
-An operation with more or :func:`unnamed` files gets a separate commit.
+An operation with more files, or with :func:`unnamed` files, gets a separate commit.
 """
 
 _SUBJECT_CHARACTERS = 72
@@ -77,7 +77,7 @@ def unnamed(path: str, clean: Clean) -> bool:
 def write_message(operations: Sequence[tuple[Operation, Sequence[str]]], clean: Clean) -> str:
     """Return a commit message for operations, each with the files that it changed.
 
-    ``clean`` removes secrets from all texts, including foreign ones.
+    ``clean`` removes secrets from all text, including external text.
     """
     lines = [clean(_title([operation for operation, _ in operations])), ""]
     for operation, paths in operations:
@@ -125,7 +125,7 @@ def _parsed_operation(
 
 
 def time_of(op: str) -> datetime:
-    """Return the time of an operation in milliseconds, read from its UUIDv7. An id without a time returns 1970."""
+    """Return an operation's time with millisecond precision from its UUIDv7, or 1970 if the id contains no time."""
     try:
         return at_ms(int(op.replace("-", "")[:12], 16))
     except (ValueError, OverflowError, OSError):
@@ -178,7 +178,7 @@ def catch_up(home: Home) -> None:
 
 
 def _operations_of(home: Home, commit: PastCommit) -> list[RecordedOperation]:
-    """Return a commit's operations. A foreign commit is one operation, unless it merges only recorded operations."""
+    """Return a commit's operations. An external commit is one operation, unless it merges only recorded operations."""
     message = home.redactor.clean(commit.message)
     operations = read_message(message, commit.id)
     if operations or not commit.paths or commit.message == BEGINNING:
@@ -201,7 +201,7 @@ def _record(
     files: Mapping[str, bytes],
     barred: Barred,
 ) -> None:
-    """Record an operation from history, without any texts that contain forgotten content."""
+    """Record an operation from history, omitting any text with forgotten content."""
     if _is_known(home, recorded):
         home.journal.committed(recorded.operation.id, commit.id)
         return
@@ -231,7 +231,7 @@ def _paths(commit: PastCommit, recorded: RecordedOperation) -> Iterable[str]:
 def _files(
     home: Home, recorded: Sequence[tuple[PastCommit, RecordedOperation]]
 ) -> dict[str, bytes]:
-    """Return memory files by ``<commit>:<path>``. A removed file has its previous contents."""
+    """Return memory files keyed by ``<commit>:<path>``. Removed files have their previous contents."""
     needed = [
         (commit, path)
         for commit, operation in recorded
@@ -255,9 +255,9 @@ OWN_FILES = {
     ".gitattributes": "* -text\nledger.jsonl merge=union\n",
     ".gitignore": ".*.tmp\n.*.sw?\n.#*\n*~\n.DS_Store\nThumbs.db\n.obsidian/workspace*.json\n.trash/\n",
 }
-"""Default repository files. They keep bytes unchanged, even on Windows, and let a plain git client merge the ledger.
+"""Default repository files. They make git leave bytes unchanged, even on Windows, and merge the ledger.
 
-Git ignores temporary files, Obsidian's open windows and its trash.
+They also make git ignore temporary files, and Obsidian's workspace and trash.
 """
 
 
@@ -313,11 +313,11 @@ JUDGE_LOCK = "judge.lock"
 REMOTE_LOCK = "remote.lock"
 _JUDGE_INTERVAL = timedelta(seconds=20)
 KEPT_WITHOUT_GIT = 500
-"""Minimum number of operations whose texts are kept without git."""
+"""Minimum number of operations whose text is kept if git is off."""
 
 
 _COMMIT_AFTER_OPERATIONS = 100
-"""Number of pending operations that triggers a commit at any age."""
+"""Number of pending operations that triggers a commit, regardless of their age."""
 
 _SYNC_EVERY = timedelta(seconds=300)
 
@@ -346,7 +346,7 @@ def _tried(home: Home, lock: str) -> datetime:
 
 
 def _start(home: Home, lock: str, interval: timedelta, *arguments: str) -> bool:
-    """Start a background process unless one was started within the interval. Return True if it was started."""
+    """Start a background process unless one was started within the interval. Return True if the process was started."""
     if abs(home.clock() - _tried(home, lock)) < interval:
         return False
     (home.settings.home / lock).touch(mode=0o600)
@@ -355,15 +355,15 @@ def _start(home: Home, lock: str, interval: timedelta, *arguments: str) -> bool:
 
 
 def commit_in_background(home: Home) -> None:
-    """Start a process that commits, if due. Neither the process nor its open pipes delay the caller.
+    """Start a process that commits, if a commit is due. The process and its open pipes do not delay the caller.
 
-    A missing repository is created first. Without git, the journal is shortened instead.
+    A missing repository is created first. If git is missing, the journal is shortened instead.
     """
     if (
         not home.settings.flag("git.enabled")
         or shutil.which("git", path=home.settings.environ.get("PATH")) is None
     ):
-        # Undo needs the texts of the last operations.
+        # Undo needs the text of the last operations.
         if home.journal.waiting()[0] > 2 * KEPT_WITHOUT_GIT:
             with home.database.transaction():
                 home.journal.keep_last(KEPT_WITHOUT_GIT)
@@ -402,9 +402,9 @@ def judge_in_background(home: Home) -> None:
 
 # -- The committer ---------------------------------------------------------------------------------
 # The committer moves whole operations from the journal into the repository, never while a memory is being written.
-# Commits are built from the journal, because files can be incomplete. The branch is moved to them in one step. If the
-# branch has moved in between, the commits are built again. Reading history acknowledges them, so that no crash loses or
-# duplicates an operation.
+# Commits are built from the journal, because files can be incomplete. The branch is then moved to the new commits in
+# one step. If it has moved in between, the commits are built again. Reading history acknowledges commits, so
+# that no crash loses or duplicates an operation.
 
 
 OPERATIONS_A_COMMIT = 100
@@ -430,7 +430,7 @@ class Held:
 
 @frozen
 class Committed:
-    """The result of a run: commits as (id, title), the number of their operations, and pending files."""
+    """The result of a run: commits as (id, title), the number of committed operations, and pending files."""
 
     commits: tuple[tuple[str, str], ...] = ()
     operations: int = 0
@@ -481,7 +481,7 @@ def commit_operations(home: Home, *, patience_seconds: float = 20.0) -> Committe
     """Commit all complete operations, then other files in the vault.
 
     Raises GitUnavailableError, UnusableRepositoryError if the repository is broken, detached or merging, StoreBusyError
-    if another process commits.
+    if another process is committing.
     """
     if not home.settings.flag("git.enabled"):
         write_listings(home)
@@ -529,7 +529,7 @@ def _commit_once(
     held_files: dict[str, Held],
     planned: Callable[[Home, str | None, dict[str, Held]], _Plan],
 ) -> tuple[list[tuple[str, str]], int]:
-    """Commit a limited plan, and retry if the branch has moved."""
+    """Commit a small plan, and retry if the branch has moved."""
     for _ in range(_MAX_TRIES):
         catch_up(home)
         head = home.repository.head()
@@ -587,7 +587,7 @@ def _begin(home: Home, plan: _Plan, at: datetime) -> None:
 
 
 def _add(home: Home, plan: _Plan, operation: Operation, held_files: dict[str, Held]) -> None:
-    """Add an operation to the plan, or hold it back if it or a dependency cannot be committed now."""
+    """Add an operation to the plan, or hold it back if the operation or a dependency cannot be committed now."""
     written, lines = _written(home, operation, held_files, plan.busy)
     if written is None:
         return
@@ -670,7 +670,7 @@ def _settle_empty(home: Home, operation: Operation, commit: str | None) -> None:
 
 
 def _initialise_index(home: Home) -> None:
-    """For a new database, update git's index after a crash. The user's staged changes stay staged."""
+    """Update git's index after a crash if the database is new. The user's staged changes stay staged."""
     head = home.repository.head().commit
     with contextlib.suppress(RepositoryBusyError, UnusableRepositoryError):
         if head:
@@ -708,7 +708,7 @@ def _adopt(home: Home, _: str | None, held_files: dict[str, Held]) -> _Plan:
 
 
 def _forgotten(home: Home, changes: _Changes) -> tuple[list[_OperationPaths], _Changes] | None:
-    """Return forget operations without file names, and their removals, which no journal records."""
+    """Return forget operations without file names, and their unjournaled file removals."""
     runs = [operation for operation in home.journal.without_texts() if operation.action == FORGET]
     removed = [path for path, data in changes.items() if data is None and is_memory_file(path)]
     if not runs and removed:
@@ -756,7 +756,7 @@ def _unrecorded(home: Home, held_files: dict[str, Held]) -> dict[str, bytes | No
 
 
 def _unfit(home: Home, path: str, data: bytes) -> str | None:
-    """Return why a file must not be committed, or ``None``."""
+    """Return the reason why a file must not be committed, or ``None``."""
     if home.redactor.clean(path) != path:
         return WITHHELD
     if len(data) > _MAX_FILE_BYTES:

@@ -1,4 +1,4 @@
-"""Import sources: files in a folder, zip or bundle, notes, foreign values, and nacre's own exports.
+"""Import sources: files in a folder, zip or bundle, notes, external values, and nacre's own exports.
 
 Nothing is unpacked, no link is followed, and no large file is read whole.
 """
@@ -56,7 +56,7 @@ from nacre.vault.files import LEDGER, is_memory_file, slugify
 
 MOST_FILES = 100_000
 MOST_BYTES = 8_000_000
-"""Maximum bytes of a note or page. Larger files are reported and skipped."""
+"""Maximum size in bytes of a note or page. Larger files are reported and skipped."""
 
 MOST_EXPORT_BYTES = 256_000_000
 """Maximum size in bytes of a memory export in one file."""
@@ -68,7 +68,7 @@ _DATABASE = b"SQLite format 3\x00"
 
 @frozen
 class Leaf:
-    """A file: size, modification time, a reader for its first bytes (``None`` reads all), and real name."""
+    """A file: size, modification time, a function that reads its first bytes (``None``: all bytes), and real name."""
 
     size: int
     modified: datetime
@@ -78,9 +78,9 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Tree:
-    """Files by relative name. ``root`` is the imported path. ``single`` means one file.
+    """Files keyed by relative name. ``root``: the imported path. ``single``: only one file is imported.
 
-    Names contain no secrets. ``clean`` runs before a text is split, because parts of a secret, or a secret in a
+    Names contain no secrets. ``clean`` runs before text is split, because parts of a secret, or a secret in a
     project folder, would no longer be recognised.
     """
 
@@ -138,7 +138,7 @@ class Tree:
 
 
 def open_tree(path: Path, clean: Callable[[str], str] = str) -> Tree:
-    """Open a file or folder as a tree. ``clean`` removes secrets from a text.
+    """Open a file or folder as a tree. ``clean`` removes secrets from text.
 
     Raises NotFoundError, InvalidInputError.
     """
@@ -201,7 +201,7 @@ def _archive(path: Path) -> Iterator[tuple[str, Leaf]]:
 
 
 def _by_name(leaves: Iterable[tuple[str, Leaf]], clean: Callable[[str], str]) -> dict[str, Leaf]:
-    """Return files by their names without secrets. A duplicate name gets a number."""
+    """Return files keyed by their names without secrets. Duplicate names are numbered."""
     by_name: dict[str, Leaf] = {}
     for name, leaf in leaves:
         original = own = PurePosixPath(clean(name))
@@ -256,7 +256,7 @@ def _written(name: str, text: str, modified: datetime) -> Leaf:
 class Found:
     """A foreign memory, converted to nacre's format.
 
-    ``cwd`` is the folder in which it was learned, if the source names a folder instead of a project.
+    ``cwd``: folder in which the memory was learned, if the source names a folder instead of a project.
     """
 
     memory: Memory
@@ -266,9 +266,9 @@ class Found:
 
 @frozen
 class Skipped:
-    """An item that is not imported, and a short reason.
+    """A skipped item, or ``count`` items of one kind, and a short reason.
 
-    ``where`` is a file, an id, or the kind of ``count`` items.
+    ``where``: file, id, or kind of the items.
     """
 
     where: str
@@ -403,7 +403,7 @@ def notes(text: str) -> Iterator[Note]:
 
 
 def kind_of(headings: Sequence[str], default: Kind) -> Kind:
-    """Return the kind that the innermost known heading names."""
+    """Return the kind named by the innermost known heading."""
     for heading in reversed(headings):
         lowered = heading.lower()
         for kind, words in _table():
@@ -512,7 +512,7 @@ SOURCES: dict[str, str | None] = {
 
 
 def sources() -> list[str]:
-    """Return all names in detection order, starting with those from other plugins."""
+    """Return all source names in detection order, starting with sources from other plugins."""
     return [*sorted(find_plugins(IMPORTERS).keys() - SOURCES.keys()), *SOURCES]
 
 
@@ -542,7 +542,7 @@ def get_source(name: str) -> ImportSource:
     return source
 
 
-# -- Foreign values: stable ids, dates, kinds, tags ------------------------------------------------
+# -- External values: stable ids, dates, kinds, tags -----------------------------------------------
 
 
 ORIGIN = "imported"
@@ -569,7 +569,7 @@ _ISO = re.compile(r"^\d{4}-\d\d-\d\d")
 def imported_id(source: str, key: str, stated: datetime | None) -> str:
     """Return a UUIDv7 that depends only on the source, the item's key, and the stated date.
 
-    Thus a second import, even on a different machine, finds the same memory. Without a stated date, the time is 0.
+    Thus a second import, even on a different machine, finds the same memory. If no date is stated, the time is 0.
     """
     digest = int.from_bytes(hashlib.blake2b(to_bytes(f"{source}\0{key}"), digest_size=16).digest())
     millisecond = max(0, int(stated.timestamp() * 1000)) & 0xFFFF_FFFF_FFFF if stated else 0
@@ -600,8 +600,8 @@ def shape(
 
     ``ended`` is the reason why the source retired the memory.
 
-    The speaker is the agent unless ``more`` says otherwise. Reserved keys in ``extra`` are dropped: no file may declare
-    itself trusted.
+    The default speaker is the agent. Reserved keys in ``extra`` are dropped, so that no file can declare itself
+    trusted.
     """
     content = content.strip()
     created = to_millisecond(stated or modified)
@@ -628,7 +628,7 @@ def shape(
 
 
 def front_of(tree: Tree, name: str) -> tuple[dict[str, Any], str]:
-    """Return a file's body and its front matter as text, lists and mappings. Secrets are removed.
+    """Return a file's front matter (text, lists and mappings) and body, without secrets.
 
     Raises InvalidMemoryError for broken front matter.
     """
@@ -637,7 +637,7 @@ def front_of(tree: Tree, name: str) -> tuple[dict[str, Any], str]:
 
 
 def readable_front(tree: Tree, name: str) -> dict[str, Any]:
-    """Return a file's front matter, or an empty mapping if broken."""
+    """Return a file's front matter, or an empty mapping if it is broken."""
     try:
         return front_of(tree, name)[0]
     except InvalidMemoryError:
@@ -653,7 +653,7 @@ def json_of(tree: Tree, name: str) -> Any:
 
 
 def cleaned(value: Any, clean: Callable[[str], str]) -> Any:
-    """Remove secrets from all texts in JSON values, and lone surrogates, which files cannot contain."""
+    """Remove secrets, and lone surrogates, which files cannot contain, from all strings in JSON values."""
     if isinstance(value, str):
         return clean(value if value.isascii() else to_bytes(value).decode("utf-8"))
     if isinstance(value, dict):
@@ -662,7 +662,7 @@ def cleaned(value: Any, clean: Callable[[str], str]) -> Any:
 
 
 def moment(value: object) -> datetime | None:
-    """Parse a foreign date. Return ``None`` if it is invalid."""
+    """Parse an external date. Return ``None`` if it is invalid."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         try:
             return from_ms(round(value if value > 100_000_000_000 else value * 1000))
@@ -701,7 +701,7 @@ def from_note(
 
 
 def read_note(tree: Tree, name: str) -> tuple[dict[str, Any], str] | Skipped:
-    """Return a file's front matter and body, or why it cannot be read."""
+    """Return a file's front matter and body, or the reason why it cannot be read."""
     if tree.text(name) is None:
         return Skipped(name, "too large or not text")
     try:
@@ -736,7 +736,7 @@ def named(value: object) -> dict[str, Any]:
 
 
 def text_of(values: Mapping[str, Any], *names: str) -> str | None:
-    """Return the first non-empty text under the keys."""
+    """Return the first non-empty text among the keys' values."""
     candidates = (values.get(name) for name in names)
     return next(
         (value.strip() for value in candidates if isinstance(value, str) and value.strip()), None
@@ -758,12 +758,12 @@ def is_true(value: object) -> bool:
 
 
 def project_of(name: str | None) -> str | None:
-    """Return a project slug for a foreign project name."""
+    """Return a project slug for an external project name."""
     return (slugify(name) or None) if name else None
 
 
 def between(value: object, least: float, most: float, default: float) -> float:
-    """Clamp a number. Return the default for other values."""
+    """Clamp a number. Return the default for non-numbers."""
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -896,7 +896,7 @@ def _item(tree: Tree, line: int, values: Values) -> Iterator[Item]:
         yield Page(str(values["path"]), str(values.get("document") or ""))
     elif kind == reports.LEDGER_ENTRY and isinstance(values.get("entry"), dict):
         yield Operation(values["entry"])
-    elif kind != reports.LINK:  # similarity is recomputed, and use together starts over
+    elif kind != reports.LINK:  # similarity is recomputed, and joint use starts from zero
         yield Skipped(f"line {line}", f"unknown kind of record: {kind}")
 
 

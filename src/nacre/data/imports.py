@@ -1,7 +1,7 @@
 """Planning and carrying out imports, and capturing hosts' own memories.
 
-Statements in notes have no names, so their words identify them. An edit removes a statement and adds a similar one. The
-two are paired if enough words agree.
+Statements in notes have no ids and are identified by their words. An edit therefore looks like a removed and an added
+statement. Such statements are paired if enough words agree.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _STATEMENT = "#"
 
 
 def origin_of(memory: Memory) -> Mapping[str, str]:
-    """Return a memory's origin, or an empty mapping without an import."""
+    """Return a memory's origin, or an empty mapping if it was not imported."""
     value = memory.extra.get(ORIGIN)
     return value if isinstance(value, dict) else {}
 
@@ -90,7 +90,7 @@ def is_untouched(memory: Memory) -> bool:
 
 
 def edited_statements(home: Home, source: str, offered: Sequence[Memory]) -> dict[str, Memory]:
-    """Return the previous versions of offered statements by new id, except versions that were also edited here."""
+    """Return the previous versions of offered statements, keyed by new id, except versions also edited in nacre."""
     keys = {origin_of(memory).get("id", "") for memory in offered}
     statements = [memory for memory in offered if _file_of(memory)]
     present = [
@@ -121,7 +121,7 @@ def edited_statements(home: Home, source: str, offered: Sequence[Memory]) -> dic
 
 
 def _file_of(memory: Memory) -> str:
-    """Return a statement's file. It is empty for a whole-file memory."""
+    """Return a statement's file, or an empty string for a whole-file memory."""
     file, mark, _ = origin_of(memory).get("id", "").rpartition(_STATEMENT)
     return file if mark and file == memory.source.file else ""
 
@@ -131,9 +131,9 @@ def _likeness(left: Memory, right: Memory) -> float:
 
 
 # -- Import ----------------------------------------------------------------------------------------
-# A plan is made and carried out. A second import adds nothing. Outside content is untrusted, regardless of its own
-# claims, unless the user decides otherwise: it is searchable, but retires no existing memory, and brings no ledger,
-# project pages or sessions.
+# Imports are planned, then carried out. A second import adds nothing. External content is untrusted, regardless of its
+# claims, unless the user decides otherwise. Untrusted content is searchable, but retires no existing memory and adds no
+# ledger entries, project pages or sessions.
 
 
 BATCH = 20
@@ -157,7 +157,7 @@ class Action(StrEnum):
 
 @frozen
 class Step:
-    """A memory, the decision and the reason. ``same_as`` is the id of the memory that it duplicates."""
+    """A memory, the decision and the reason. ``same_as``: id of the memory that this memory duplicates."""
 
     memory: Memory
     action: Action
@@ -202,7 +202,7 @@ class ImportPlan:
 
 @dataclass(slots=True)
 class ImportReport:
-    """The result of an import. ``duplicates`` were found only by comparing the added memories with each other."""
+    """The result of an import. ``duplicates``: duplicates found only by comparing added memories with each other."""
 
     added: list[str] = field(default_factory=list)
     updated: int = 0
@@ -454,7 +454,7 @@ def _may_follow(step: Step, present: Memory) -> bool:
 
 
 def _followed(step: Step, present: Memory) -> Step:
-    """Return the existing memory with its source's new words."""
+    """Return the existing memory, updated with its source's new words."""
     new = replace(
         present,
         content=step.memory.content,
@@ -598,7 +598,7 @@ _MAX_NOTES = 5_000
 
 @frozen
 class Captured:
-    """Imports from one file or folder of a host's own memory. ``problem`` is set if it is unreadable."""
+    """Imports from one file or folder of a host's own memory. ``problem``: the error if it is unreadable."""
 
     host: str
     path: Path
@@ -608,7 +608,7 @@ class Captured:
 
 
 def capture(home: Home, hosts: Sequence[str] = ()) -> list[Captured]:
-    """Import new notes from the given hosts' own memories, by default from all that are turned off.
+    """Import new notes from the given hosts' own memories. By default, import from all hosts whose own memory is off.
 
     After a crash, the next call completes the import.
     """
@@ -647,7 +647,7 @@ def _imported(home: Home, host: str, place: MemoryPlace) -> Captured:
 
 
 def _digest(path: Path) -> str:
-    """Return a hash of all notes in a file or folder, or an empty text without notes."""
+    """Return a hash of all notes in a file or folder, or an empty string if there are no notes."""
     hashed = hashlib.sha256()
     is_empty = True
     for note in _notes(path):

@@ -210,7 +210,7 @@ SOURCE_CLAUDE_MEMORY = ImportSource(
 
 # -- Codex's memories: ``~/.codex/memories/`` ------------------------------------------------------
 # A handbook grouped by task, a summary, and manually added notes. ``MEMORY.md`` is the consolidated text. Run summaries
-# and raw extracts are only its evidence and are skipped.
+# and raw extracts are only evidence for this text and are skipped.
 
 
 NAME_CODEX_MEMORIES = "codex-memories"
@@ -326,7 +326,7 @@ def _read_instructions(tree: Tree) -> Iterator[Item]:
         statements = {note.text: note for note in said if normalise(note.text)}
         if not statements:
             yield Skipped(name, "empty")
-        # A person's own instructions are outside of repositories.
+        # A user's personal instructions are outside repositories.
         above = tree.path_of(name).parents
         cwd = next((str(folder) for folder in above if (folder / ".git").exists()), None)
         for note in statements.values():

@@ -1,7 +1,7 @@
 """Scrub stored data with the current redaction rules, including data stored before a rule existed.
 
-An interrupted scrub can be repeated and finds what remains. After any change, a scrub rewrites the database, so that no
-page of the file contains the old text.
+An interrupted scrub can be repeated and finds the remaining secrets. After any change, a scrub rewrites the database,
+so that no page of the file contains the old text.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ def _scrub_history(home: Home, tally: Tally, options: ScrubOptions) -> int:
 
 
 def _renamed(home: Home, path: str, data: bytes) -> str:
-    """Return the current name of a historical file with the contents ``data``, if any."""
+    """Return a historical file's path, renamed if it contains words redacted from the subject in ``data``."""
     try:
         memory = parse(data.decode("utf-8"), path, new_id=lambda: "", modified=datetime.now(UTC))
     except (InvalidMemoryError, UnicodeDecodeError):

@@ -100,8 +100,8 @@ class FileChange:
 class Plan:
     """The target commit of a merge, and the files that change.
 
-    ``commit`` is ``None`` for a preview. ``given_up`` contains ids of memories that disappear without a trace because
-    they were merged or removed from a rewritten history.
+    ``commit`` is ``None`` for a preview. ``given_up``: ids of memories that leave no trace because they were merged or
+    removed from a rewritten history.
     """
 
     commit: str | None
@@ -117,9 +117,9 @@ def plan_join(
 ) -> Plan:
     """Compare HEAD with a fetched commit, and merge if both have new commits.
 
-    ``rewritten_from`` is the remote commit before its history was rewritten. Later local changes are then applied on
-    top of the new history. They are also reapplied if unsent commits contain content forgotten elsewhere, so that the
-    content is never sent. Raises UnusableRepositoryError for files that no vault may contain.
+    ``rewritten_from``: the last remote commit before the remote's history was rewritten. Later local changes are then
+    reapplied on top of the new history. They are also reapplied if unsent commits contain content forgotten elsewhere,
+    so that this content is never sent. Raises UnusableRepositoryError for files that no vault may contain.
     """
     repository = home.repository
     local, remote_tree = repository.tree(head.commit), repository.tree(theirs)
@@ -174,7 +174,7 @@ def plan_merge(
 
 
 def changes_between(before: Tree, after: Tree) -> dict[str, FileChange]:
-    """Return the files that differ."""
+    """Return the files that differ between trees."""
     changes = {
         path: FileChange(before.get(path), after.get(path)) for path in sorted({*before, *after})
     }
@@ -203,7 +203,7 @@ def _merge_paths(trees: Sequence[Entries]) -> list[str]:
 
 
 def _base(home: Home, commits: Sequence[str], depth: int = 0) -> Entries:
-    """Return the common base. If histories crossed, it is the merge of all candidates."""
+    """Return the merge base. If the histories crossed, all candidates are merged."""
     if not commits:
         return {}
     base = dict(home.repository.tree(commits[0]))
@@ -249,14 +249,14 @@ def _commit(
 def _as_operations(
     operation: Operation, changes: Mapping[str, FileChange]
 ) -> list[tuple[Operation, Sequence[str]]]:
-    """Return a sync as an operation. If only the ledger changed, return none, because nothing can be undone."""
+    """Return a sync's operation, or an empty list if only the ledger changed, because nothing can be undone."""
     return [(operation, [*changes])] if changes.keys() - {LEDGER} else []
 
 
 def _unsent(
     home: Home, head: Head, since: str, onto: Mapping[str, FileChange]
 ) -> list[tuple[Operation, Sequence[str]]]:
-    """Return operations that only this machine has. They come from the database, so they lack forgotten texts."""
+    """Return operations that only this machine has. They come from the database, which has no forgotten text."""
     unsent: list[tuple[Operation, Sequence[str]]] = []
     for recorded in operations_in(home.repository.history(since, head.commit or since)):
         operation = home.journal.find(recorded.operation.id)
@@ -307,7 +307,7 @@ def united_in(changes: Mapping[str, FileChange]) -> frozenset[str]:
 def _leave_out_forgotten(
     merged: MergedVault, local: Tree
 ) -> tuple[frozenset[str], tuple[Note, ...]]:
-    """Remove memories that either ledger forgets, even edited ones, and links to them.
+    """Remove memories that either ledger marks as forgotten, even if edited, and links to them.
 
     Returns their ids, and notes on the merge that omit their texts.
     """
@@ -378,7 +378,7 @@ def counted(changes: Iterable[str]) -> str:
 # -- Writing remote changes into the vault ---------------------------------------------------------
 # Other processes can write between parts. Under the vault's lock, each unchanged file of a part is written and then
 # read, so that no scan mistakes it for a manual edit. Finally the branch moves in one step, unless it has moved
-# already. After an earlier crash or edit, the next sync finds the written parts on both sides.
+# already. After a crash or concurrent edit, the next sync finds the written parts on both sides.
 
 
 _FILES_PER_PART = 30
@@ -456,7 +456,7 @@ def write_plan(home: Home, plan: Plan, held_files: Mapping[str, str]) -> str | N
 
 
 def _over_listing(home: Home, path: str, change: FileChange) -> FileChange:
-    """Let a listing from the remote replace a local derived listing."""
+    """Return a change that replaces a local derived listing with the remote's listing."""
     present = _present(home, path) if PurePosixPath(path).name == LISTING else None
     return FileChange(present, change.after) if present and is_derived(present) else change
 
@@ -546,8 +546,8 @@ def _parts(
 def together(changes: Mapping[str, FileChange]) -> list[list[str]]:
     """Group paths that must change together.
 
-    Files belong together if they have the same memory, one memory supersedes the other, or a file is in the way of a
-    folder.
+    Files belong together if they contain the same memory, if one memory supersedes the other, or if a file blocks the
+    path of a folder.
     """
     above: dict[str, str] = {}
 
@@ -581,7 +581,7 @@ def together(changes: Mapping[str, FileChange]) -> list[list[str]]:
 
 
 def _ids_in(data: bytes, ids: Collection[str]) -> set[str]:
-    """Return a document's id and those of the given ids that it might supersede."""
+    """Return a document's id, and the given ids that the document might supersede."""
     own = id_in(data)
     if own is None or _SUPERSEDES not in data:
         return {own} if own else set()
@@ -629,7 +629,7 @@ def _write(change: Change, part: _Part) -> None:
             home.memories.delete(memory)
     change.apply()
     if home.files.has_intents():
-        change.apply()  # removes a file in the way of a folder
+        change.apply()  # removes a file that blocks a folder's path
     for path, base in direct:
         try:
             home.vault.write_bytes(path, changes[path].after or b"", base=base)
@@ -648,7 +648,7 @@ def _named(changes: Mapping[str, FileChange]) -> Iterator[Intent]:
 def _edited(
     home: Home, changes: Mapping[str, FileChange], held_files: Mapping[str, str]
 ) -> str | None:
-    """Return a file that was edited since the comparison. Raises EditConflictError."""
+    """Return a file that was edited after the trees were compared, if any. Raises EditConflictError."""
     for path, change in changes.items():
         if _present(home, path) in (change.before, change.after):
             continue
@@ -793,7 +793,7 @@ def sync_quietly(home: Home) -> None:
 
 
 def last_sync(home: Home) -> LastSync | None:
-    """Return the outcome of the last sync, or ``None`` before the first."""
+    """Return the outcome of the last sync, or ``None`` before the first sync."""
     text = home.journal.git_state(_STATE)
     try:
         return LastSync(**json.loads(text)) if text else None
@@ -802,7 +802,7 @@ def last_sync(home: Home) -> LastSync | None:
 
 
 def long_failing(home: Home) -> LastSync | None:
-    """Return the last sync once if syncs have failed for a day, otherwise ``None``."""
+    """Return the last sync if syncs have failed for a day, but only once, otherwise ``None``."""
     last = last_sync(home)
     if last is None or last.told or not last.failing_since:
         return None
@@ -922,7 +922,7 @@ def _send(home: Home, remote: remotes.Remote, synced: Synced, theirs: str | None
 def _rewritten_from(
     home: Home, remote: remotes.Remote, theirs: str | None, request: SyncRequest
 ) -> str | None:
-    """Return the remote commit before its history was rewritten, if it was. Raises HistoryRewrittenError."""
+    """Return the last commit before the remote's history was rewritten, if it was. Raises HistoryRewrittenError."""
     synced = remote.last_synced() if theirs else None
     if synced is None or theirs is None or home.repository.is_ancestor(synced, theirs):
         return None
@@ -1016,7 +1016,7 @@ def keep_history(home: Home, *, commits: bool = True) -> None:
 
 
 def embed_new_memories(home: Home) -> None:
-    """Embed the memories written through this home, unless their operation already did."""
+    """Embed the memories written through this home, unless their operation already embedded them."""
     if home.memories.has_new_rows:
         vectors.embed_memories(home, begins=True)
 

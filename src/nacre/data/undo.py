@@ -82,7 +82,7 @@ def _memory_id(home: Home, reference: str) -> str:
 
 
 def memories_of(home: Home, operation: Operation) -> list[str]:
-    """Return the memories that an operation changed."""
+    """Return the ids of memories that an operation changed."""
     return list(dict.fromkeys(memory for _, memory in home.journal.touched(operation.id) if memory))
 
 
@@ -104,7 +104,7 @@ def find_operation(home: Home, reference: str) -> Operation:
 
 
 def operation_meant(home: Home, reference: str | None) -> Operation:
-    """Return the operation with an id, the last operation on a memory, or the last operation.
+    """Return the operation with an id, the last operation on a memory, or by default the last operation.
 
     Raises NotFoundError, ConflictError.
     """
@@ -132,7 +132,7 @@ def look(home: Home) -> None:
 def changes_of(home: Home, operation: Operation) -> list[Change]:
     """Return the changes of an operation.
 
-    Raises NotFoundError if neither journal nor history still has its texts.
+    Raises NotFoundError if neither the journal nor the history still has its text.
     """
     touched = dict(home.journal.touched(operation.id))
     if operation.committed:
@@ -163,7 +163,7 @@ def memory_of(version: Version) -> Memory | None:
 
 
 _States = dict[str, tuple[str | None, str | None]]
-"""Texts before and after, by path."""
+"""Text before and after an operation, keyed by path."""
 
 
 def _pending(home: Home, operation: Operation) -> _States:
@@ -264,7 +264,7 @@ class Step:
     """The effect of an undo on one memory or file.
 
     ``action`` is ``bring back``, ``change back``, ``retire``, ``remove``, ``keep both``, ``conflict`` or ``leave``.
-    ``clashes`` names the fields that have changed since.
+    ``clashes``: names of fields changed since the operation.
     """
 
     action: str
@@ -283,7 +283,7 @@ class Step:
 class Undoing:
     """The steps of a planned or completed undo. ``op`` is the id of the completed undo.
 
-    ``waiting`` contains memories and candidates whose review the operation decided. They return to review.
+    ``waiting``: memories and candidates that return to review, because the operation decided their review.
     """
 
     operation: Operation
@@ -298,9 +298,9 @@ class Undoing:
 
 
 def undo(home: Home, reference: str | None, *, force: bool = False) -> Undoing:
-    """Undo an operation, by default the last that is not undone. The undo is an operation and can be undone.
+    """Undo an operation, by default the last that has not been undone. An undo is an operation and can be undone.
 
-    Raises ConflictError if the same fields have changed since. With ``force``, the present version stays instead, and
+    Raises ConflictError if the same fields have changed since. If ``force`` is True, the present version stays, and
     the old version is kept as a linked memory.
     """
     operation, changes = _found(home, reference)  # git runs before the lock is taken
@@ -469,7 +469,7 @@ def _step(home: Home, operation: Operation, change: views.Change, *, force: bool
     if present is None:
         return Step("bring back", change, before) if before else Step("leave", change)
     if after is None and before is not None:
-        # The operation deleted it permanently, and it exists again: nothing is left to undo.
+        # The operation deleted the memory permanently, but it exists again: nothing is left to undo.
         return Step("leave", change)
     if before is None:  # created by the operation: retired, so that it is not learned again
         if present.retired:

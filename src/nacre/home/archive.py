@@ -1,4 +1,4 @@
-"""Archive redacted, compressed and deduplicated transcripts before their tools delete them.
+"""Archive transcripts in redacted, compressed and deduplicated form before tools delete them.
 
 Archiving follows ingest and covers the file parts ingested since the last run. Lines are stored
 unchanged. If a file has no lines, or contains forgotten or excluded content, the indexed turns are
@@ -45,7 +45,7 @@ _HEAD_BYTES = 64_000
 _BATCH_FILES = 20
 _MARKERS = (b"[REDACTED:", b"[private]")
 STALE = -1
-"""Value of ``changed`` for an archived transcript that contains too much and must be rewritten."""
+"""Value of ``changed`` for an archive that must be rewritten without some of its content."""
 
 
 class _NeedsRewriteError(Exception):
@@ -74,8 +74,7 @@ def _new_work(home: Home) -> _Work:
 def archive(home: Home, on_progress: reports.OnProgress | None = None) -> reports.ArchiveReport:
     """Archive files ingested since the last run, then prune according to the settings.
 
-    Do nothing while another process archives. A file that fails is reported and does not stop the
-    run.
+    Do nothing while another process archives. Failed files are reported and do not stop the run.
     """
     began = time.perf_counter()
     notify = on_progress or (lambda _: None)
@@ -117,7 +116,7 @@ def archive(home: Home, on_progress: reports.OnProgress | None = None) -> report
 
 @contextlib.contextmanager
 def _prepared_portions(home: Home, due: Sequence[sessions.Due]) -> Iterator[parsing.Ahead | None]:
-    """Yield worker processes that redact upcoming files, or ``None`` if one process is enough."""
+    """Yield portions that worker processes redact in advance, or ``None`` if one process is enough."""
     jobs = [job for item in due if (job := _job(home, item))]
     processes = parsing.count_processes(jobs, home.settings.whole("ingest.workers"))
     if processes == 1:
@@ -166,7 +165,7 @@ def withhold(home: Home, paths: Sequence[tuple[str, str]]) -> None:
 
 
 def settle(home: Home) -> None:
-    """Rewrite packs that contain more than they should.
+    """Rewrite packs with content that must no longer be stored.
 
     Raises StoreBusyError while another process archives.
     """
@@ -214,7 +213,7 @@ def _archive_one(work: _Work, due: sessions.Due, state: sessions.Archived) -> No
         return
     if not path.is_file():
         if state.pack is None:
-            _keep_turns(work, updated)  # only the index still has the content
+            _keep_turns(work, updated)  # the content is only in the index
         return
     stat = path.stat()
     if stat.st_ino != due.inode and (stat.st_size, stat.st_mtime_ns) != (due.size, due.changed):
@@ -264,7 +263,7 @@ def _keep_lines(
 def _has_same_sessions(
     work: _Work, adapter: readers_adapter.Adapter, path: Path, pack: packs.Pack
 ) -> bool:
-    """Return True if the pack yields the same sessions without neighbouring files and secrets.
+    """Return True if the pack, without secrets and neighbouring files, yields the transcript's sessions.
 
     If nothing was redacted, only the start of the file is compared.
     """
@@ -325,7 +324,7 @@ def _resume_at(
 def _find_moved(
     home: Home, file: BinaryIO, state: sessions.Archived
 ) -> tuple[sessions.Archived, list[int]]:
-    """Find the archive of a renamed or copied file by its first bytes, to reuse the same cut offsets."""
+    """Find the archive of a renamed or copied file by its first bytes, to reuse its cut offsets."""
     if state.pack is not None:
         return state, []
     for other in home.archive.alike(state.fingerprint, state.path):
@@ -373,7 +372,7 @@ def _segments(
 def _keep_whole(
     work: _Work, adapter: readers_adapter.Adapter, path: Path, state: sessions.Archived
 ) -> None:
-    """Store a transcript without lines, if its redacted form yields the same sessions."""
+    """Store a transcript that has no lines if its redacted form yields the same sessions."""
     home = work.home
     size = path.stat().st_size
     if size > MOST_WHOLE_BYTES:
@@ -402,7 +401,7 @@ def _outlines_match(
     try:
         expected = reread.outline(adapter, source)
         actual = reread.outline_of(home, adapter, str(source.path), parts)
-    except Exception:  # noqa: BLE001 - third-party adapter; it may open the file itself and fail to find it
+    except Exception:  # noqa: BLE001 - a third-party adapter can open the file itself and fail to find it
         return False
     return actual.keys() == expected.keys() and all(
         facts == expected[session][0] and turns == expected[session][1][: len(turns)]
@@ -669,7 +668,7 @@ def _write(
 
 
 def _resume_from(home: Home, state: sessions.Archived, places: list[tuple[int, int]]) -> None:
-    """Set the positions of ingest and archiving, so that they continue if the tool appends to the restored file."""
+    """Set the positions where ingest and archiving continue if the tool appends to the restored file."""
     path = Path(state.path)
     with path.open("rb") as file:
         stat = os.fstat(file.fileno())
@@ -733,7 +732,7 @@ def is_cut(home: Home, state: sessions.Archived) -> bool:
 
 
 def damage(home: Home, state: sessions.Archived) -> str | None:
-    """Return a pack's problem, or ``None``."""
+    """Describe a pack's damage, or return ``None``."""
     try:
         pack = packs.load(archive_packs.folder_of(home) / (state.pack or ""), thorough=True)
         if pack.end < state.size:

@@ -1,4 +1,4 @@
-"""Packs of a home: paths, opening, rewriting and index."""
+"""Packs in a home's archive: paths, opening, rewriting and indexing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def place_for(home: Home, tool: str, path: str) -> Path:
 
 
 def name_in(path: str, native_id: str) -> str:
-    """Return a name for a single session of a database. It serves as a transcript path."""
+    """Return a name, used as a transcript path, for a single session in a database."""
     return f"{path}{_INSIDE}{native_id}"
 
 
@@ -41,7 +41,7 @@ def rows_of(home: Home, state: Archived) -> list[int]:
     path, _, native_id = state.path.partition(_INSIDE)
     if not native_id:
         return home.archive.sessions_of(state.tool, path)
-    # Find sessions by id, because a database may contain thousands.
+    # Find sessions by id, because a database can contain thousands of sessions.
     sessions = home.sessions.find(f"{state.tool}:{native_id}")
     return [
         stored.row
@@ -191,7 +191,7 @@ def _is_lines(text: bytes) -> bool:
 
 
 def set_aside(home: Home, state: Archived) -> Archived:
-    """Rename a damaged pack and return its state without a pack."""
+    """Rename a damaged pack and return the transcript's state without a pack."""
     if state.pack:
         put_aside(folder_of(home) / state.pack)
     return replace(state, pack=None, until=0, size=0, raw=0)

@@ -1,4 +1,4 @@
-"""Changes to the vault, project pages, swapping homes, and excluded sessions.
+"""Changes to the vault, project pages, replacement of homes, and excluded sessions.
 
 A change holds the vault lock for one operation. A single transaction records the complete new files
 together with the index rows. From that commit on, a memory is durable. Then the files are written
@@ -90,13 +90,14 @@ class Change:
     ) -> None:
         """Set the operation's action, subject and reason if they are known only under the lock.
 
-        Call it before the first entry or write. A part of a run keeps the run's description.
+        Call this before the first entry or write. A change within a run keeps the run's
+        description.
         """
         if not self._is_part:
             self._operation.describe(action, subject, why)
 
     def explain(self, why: str | None) -> None:
-        """Set the change's reason unless already set."""
+        """Set the change's reason, unless it is already set."""
         self._operation.explain(why)
 
     @contextmanager
@@ -128,9 +129,9 @@ class Change:
     def put(self, memories: Sequence[Memory], entries: Sequence[files.LedgerEntry] = ()) -> None:
         """Write new or changed memories and ledger entries.
 
-        Up to 20 memories are one transaction. A larger number is split into transactions of at most
-        500, between which other processes can write. The last transaction includes the entries.
-        Raises EditConflictError if a file changed since it was indexed.
+        Up to 20 memories are written in one transaction. A larger number is split into transactions
+        of at most 500, between which other processes can write. The last transaction includes the
+        entries. Raises EditConflictError if a file changed since it was indexed.
         """
         home = self.home
         for start in range(0, max(1, len(memories)), BATCH):
@@ -207,7 +208,7 @@ class Change:
         If the transaction has lasted long enough, call ``first``, write everything recorded so far
         to the files, and give waiting processes the database and the vault. The operation
         continues. Return True if another process wrote, since data read from the vault might then
-        be outdated. Do nothing within another transaction.
+        be outdated. Do nothing inside an enclosing transaction.
         """
 
         def between() -> None:
@@ -217,7 +218,7 @@ class Change:
         return self.home.database.yield_write_lock(first, between)
 
     def _adjust(self, memory: Memory, values: dict[str, object], *, gives_way: bool = True) -> bool:
-        """Write single values of front matter. Return False if the memory has no file.
+        """Change single front matter values. Return False if the memory has no file.
 
         If a person changes the file at the same moment, their version wins. With
         ``gives_way=False``, nacre's version is kept too.
@@ -239,7 +240,8 @@ class Change:
     def _writes_of(self, memory: Memory) -> tuple[Memory, list[Intent]]:
         """Return the memory to index and the necessary file writes. There are none if the file is up to date.
 
-        If its folder changed, the file moves and the memory keeps its former names for links.
+        If the memory's folder changed, the file moves, and former names that links use become
+        aliases.
         """
         home = self.home
         file = home.files.file_of(memory.id)
@@ -272,7 +274,7 @@ class Change:
 
 
 class Run:
-    """A long operation in parts. Other processes can write between them."""
+    """A long operation in parts, between which other processes can write."""
 
     def __init__(self, operation: operations.OpenOperation) -> None:
         self._operation = operation
@@ -345,7 +347,7 @@ def part_of(
 
 
 def _apply_outside_transaction(home: home.Home) -> None:
-    """Apply intents, unless a transaction is open. Its owner applies them afterwards."""
+    """Apply intents, unless a transaction is open. The code that opened it applies them afterwards."""
     if not home.database.is_in_transaction:
         operations.apply_intents(home)
 
@@ -377,7 +379,7 @@ def _current_text(home: home.Home, file: SeenMemoryFile) -> str | None:
 
 
 LISTS = {"remotes": "remote", "roots": "root", "labels": "label", "aliases": "alias"}
-"""Lists in a page's front matter, and the singular key for each."""
+"""Lists in a page's front matter, mapped to their singular keys."""
 
 _NOT_PROJECTS = frozenset(
     {"", "home", "root", "tmp", "users", "src", "projects", "workspace", "code", "desktop"}
@@ -386,7 +388,7 @@ _NOT_PROJECTS = frozenset(
 
 _MAX_NAME_CHARACTERS = 120
 _MAX_ROOTS = 50
-"""Maximum number of roots that nacre adds to a page, because worktrees come and go."""
+"""Maximum number of roots that nacre adds to a page. Otherwise worktrees would accumulate."""
 
 
 @frozen
@@ -466,10 +468,10 @@ def _read_changed(
 
 
 def follow_pages(home: home.Home) -> None:
-    """Move sessions and handoffs to the page that now has their project's recorded name.
+    """Move sessions and handoffs to the project whose page now has their recorded project name.
 
-    A rename or merge therefore only has to change pages, and undoing it restores the assignment, on
-    every machine.
+    A rename or merge therefore only changes pages. Undoing it restores the assignment on every
+    machine.
     """
     let_sessions_follow(home)
     with home.vault_lock.if_free() as is_ours:
@@ -478,7 +480,7 @@ def follow_pages(home: home.Home) -> None:
 
 
 def let_sessions_follow(home: home.Home) -> None:
-    """Move sessions to the page that now has their project's recorded name, in the database only.
+    """Move sessions, in the database only, to the project whose page now has their recorded project name.
 
     If no page has that name, use the project of the session's folder, if any.
     """
@@ -510,10 +512,10 @@ def resolve_project(
 
     A new project gets a page, written in ``run`` if given.
 
-    Order: configured label, git remote, known root, label or alias, then a new project named after
-    the folder. Worktrees of one repository and clones of one remote belong to one project. The page
-    lists their folders, so that a deleted folder still resolves. A repository with the same name
-    but a different remote is a separate project.
+    Order of precedence: configured label, git remote, known root, label or alias, then a new
+    project named after the folder. Worktrees of one repository and clones of one remote belong to
+    one project. The page lists their folders, so that a deleted folder still resolves. A repository
+    with the same name but a different remote is a separate project.
     """
     if session.label:
         configured = home.settings["projects.labels"].get(session.label)
@@ -540,7 +542,7 @@ def likely_project(home: home.Home, session: Session) -> str | None:
 def project_of_work(home: home.Home, folder: Path) -> str | None:
     """Return the project of a working folder, and create a page for a new project.
 
-    Return ``None`` for a common folder.
+    Return ``None`` for the user's home or a generic folder name.
 
     While another process writes, return a new project's name without waiting or creating a page,
     unless the name is taken. Raises StoreBusyError.
@@ -558,7 +560,7 @@ def project_of_work(home: home.Home, folder: Path) -> str | None:
 def known_or_named(home: home.Home, folder: Path) -> str | None:
     """Return a folder's project, or the name that a new project would get.
 
-    Nothing is created. Return ``None`` for a common folder.
+    Nothing is created. Return ``None`` for the user's home or a generic folder name.
     """
     return location.known_project(home, location.locate(str(folder))) or name_of_folder(
         home, folder
@@ -566,9 +568,9 @@ def known_or_named(home: home.Home, folder: Path) -> str | None:
 
 
 def name_of_folder(home: home.Home, folder: Path) -> str | None:
-    """Return the name of a new project for a folder, ignoring conflicts.
+    """Return a new project's name, even if it is taken.
 
-    Return ``None`` for a common folder.
+    Return ``None`` for the user's home or a generic folder name.
     """
     return _slug(home, location.locate(str(folder))) or None
 
@@ -645,7 +647,10 @@ def _has_new_location(home: home.Home, slug: str, place: location.Place) -> bool
 
 
 def _slug(home: home.Home, place: location.Place) -> str:
-    """Return the name of a new project for a place, ignoring conflicts, or an empty string for a common folder."""
+    """Return a new project's name, even if it is taken.
+
+    Return an empty string for the user's home or a generic folder name.
+    """
     slug = files.slugify(_name(place.remote) or _name(place.root) or "")
     return "" if slug in _NOT_PROJECTS or place.root == str(home.settings.user_home) else slug
 
@@ -747,7 +752,7 @@ def read_page(home: home.Home, slug: str) -> Page | None:
 def page_text(home: home.Home, slug: str, *, own: bool = False) -> str:
     """Return the text of a project's page without front matter and title, or an empty string.
 
-    With ``own``, omit everything nacre wrote. Otherwise omit only outdated lines by nacre.
+    With ``own``, omit everything that nacre wrote. Otherwise omit only outdated lines by nacre.
     """
     try:
         page = read_page(home, slug)
@@ -804,7 +809,7 @@ def _lists(values: dict[str, Any], name: str, value: str) -> bool:
 
 
 def _is_namesake(home: home.Home, slug: str, place: location.Place) -> bool:
-    """Return True if the slug belongs to another project, with a different remote or local folder."""
+    """Return True if the slug belongs to a different project, with a different remote or local folder."""
     if place.remote and _has_other_remote(home, slug, place.remote):
         return True
     if not place.root or not os.path.isdir(place.root):
@@ -845,9 +850,9 @@ def _name(path: str | None) -> str | None:
 
 
 def put_in_place(fresh: Path, home: Path) -> Path | None:
-    """Replace a home with ``fresh``, which must be complete. No process must write to either home.
+    """Replace a home with ``fresh``, which must be complete. Processes must not write to either home.
 
-    Return the folder that keeps the previous home, or ``None`` if it was missing or empty.
+    Return the folder that contains the previous home, or ``None`` if it was missing or empty.
     """
     ready = _staging_path(home)
     if ready.exists():
@@ -908,7 +913,7 @@ def baseline_file(home: home.Home) -> Path:
 
 
 def forget_in_baseline(home: home.Home, memory_ids: Collection[str]) -> None:
-    """Remove forgotten memories from the baseline. Leave the file unchanged if it contains none."""
+    """Remove forgotten memories from the baseline. If it contains none of them, leave the file unchanged."""
     file = baseline_file(home)
     try:
         baseline = json_text.parse(file.read_bytes())

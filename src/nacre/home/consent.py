@@ -1,9 +1,9 @@
-"""Consent and budget for texts sent to embedding providers.
+"""Consent and budgets for text sent to embedding providers.
 
-Texts go only to hosts that the owner approved (``embedding.sends_to``) when asked by ``nacre
-embedding`` or ``nacre writer embedding --resume``. Embedding that the user did not explicitly
-request respects the budgets, so a call reserves its maximum cost first. Questions are checked
-against the budget but recorded in a spool, because recall does not write to the database.
+Text is sent only to hosts in ``embedding.sends_to``, which the owner approves in ``nacre
+embedding`` or ``nacre writer embedding --resume``. Budgets limit embedding that the user did not
+explicitly request. Each such call first reserves its maximum cost. Questions are checked against
+the budget but recorded in a spool, because recall does not write to the database.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 SENDS_TO = "embedding.sends_to"
 _LOCAL_SETTINGS = ("minilm", "none")
 _QUESTION_SHARE = 100
-"""Divisor for the part of a budget reserved for questions, which are cheap but needed all day."""
+"""Divisor that gives the share of a budget reserved for questions, which are cheap but needed all day."""
 
 
 _PASSAGE_TOKENS = 300
@@ -52,7 +52,7 @@ class Use(Enum):
 
 
 def place_of(settings: Settings, setting: str) -> Place:
-    """Return where a model's texts go. This needs no key and does not open the model.
+    """Return where text for a model is sent. No key is needed, and the model is not opened.
 
     Raises EmbedderUnavailableError.
     """
@@ -62,7 +62,7 @@ def place_of(settings: Settings, setting: str) -> Place:
 
 
 def wants_yes(settings: Settings, setting: str) -> EmbedderHeldError | None:
-    """Return an error if texts would leave this machine without consent.
+    """Return an error if text would leave this machine without consent.
 
     Raises EmbedderUnavailableError.
     """
@@ -90,7 +90,7 @@ def notice_of(settings: Settings, setting: str) -> str | None:
 
 
 def say_yes(home: Home, setting: str) -> Home:
-    """Store consent to a model's host and return the updated home.
+    """Store consent to sending text to a model's host, and return the updated home.
 
     Raises InvalidSettingsError, EmbedderUnavailableError.
     """
@@ -114,7 +114,7 @@ def hold(
     tokens: int = _PASSAGE_TOKENS,
     spending: Spending | None = None,
 ) -> EmbedderHeldError | None:
-    """Return why tokens must not be sent to a model now, or ``None``. Raises EmbedderUnavailableError."""
+    """Return an error if text must not be sent to a model now. Raises EmbedderUnavailableError."""
     if use is Use.ASKED:
         return None
     cost = place_of(home.settings, setting).cost(tokens)
@@ -127,7 +127,7 @@ def hold(
 def _budget_refusal(
     home: Home, setting: str, use: Use, cost: int | None, spending: Spending
 ) -> EmbedderHeldError | None:
-    """Return an error if no budget has room for a call."""
+    """Return an error if a call exceeds a budget or has no price."""
     if cost is None:
         why = unpriced(setting)
         return EmbedderHeldError(why.message, hint=why.hint, reason="no price")
@@ -147,9 +147,9 @@ def as_requested(embedder: Embedder) -> Embedder:
 
 
 class Guarded:
-    """A remote model that only receives permitted texts; implements RemoteEmbedder.
+    """A remote model that receives only permitted text. Implements RemoteEmbedder.
 
-    If texts are not permitted, raises EmbedderHeldError before sending anything.
+    For text that is not permitted, EmbedderHeldError is raised before anything is sent.
     """
 
     def __init__(
@@ -185,7 +185,7 @@ class Guarded:
             return self._embedder.counted_by(ledger).embed(texts)
 
     def within(self, seconds: float, *, question: bool = False) -> Guarded:
-        """Return the model with a time limit in seconds. ``question`` marks its use for recall questions."""
+        """Return the model with a time limit in seconds. ``question``: for recall questions."""
         other = self._embedder.within(seconds, question=question)
         assert isinstance(other, CountedEmbedder)  # noqa: S101 - same class as self._embedder
         is_recalled = question and self._use is Use.BACKGROUND
@@ -211,7 +211,7 @@ class _Ledger:
         self._books = HomeBooks(home, self._connection, background=use is Use.BACKGROUND)
 
     def begin(self, tokens: int) -> Call:
-        """Begin a call of about ``tokens``, reserving its cost for background work.
+        """Begin a call of about ``tokens`` tokens. For background work, reserve its cost.
 
         Raises EmbedderUnavailableError.
         """

@@ -1,4 +1,4 @@
-"""The open home: stores, locks, clock, models, and the caller's rights in a space."""
+"""An open nacre home: stores, locks, clock, models, and the caller's rights in a space."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class TimedCache(Generic[T]):
 
 # -- Home ----------------------------------------------------------------------
 #
-# Stores are imported on first use, because a hook without the daemon has 150 ms and needs few.
+# Stores are imported on first use, because a hook without the daemon has 150 ms and needs few stores.
 
 
 BUNDLED = "minilm"
@@ -116,7 +116,7 @@ class Stores:
     sessions: Lazy[Sessions] = Lazy("nacre.store.sessions:Sessions")
     """Indexed sessions and turns."""
     deeds: Lazy[DeedIndex] = Lazy("nacre.store.sessions:DeedIndex")
-    """File changes and commands by agents."""
+    """Agents' file changes and commands."""
     selection: Lazy[Selection] = Lazy("nacre.store.search:Selection")
     """Selection of memories and turns with filters."""
     usage: Lazy[UsageLog] = Lazy("nacre.store.memories:UsageLog")
@@ -149,7 +149,7 @@ class Stores:
 
 @dataclass(frozen=True)
 class Home(Stores):
-    """An open home."""
+    """An open nacre home."""
 
     settings: Settings
     database: Database
@@ -158,11 +158,11 @@ class Home(Stores):
     load_embedder: EmbedderLoader
     load_reranker: RerankerLoader
     load_model: ModelLoader
-    """Opens the language model with a given name."""
+    """Function that opens the language model with a given name."""
     problems: list[str] = field(default_factory=list)
     """Non-fatal problems, shown with the answer. A vault scan clears them."""
     earlier: Vectors | None = None
-    """Vectors of the database that a rebuild replaces."""
+    """Vectors from the database that a rebuild is replacing."""
     embedders: dict[str, Embedder] = field(default_factory=dict)
     """Loaded embedding models. Keys are names from the settings."""
     observe: Observe | None = None
@@ -181,7 +181,7 @@ class Home(Stores):
 
     @cached_property
     def vault(self) -> Vault:
-        """The vault, in files or in database rows on a server."""
+        """The vault, stored in files or, on a server, in database rows."""
         if server := self.database.server:
             return server.vault(self.clock)
         vault: Vault = load("nacre.vault.files:Vault")(self.settings.vault)
@@ -239,7 +239,7 @@ class Home(Stores):
 
     @cached_property
     def writer_lock(self) -> FileLock:
-        """Lock for the writer, so that two processes never pay for the same sessions."""
+        """Lock that prevents two processes from paying for the same sessions."""
         return self._lock("writer")
 
     def _lock(self, name: str) -> FileLock:
@@ -253,10 +253,10 @@ class Home(Stores):
     ) -> AbstractContextManager[Change]:
         """Change the vault as one operation. Hold the vault lock, and write the intents to files at the end.
 
-        ``action`` is the operation's name in ledger and history. ``subject`` and ``why`` describe
-        it and are redacted. Nothing is recorded until something is written. A nested change is a
-        separate operation, which must begin before the outer change writes, or in its transaction.
-        Raises StoreBusyError.
+        ``action`` is the operation's name in the ledger and history. ``subject`` and ``why``
+        describe it and are redacted. Nothing is recorded until something is written. A nested
+        change is a separate operation, which must begin before the outer change writes, or in the
+        outer transaction. Raises StoreBusyError.
         """
         operation = load("nacre.home.operations:OpenOperation")(self, action, subject, why)
         context: AbstractContextManager[Change] = load("nacre.home.change:change")(operation)
@@ -272,7 +272,7 @@ class Home(Stores):
     ) -> AbstractContextManager[Run]:
         """Start a long operation in parts, between which other processes can write.
 
-        ``op`` is its id. The other arguments are as for :meth:`change`.
+        ``op`` is the operation's id. The other arguments are as for :meth:`change`.
 
         After a crash, the next writer closes the operation.
         """
@@ -284,12 +284,15 @@ class Home(Stores):
 
     @cached_property
     def vectors(self) -> Vectors:
-        """Vectors of passages and memories. Raises EmbedderUnavailableError without numpy."""
+        """Vectors of passages and memories. Raises EmbedderUnavailableError if numpy is missing."""
         return self._vectors(other=False)
 
     @cached_property
     def other_vectors(self) -> Vectors:
-        """Vectors from another model, incomplete or kept to switch back. Raises EmbedderUnavailableError."""
+        """Vectors from a second model, either incomplete or kept for switching back.
+
+        Raises EmbedderUnavailableError.
+        """
         return self._vectors(other=True)
 
     def _vectors(self, *, other: bool) -> Vectors:
@@ -298,9 +301,10 @@ class Home(Stores):
         return vectors
 
     def load_once(self, name: str) -> Embedder:
-        """Return an embedding model, loaded once, without the owner's limits on the texts it receives.
+        """Return an embedding model, loaded only once.
 
-        :mod:`nacre.home.consent` applies those limits. Raises EmbedderUnavailableError.
+        The owner's limits on sent text are applied by :mod:`nacre.home.consent`, not here. Raises
+        EmbedderUnavailableError.
         """
         if name not in self.embedders:
             self.embedders[name] = self.load_embedder(self.settings.having("embedding.model", name))
@@ -359,7 +363,7 @@ def open_home(
     ``database.unwritable``. ``observe`` receives how long locks were held.
     """
     try:
-        if load("nacre.home.change:finish")(settings.home):  # settings were missing before
+        if load("nacre.home.change:finish")(settings.home):  # the settings file was missing until now
             settings = replace(
                 settings, values=load_settings(settings.home, settings.environ).values
             )
@@ -444,7 +448,7 @@ def _load_configured(settings: Settings) -> Embedder:
 
 
 def _load_with_numpy(target: str) -> Any:
-    """Load a target, which takes about 100 ms. Raises EmbedderUnavailableError without numpy."""
+    """Load a target, which takes about 100 ms. Raises EmbedderUnavailableError if numpy is missing."""
     try:
         load("numpy:ndarray")  # target modules import numpy on first use
         return load(target)

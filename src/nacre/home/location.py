@@ -39,7 +39,7 @@ _MAX_CLONES = 3
 
 @frozen
 class Place:
-    """A session's folder: the root and remote of its repository, or the folder itself."""
+    """A session's location: its repository's root and remote, or its folder."""
 
     root: str | None
     remote: str | None
@@ -54,9 +54,10 @@ def project_of_folder(home: Home, folder: Path) -> str | None:
 
 
 def known_project(home: Home, place: Place) -> str | None:
-    """Return the slug of a place's project. The remote decides, or else the nearest known root above the place.
+    """Return the slug of a place's project.
 
-    A local clone also belongs to the project that lists its origin's path as a remote.
+    The project is found by the remote, or else by the nearest enclosing known root. A local clone
+    also belongs to the project that lists its origin's path as a remote.
     """
     slug = _project_of_remote(home, place.remote) if place.remote else None
     if slug:
@@ -93,7 +94,7 @@ def with_dependencies(home: Home, criteria: Filter) -> Filter:
 
 
 def locate(cwd: str | None, repository: str | None = None) -> Place:
-    """Return a folder's place. ``repository`` is the remote, if known."""
+    """Return the place of a folder. ``repository`` is the remote, if known."""
     if not cwd:
         return Place(None, _normalise(repository))
     main = _WORKTREE.sub(r"\1\2", cwd.rstrip("/\\")) or cwd
@@ -237,7 +238,7 @@ def without_secrets(redactor: redactor.Redactor, text: str | None) -> str | None
 
 
 def redact(redactor: redactor.Redactor, memory: Memory) -> Memory:
-    """Return a memory, removing secrets from texts. Raises InvalidMemoryError if nothing is left."""
+    """Return a memory with secrets removed from its text. Raises InvalidMemoryError if no text is left."""
     clean = redactor.clean
     subject, content = clean(memory.subject).strip(), clean(memory.content).strip()
     if not content:
@@ -251,5 +252,5 @@ def redact(redactor: redactor.Redactor, memory: Memory) -> Memory:
 
 
 def clean_values(redactor: redactor.Redactor, value: Any) -> Any:
-    """Return JSON values, removing secrets from texts."""
+    """Return JSON values with secrets removed from strings."""
     return codec.with_texts(value, redactor.clean, ())

@@ -1,6 +1,6 @@
 """Operations and intents.
 
-Every change of the vault belongs to an operation, which can be shown, compared and undone.
+Every change to the vault belongs to an operation, which can be shown, compared and undone.
 
 If an operation is still open when another process gets the vault lock, a crash interrupted it. It
 is closed unchanged. Other processes can write during a long operation, so it holds a separate file
@@ -68,7 +68,7 @@ class OpenOperation:
         self.why = why or self.why
 
     def explain(self, why: str | None) -> None:
-        """Set the reason unless already set."""
+        """Set the reason, unless it is already set."""
         if why and self.is_recorded and self.operation.why is None:
             self.home.journal.explain(
                 self.operation.id, _clean_line(self.home, why, _MAX_WHY_CHARACTERS)
@@ -101,7 +101,7 @@ class OpenOperation:
             self._lock.acquire(_PATIENCE_SECONDS)
 
     def close(self) -> None:
-        """Close the operation. Repeating it has no effect."""
+        """Close the operation. Further calls have no effect."""
         if self.is_recorded and not self._is_closed:
             close(self.home, self.operation)
             self._is_closed = True
@@ -115,7 +115,7 @@ class OpenOperation:
 
 
 def close(home: Home, operation: Operation) -> None:
-    """Close an operation. Add its line to the ledger unless present, and release it for commit."""
+    """Close an operation. Add its ledger line if missing, and allow its commit."""
     with home.database.transaction():
         if home.journal.find(operation.id) is None:
             return
@@ -130,8 +130,8 @@ def close(home: Home, operation: Operation) -> None:
 def left_open(home: Home) -> list[Operation]:
     """Return operations that a crash interrupted.
 
-    Without the vault lock, this includes operations that another process is executing. Long
-    operations of living processes are excluded.
+    If the caller does not hold the vault lock, this includes operations that another process is
+    executing. Long operations of living processes are excluded.
     """
     return [
         operation for operation in home.journal.unfinished() if not is_going_on(home, operation)
@@ -315,7 +315,7 @@ def _apply_write(home: Home, intent: Intent) -> _Applied:
 
 
 def _is_overtaken(home: Home, intent: Intent) -> bool:
-    """Return True if the file already has the content of a later write by nacre. A crash can cause this."""
+    """Return True if the file already has the content of a later write by nacre. This can happen after a crash."""
     present = bytes_hash(home.vault.read(intent.path))
     later = (
         other

@@ -77,7 +77,9 @@ INPUT_CHARACTERS = 300
 OUTCOME_CHARACTERS = 200
 PATH_CHARACTERS = 500
 BORDER_BYTES = 12_000_000
-"""Minimum number of bytes for several processes. Starting a process takes as long as reading half as many."""
+"""Minimum number of bytes that justifies several processes. Starting a process takes as long as
+reading half that many.
+"""
 
 MOST_PROCESSES = 4
 """Maximum number of processes. More would read faster than one process can store."""
@@ -91,10 +93,10 @@ _END: Any = object()
 class Job:
     """A file to read, with the tool and cursor of the previous reading, if any.
 
-    ``size`` and ``mtime_ns`` cover all files that belong to it (``Adapter.beside``). ``is_named``
-    is set if a person named the file. ``is_expected`` is set if its tool stores sessions at this
+    ``size`` and ``mtime_ns`` cover all files of the transcript (``Adapter.beside``). ``is_named``
+    is set if a person named the file. ``is_expected`` is set if a tool stores sessions at this
     path, so that an unreadable file is a problem. ``identities`` are the owner's names in chats.
-    ``reader`` is the only tool whose adapters can read it.
+    ``reader`` is the only tool whose adapters are used, if given.
     """
 
     path: Path
@@ -173,7 +175,10 @@ def roots_of(adapter: Adapter, places: Places) -> Sequence[Root] | Problem:
 
 
 def count_processes(jobs: Sequence[Job], requested: int = 0) -> int:
-    """Return the number of reading processes; 1 means this process. The default depends on unread bytes and cores."""
+    """Return the number of processes for reading.
+
+    1 means only this process. The default depends on unread bytes and cores.
+    """
     if getattr(sys, "frozen", False) or not sys.executable or len(jobs) < 2:
         return 1
     if requested:
@@ -442,7 +447,7 @@ def _clean_session(session: Session, redactor: Redactor) -> Session:
 
 
 def _clean_turns(turns: Sequence[Turn], redactor: Redactor) -> tuple[Turn, ...]:
-    """Redact turns with a single call, because most texts are short and free of secrets."""
+    """Redact all turns in a single call, because most text is short and free of secrets."""
     stripped = [_stripped_turn(turn, redactor) for turn in turns]
     cleaned = iter(redactor.clean_all([text for turn in stripped for text in _texts_of(turn)]))
     return tuple(_with_texts(turn, cleaned) for turn in stripped)
@@ -531,7 +536,7 @@ SEGMENT_BYTES = 4_000_000
 
 @frozen
 class Portion:
-    """Redacted lines from the offset ``start`` on. ``of`` is the original's digest.
+    """Redacted lines from the offset ``start`` on. ``of`` is the digest of the original lines.
 
     ``payload`` is ``None`` if nothing changed.
     """

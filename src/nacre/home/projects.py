@@ -1,4 +1,4 @@
-"""References in nacre's lines on pages, handoffs, other spaces on a server, and the vault on a server."""
+"""References in page lines by nacre, handoffs, other spaces on a server, and the vault on a server."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _SESSION_REFERENCE = re.compile(r"[\w.-]+:\S+")
 
 
 def references_of(line: str) -> tuple[str, ...]:
-    """Return the sources that a line names. Memories are named by the end of their id.
+    """Return a line's references: session ids, and the ends of memory ids.
 
-    Return an empty tuple if the line names anything else.
+    Return an empty tuple if any reference has a different form.
     """
     match = _REFERENCES.search(line)
     names = tuple(match[1].split(", ")) if match else ()
@@ -104,8 +104,8 @@ def rests_on_what_holds(home: Home, line: str) -> bool:
 # -- Handoffs ------------------------------------------------------------------
 #
 # A handoff is a Markdown file ``handoffs/<project>/<id>.md``. It moves to ``given`` in that folder
-# once a session has received it. Handoffs are short-lived state, not memories, so they are not in
-# the index, the history or on other machines. Writers hold the vault lock. Hooks read without it.
+# once a session has received it. Handoffs are short-lived state, not memories, so they are neither
+# in the index or history nor on other machines. Writers hold the vault lock. Hooks read without it.
 
 
 FOLDER = "handoffs"
@@ -125,7 +125,7 @@ class Handoffs:
         return _read_all(self._folder / project, _MAX_WAITING)
 
     def of_project(self, project: str) -> list[Handoff]:
-        """Return a project's pending, then given handoffs, each group latest first."""
+        """Return a project's pending handoffs, then its given handoffs, latest first in each group."""
         folder = self._folder / project
         return [*_read_all(folder), *_read_all(folder / _GIVEN)]
 

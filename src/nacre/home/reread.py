@@ -66,7 +66,7 @@ class ArchivedSource(Source):
 
 
 def missing(home: Home) -> list[Archived]:
-    """Return archived transcripts that no file contains any more, oldest first."""
+    """Return archived transcripts that are no longer in any file, oldest first."""
     return [
         state for state in reversed(home.archive.all()) if state.pack and _is_missing(home, state)
     ]
@@ -75,7 +75,7 @@ def missing(home: Home) -> list[Archived]:
 def read_archived(home: Home, states: Iterable[Archived]) -> Iterator[Batch | FileFailed]:
     """Yield the sessions in some packs.
 
-    An unreadable pack yields an event. Reading continues.
+    An unreadable pack yields an event and does not stop reading.
     """
     for state in states:
         try:
@@ -122,13 +122,13 @@ def outline(adapter: Adapter, source: Source) -> Outline:
 def outline_of(
     home: Home, adapter: Adapter, path: str, parts: Iterable[tuple[int, Payload]]
 ) -> Outline:
-    """Return the outline of an archived file without its original."""
+    """Return the outline of an archived file without reading the original file."""
     with _substitute_path(home, path) as place:
         return outline(adapter, ArchivedSource(place, parts))
 
 
 def generations(pairs: Iterable[tuple[Segment, Payload]]) -> list[list[tuple[int, Payload]]]:
-    """Split a pack into the successive files with that name. The offsets of each file begin at 0."""
+    """Split a pack into the successive files that had the same name. The offsets of each file begin at 0."""
     files: list[list[tuple[int, Payload]]] = []
     for segment, payload in pairs:
         if segment.start == 0 or not files:
@@ -197,9 +197,9 @@ def _kept_batches(path: Path, parts: Iterable[Payload]) -> Iterator[Batch]:
 
 @contextlib.contextmanager
 def _substitute_path(home: Home, path: str) -> Iterator[Path]:
-    """Yield a nonexistent path with the same names.
+    """Yield a nonexistent path with the same folder and file names.
 
-    Adapters derive names from the path and look for neighbouring files.
+    Adapters derive names from the path, but find no neighbouring files.
     """
     original = Path(path)
     names = original.parts[1:] if original.is_absolute() else original.parts

@@ -23,10 +23,10 @@ _DAY_SECONDS = 86_400
 class Leaving:
     """A tool's transcripts that will soon be deleted.
 
-    ``archived`` is the number already in the archive.
+    ``archived`` is the number of transcripts that are already archived.
 
-    Soon means within ``SOON_DAYS``, and ``days`` is the time until the first deletion. For a tool
-    that limits the files per folder, it means within the folder's next ``SOON_FILES`` sessions, and
+    Soon means within ``SOON_DAYS``. ``days`` is the time until the first deletion. If a tool limits
+    the number of files per folder, soon means within the folder's next ``SOON_FILES`` sessions, and
     ``days`` is ``None``.
     """
 

@@ -187,7 +187,7 @@ _MAX_SPOOL_BYTES = 20_000_000
 
 
 def note(home: Home, record: Trace | AskedQuestion) -> None:
-    """Spool a trace or a question. Its texts must already be redacted."""
+    """Spool a trace or a question, which must already be redacted."""
     if home.settings.whole("traces.keep_days"):
         name = b"trace" if isinstance(record, Trace) else b"question"
         _append(home, b'{"%b":%b}' % (name, _as_json(record)), at_most=_MAX_SPOOL_BYTES)
@@ -284,8 +284,8 @@ def _append(home: Home, line: bytes, at_most: int | None = None) -> None:
 # A background call reserves its maximum cost before it starts and records the actual cost
 # afterwards. Both use a transaction on a separate connection, so that concurrent calls from several
 # processes respect the budget together. A failed call costs the tokens sent, unless the provider
-# rejected it. If a process ends during a call, the reservation stays. Other calls go to the spool
-# and are not limited.
+# rejected it. If a process ends during a call, the reservation stays. Calls outside background work
+# go to the spool and are not limited.
 
 
 DAILY, MONTHLY = "models.daily_budget_usd", "models.monthly_budget_usd"
@@ -298,7 +298,7 @@ _EXPECTED_ANSWER_TOKENS = 2_000
 
 _MAX_ERROR_CHARACTERS = 300
 _MAX_TEXT_CHARACTERS = 400
-"""Maximum characters of a prompt or answer in a trace."""
+"""Maximum number of characters of a prompt or answer in a trace."""
 
 
 def resets_at(home: Home) -> datetime:
@@ -392,7 +392,7 @@ class HomeBooks:
         self._permission = Permission(home)
 
     def begin(self, model: str, prompt: Prompt, most: int | None) -> Call:
-        """Record a call that can cost at most ``most``.
+        """Record the start of a call that can cost at most ``most``.
 
         Raises BudgetSpentError, UnavailableError if the call is not allowed.
         """
@@ -415,11 +415,11 @@ class HomeBooks:
         return call
 
     def end(self, call: Call, error: NacreError | None = None) -> None:
-        """Record a call that ended, with its actual or estimated cost.
+        """Record the end of a call, with its actual or estimated cost.
 
-        If that fails, the reservation stays. An abandoned call stays ``open``. In the background,
-        it keeps its reservation, because the provider might continue. A call by subscription is
-        free, even if the command reports a cost.
+        If recording fails, the reservation stays. An abandoned call stays ``open``. In the
+        background, it keeps its reservation, because the provider might continue. A subscription
+        call is free, even if the command reports a cost.
         """
         if is_by_subscription(self._home.settings, call.model):
             call = replace(call, cost=0)
@@ -437,7 +437,7 @@ class HomeBooks:
                     spending.fail(Health(call.model, self._home.clock(), text))
 
     def trace(self, call: Call, prompt: Prompt, answer: str, error: str) -> None:
-        """Store a call's texts, without secrets."""
+        """Store the text of a call, without secrets."""
         prompt_text, answer, error = (
             self._home.redactor.clean(text)[:_MAX_TEXT_CHARACTERS]
             for text in ("\n\n".join(filter(None, (prompt.shared, prompt.text))), answer, error)
@@ -542,7 +542,7 @@ class HomeAnswers:
 
 
 def reserve_for(settings: Settings, model: str, prompt: Prompt) -> Tokens:
-    """Return the tokens to reserve for a call by subscription."""
+    """Return the tokens to reserve for a subscription call."""
     overhead = provider_of(settings, model.partition(":")[0]).beside
     return Tokens(
         input=tokens_of(prompt) + overhead,
@@ -614,10 +614,10 @@ def ask_all(
 ) -> list[Answer[A] | NacreError | None]:
     """Ask up to ``at_once`` questions concurrently and return the results in order.
 
-    A failed question returns its error. ``None`` means not asked, or not answered within
-    ``seconds``. Once a model is unavailable, refuses or exceeds its budget, the remaining questions
-    are skipped. Meanwhile, other threads can use the home. An interrupt closes the models, which
-    ends running calls.
+    A failed question returns its error. The result is ``None`` for a question not asked, or not
+    answered within ``seconds``. Once a model is unavailable, refuses or exceeds its budget, the
+    remaining questions are skipped. Other threads can use the home during the calls. An interrupt
+    closes the models, which ends running calls.
     """
 
     if not questions:

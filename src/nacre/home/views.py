@@ -46,7 +46,7 @@ class CompanionView:
 class UsedTogether:
     """Two memories often used together.
 
-    ``weight`` is 0 to 1. ``sessions`` is the number of common sessions.
+    ``weight`` is 0 to 1. ``sessions`` is the number of sessions that used both.
     """
 
     memory: Memory

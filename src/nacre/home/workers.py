@@ -1,7 +1,7 @@
 """Parse and redact transcripts in several processes. Results and order are the same as in one process.
 
 Processes receive groups of files, and results are returned in file order. The main process reads
-large files, because a process returns all results of a file at once.
+large files, because a process returns a file's results all together.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ _MAX_TRIES = 2
 _HINT = "is there enough memory? nacre config set ingest.workers 1 uses one process"
 
 _GC_THRESHOLD = 50_000
-"""Number of allocations between collections. Reading creates many objects but little cyclic garbage."""
+"""Number of allocations between garbage collections. Reading creates many objects but little cyclic garbage."""
 
 _Read = Callable[[Job], Iterable[Event | Portion]]
 
 
 @frozen
 class Setup:
-    """Settings for a process.
+    """Settings for a worker process.
 
-    These are the owner's patterns, allowed texts, additional kinds of secrets, and excluded tools.
-    With ``cleans``, the process only redacts files for the archive, without parsing.
+    They include the owner's patterns, allowed texts, additional kinds of secrets, and excluded
+    tools. With ``cleans``, the process only redacts files for the archive, without parsing them.
     """
 
     patterns: tuple[str, ...] = ()

@@ -65,12 +65,12 @@ COPIES = Path("hosts") / "copies"
 """Folder in the home for backup copies of files in projects."""
 
 CHANGED = "changed"
-"""Placeholder for a hash if a different program changed the file between two changes by nacre."""
+"""Placeholder hash for a file that a different program changed between two changes by nacre."""
 
 
 @contextmanager
 def alone(home: Path) -> Iterator[None]:
-    """Lock the wirings of a home, or wait for the lock. Raises StoreBusyError.
+    """Hold the lock on a home's wirings inside the context. Raises StoreBusyError.
 
     A missing home is not created.
     """
@@ -157,9 +157,9 @@ def _remove_copies(settings: Settings, plan: WiringPlan) -> None:
 
 @contextmanager
 def attribute_write(settings: Settings, path: Path) -> Iterator[None]:
-    """Record a write by a host inside the context as nacre's, because nacre requested it.
+    """Record the host's write to a file in the ``with`` block as nacre's write, because nacre requested it.
 
-    Do nothing if the file was changed since nacre's last write.
+    Do nothing if the file changed after nacre's last write.
     """
     real = Path(os.path.realpath(path))
     before = _digest_at(real)
@@ -210,7 +210,7 @@ class _Books:
         return True
 
     def _folder(self, path: Path) -> Path | None:
-        """Return the backup folder of a file in a project. A copy beside the file would get into the repository."""
+        """Return the backup folder for a file in a project, because a copy beside it would get into the repository."""
         folder = next(
             (copies for project, copies in self._projects.items() if path.is_relative_to(project)),
             None,
@@ -253,7 +253,7 @@ class _Books:
         self.files[str(change.path)] = WrittenFile(digest(after), before, backup, folders, older)
 
     def _is_as_written(self, change: FileChange) -> bool:
-        """Return True if a file is unchanged since nacre wrote it. Any original file then has a backup."""
+        """Return True if a file is unchanged since nacre wrote it. If so, any original file already has a backup."""
         old = self.files.get(str(change.path))
         return bool(old and old.after == digest(change.before))
 
@@ -333,7 +333,7 @@ def _planned(
 def plan_removal(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan:
     """Return the plan for removing these hosts' wirings. Raises InvalidInputError.
 
-    Files that only nacre changed get their original content. Pieces that another wiring needs are kept.
+    Files that only nacre changed get their original content. Settings that a different wiring needs are kept.
     """
     wired = load(settings.home)
     drafts = Drafts(settings, wired, is_removal=True)
@@ -385,7 +385,7 @@ def wire(settings: Settings, request: WireRequest) -> WiringDone:
 
 
 # -- Test runs of hosts' commands ------------------------------------------------------------------
-# Only nacre's own programs are run, and they leave nothing behind.
+# Only nacre's own programs are run. The test runs leave no files behind.
 
 
 SAMPLE = {
@@ -407,7 +407,7 @@ def run_hook(
     *,
     says_json: bool = True,
 ) -> str | None:
-    """Run a hook as the host does, except without a shell. Return the problem, or ``None`` if there is none."""
+    """Run a hook as the host does, but without a shell. Return the problem, or ``None`` if there is no problem."""
     words = [line] if settings.platform == "win32" else shlex.split(line)
     if settings.platform != "win32" and not is_own(words, project):
         return f"it runs something else: {line}"
@@ -442,7 +442,7 @@ def quiet(settings: Settings) -> dict[str, str]:
 
 
 def is_own(words: Sequence[str], project: Path | None) -> bool:
-    """Return True if a command is nacre's. A program inside a project does not count, since anyone can put it there."""
+    """Return True if a command belongs to nacre. Programs inside projects do not, since anyone can put them there."""
     program = Path(
         next((word for word in words if Path(word).name != "env" and "=" not in word), "")
     )
@@ -457,7 +457,7 @@ def is_own(words: Sequence[str], project: Path | None) -> bool:
 
 
 # -- States and previews ---------------------------------------------------------------------------
-# They are shown without secrets from other settings.
+# States and previews do not show secrets from other settings.
 
 
 Clean = Callable[[str], str]
@@ -467,7 +467,7 @@ Clean = Callable[[str], str]
 class HostState:
     """A host, its program, and its wirings.
 
-    ``is_here`` is set if the host is on this machine, and ``by_user`` if the host can be wired for the user.
+    ``is_here``: True if the host is on this machine. ``by_user``: True if the host can be wired for the user.
     """
 
     name: str
@@ -480,9 +480,10 @@ class HostState:
 
 @frozen
 class ChangedFile:
-    """A file that changes. ``action`` is ``create``, ``change`` or ``remove``.
+    """A file that changes.
 
-    ``is_own`` is set for files in nacre's home. Lines of ``diff`` start with ``+``, ``-`` or a space.
+    ``action``: ``create``, ``change`` or ``remove``. ``is_own``: True for files in nacre's home. ``diff``: lines that
+    start with ``+``, ``-`` or a space.
     """
 
     path: Path
@@ -496,7 +497,7 @@ class ChangedFile:
 class WiringPreview:
     """The effects of a wiring.
 
-    ``unchanged`` is the number of files that are already correct. ``notes`` are for the user.
+    ``unchanged``: number of files that are already correct. ``notes``: advice for the user.
     """
 
     files: tuple[ChangedFile, ...]

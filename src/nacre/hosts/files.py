@@ -1,4 +1,4 @@
-"""Hosts' files: safe reading and writing, edits of JSON and of marked blocks that keep the layout, and locations."""
+"""Hosts' files: locations, safe reading and writing, and edits of JSON and marked blocks that keep the layout."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ class Text:
             raise UneditableFileError("it is not written in UTF-8") from error
 
     def encoded(self, words: str) -> bytes:
-        """Encode a new text. Add a byte order mark if the current content has one."""
+        """Encode new text. Add a byte order mark if the current content has a byte order mark."""
         mark = _BOM.encode() if (self.content or b"").startswith(_BOM.encode()) else b""
         return mark + words.encode("utf-8")
 
 
 def real_place(path: Path_2, roots: Sequence[Path_2]) -> Path_2:
-    """Resolve a path, which must be under one of ``roots``. Raises UneditableFileError.
+    """Resolve a path, which must be inside any of ``roots``. Raises UneditableFileError.
 
-    Links inside the roots are followed, for people who keep their settings in a repository. Writing changes the target
-    and keeps the link.
+    Links inside the roots are followed, because some people keep their settings in a repository. Writing changes the
+    target and keeps the link.
     """
     real = Path_2(os.path.realpath(path))
     if not any(real.is_relative_to(os.path.realpath(root)) for root in roots):
@@ -57,7 +57,7 @@ def real_place(path: Path_2, roots: Sequence[Path_2]) -> Path_2:
 
 
 def read(path: Path_2) -> Text:
-    """Read a regular file, which can be missing. Raises UneditableFileError."""
+    """Read a regular file. A missing file is not an error. Raises UneditableFileError."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -77,7 +77,7 @@ def read(path: Path_2) -> Text:
 def write(path: Path_2, content: bytes, *, mode: int) -> list[Path_2]:
     """Write a file atomically and return the folders created for it. Raises UneditableFileError.
 
-    An existing file keeps its mode; a new file gets ``mode``.
+    An existing file keeps its mode. A new file gets ``mode``.
     """
     try:
         folders = _make_folders(path.parent, mode | (mode & 0o444) >> 2)
@@ -142,7 +142,7 @@ def _make_folders(folder: Path_2, mode: int) -> list[Path_2]:
 
 
 # -- Edits of JSON ---------------------------------------------------------------------------------
-# An edit changes single values and keeps comments, trailing commas, order and layout. Like the hosts, the parser
+# Edits change single values and preserve comments, trailing commas, order and layout. Like the hosts, the parser
 # accepts comments, trailing commas, unquoted names and single quotes.
 
 
@@ -161,12 +161,12 @@ Path: TypeAlias = Sequence[str]
 
 
 class UnparsableFileError(ValueError):
-    """The text is not JSON, even with extensions. The message gives the position."""
+    """The text is not JSON, even if extensions are allowed. The message gives the position."""
 
 
 @frozen
 class _Node:
-    """A value and its position in the text. ``items`` are the members of an object or list."""
+    """A value and its position in the text. ``items``: members of an object or list."""
 
     start: int
     end: int
@@ -184,7 +184,7 @@ class _Item:
 
 
 def read_json_text(text: str) -> Any:
-    """Parse a JSON text. A blank text is an empty object. Raises UnparsableFileError."""
+    """Parse JSON text. Blank text yields an empty object. Raises UnparsableFileError."""
     return _root(text).value if text.strip() else {}
 
 
@@ -196,7 +196,7 @@ def find(text: str, path: Path) -> Any:
 def put(text: str, path: Path, value: Any) -> str:
     """Set the value at a path, creating missing parent objects.
 
-    Raises UnparsableFileError, also if a parent is not an object.
+    Raises UnparsableFileError, including if a parent is not an object.
     """
     text = text if text.strip() else "{}" + newline(text)
     return _check_change(text, _put(text, path, value), lambda old: with_value(old, path, value))
@@ -217,7 +217,7 @@ def drop(text: str, path: Path) -> str:
 
 
 def add(text: str, path: Path, value: Any) -> str:
-    """Append a value to the list at a path, unless present. Create a missing list. Raises UnparsableFileError."""
+    """Append a missing value to the list at a path. Create the list if it is missing. Raises UnparsableFileError."""
     present = find(text, path)
     if present is None:
         return put(text, path, [value])
@@ -251,7 +251,7 @@ def filter_out(text: str, path: Path, is_own: Callable[[Any], bool]) -> str:
 
 
 def _check_change(before: str, after: str, change: Callable[[Any], Any]) -> str:
-    """Return ``after`` if it differs from ``before`` only in this change. Raises UnparsableFileError."""
+    """Return ``after`` if it differs from ``before`` only by ``change``. Raises UnparsableFileError."""
     if not _equal(read_json_text(after), change(read_json_text(before))):
         raise UnparsableFileError("it cannot be changed safely")
     return after
@@ -342,7 +342,7 @@ def _tail(text: str, at: int) -> str:
 
 
 def _drop_item(text: str, path: Path, is_own: Callable[[_Item], bool]) -> str:
-    """Remove the first member that matches, with its comma and the space before it."""
+    """Remove the first matching member, its comma, and the whitespace before it."""
     node = _node_at(_root(text), path)
     at = next(number for number, item in enumerate(node.items) if is_own(item))
     item = node.items[at]
@@ -555,7 +555,7 @@ def newline(text: str) -> str:
 def _spans(text: str, marks: tuple[str, str]) -> list[tuple[int, int]]:
     """Return the spans of the blocks. A start mark without an end mark is ignored.
 
-    Text can follow the end mark, if a line was added to a text without a final line ending.
+    Text can follow the end mark on its line, if a line was appended to text that had no final line ending.
     """
     start, end = map(re.escape, marks)
     pattern = rf"^[ \t]*{start}[ \t]*(?=\r?$)(?:(?!{start}).)*?^[ \t]*{end}"
@@ -581,7 +581,7 @@ def _cut(text: str, start: int, end: int) -> str:
 class Places:
     """The folders of a machine.
 
-    ``home`` is nacre's home. ``project`` is the wired project, or ``None`` if the user is wired.
+    ``home``: nacre's home folder. ``project``: the wired project, or ``None`` if nacre is wired for the user.
     """
 
     user: Path_2
@@ -591,7 +591,7 @@ class Places:
     project: Path_2 | None = None
 
     def folder(self, variable: str, usual: str) -> Path_2:
-        """Return the folder that a variable names, or else ``usual`` in the user's folder."""
+        """Return the folder that an environment variable names, or else ``usual`` in the user's folder."""
         return Path_2(self.environ.get(variable) or self.user / usual)
 
     @property
@@ -605,7 +605,7 @@ class Places:
 
     @property
     def xdg_config(self) -> Path_2:
-        """The settings folder of programs that follow XDG on all systems."""
+        """The settings folder for programs that follow XDG on all systems."""
         return self.folder("XDG_CONFIG_HOME", ".config")
 
     @property

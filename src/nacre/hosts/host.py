@@ -1,4 +1,4 @@
-"""Hosts, the pieces of their settings (servers, hooks, blocks), nacre's programs, and tested versions."""
+"""Hosts, nacre's parts of their settings (servers, hooks, blocks), nacre's programs, and tested versions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _YAML = re.compile(r"^    (command|args|env): (.+)$", re.MULTILINE)
 class Server:
     """An MCP server in a host's settings.
 
-    ``words`` is the command line, or empty if there is none or it is unknown.
+    ``words``: the command line, or empty if there is no command line or it is unknown.
     """
 
     words: tuple[str, ...]
@@ -42,7 +42,7 @@ class Server:
 
 
 def server_of(value: Any) -> Server | None:
-    """Return the server that a settings value describes, or ``None`` if there is no value."""
+    """Return the server described by a settings value, or ``None`` if there is no value."""
     if value is None:
         return None
     first = value.get("command") if isinstance(value, dict) else None
@@ -60,7 +60,7 @@ def server_of(value: Any) -> Server | None:
 
 
 def server_in_yaml(text: str) -> Server | None:
-    """Return the server in a YAML file that has nacre's layout."""
+    """Return the server from a YAML file in the layout that nacre writes."""
     if not text.strip():
         return None
     try:
@@ -78,10 +78,10 @@ OWN_COMMANDS = ("nacre-hook", "nacre.serve.hook_process")
 
 
 class Piece(Protocol):
-    """A part of a text that belongs to nacre. All methods raise UnparsableFileError."""
+    """A part of a file's text that belongs to nacre. All methods raise UnparsableFileError."""
 
     def put(self, text: str) -> str:
-        """Return the text with exactly one copy of the piece, unchanged if already correct."""
+        """Return the text with exactly one copy of the piece. Text that is already correct is not changed."""
 
     def drop(self, text: str) -> str:
         """Return the text without the piece."""
@@ -131,7 +131,7 @@ class JsonDefault(JsonKey):
 class JsonItem:
     """A list item that belongs to nacre.
 
-    Items that start with ``family`` are older forms. They are removed along with the item.
+    Items that start with ``family`` are older forms of the item and are removed with it.
     """
 
     path: tuple[str, ...]
@@ -180,9 +180,9 @@ class JsonHook:
 
 @dataclass(frozen=True)
 class JsonSetting(JsonKey):
-    """A setting of the host that nacre changes. ``before`` is the old value, or ``None`` if it was missing.
+    """A host setting that nacre changes. ``before``: old value, or ``None`` if the setting was missing.
 
-    Removing nacre keeps later changes by others.
+    Removing nacre preserves later changes by other programs or users.
     """
 
     before: Any = None
@@ -201,7 +201,7 @@ class JsonSetting(JsonKey):
 
 @dataclass(frozen=True)
 class TomlSetting:
-    """A setting of the host in a TOML text. ``path`` names a table and a key."""
+    """A host setting in a TOML text. ``path``: names of the table and the key."""
 
     path: tuple[str, str]
     value: Any
@@ -230,7 +230,7 @@ class TomlSetting:
         raise UnparsableFileError(f"{'.'.join(self.path)} cannot be changed safely")
 
     def _ways(self, text: str, before: Values, value: Any) -> Iterator[str]:
-        """Yield the text with a new value, changed in different ways, for the caller to check."""
+        """Yield versions of the text with the new value, written in different ways, for the caller to check."""
         table, key = self.path
         line = json_text.newline(text)
         own = tomlkit.dumps({table: {key: self.value}}).replace("\n", line)
@@ -287,7 +287,7 @@ class TomlServer:
         after = json_text.put_block(bare, self._render(), json_text.TOML)
         if _reads_as(after, expected):
             return after
-        # The parent table is written inline, so that there is no place for marks.
+        # The parent table is written inline, so there is no room for marks.
         document: Any = tomlkit.parse(bare)
         above = document
         for key in self.path[:-1]:
@@ -311,7 +311,7 @@ class TomlServer:
         raise UnparsableFileError(f"{'.'.join(self.path)} cannot be removed safely")
 
     def _is_out(self, text: str, expected: JsonObject) -> bool:
-        """Return True if only the table is missing. Ignore empty parent tables, which can be the user's."""
+        """Return True if only the table is missing. Ignore empty parent tables, which can belong to the user."""
         try:
             rest = _toml(text)
         except UnparsableFileError:
@@ -319,7 +319,7 @@ class TomlServer:
         return json_text.at(rest, self.path) is None and _without(rest, self.path) == expected
 
     def _drop_table_variants(self, text: str) -> Iterator[str]:
-        """Yield the text without the table, changed in different ways, for the caller to check."""
+        """Yield versions of the text without the table, removed in different ways, for the caller to check."""
         yield json_text.drop_blocks(text, json_text.TOML)
         yield json_text.drop_tables(text, ".".join(self.path))
         document = tomlkit.parse(text)
@@ -345,7 +345,7 @@ class TomlServer:
 
 @dataclass(frozen=True)
 class TomlTables:
-    """Tables that a host wrote for nacre, whose last key starts with ``begins``. They are only ever removed."""
+    """Tables that a host wrote for nacre. Their last key starts with ``begins``. nacre only removes such tables."""
 
     path: tuple[str, ...]
     begins: str
@@ -456,8 +456,8 @@ def _without(old: JsonObject, path: tuple[str, ...]) -> JsonObject:
 class Programs:
     """Commands that start nacre. ``quick_hook``, if available, starts the shell hook, which asks the daemon.
 
-    ``home`` is set only if it is not the default. ``environ`` contains required variables, such as the paths of
-    modules that are not installed.
+    ``home``: nacre's home folder, only if it is not the default. ``environ``: required variables, such as the paths
+    of modules that are not installed.
     """
 
     nacre: tuple[str, ...]
@@ -476,7 +476,7 @@ class Programs:
 
     @property
     def given_environ(self) -> dict[str, str]:
-        """The environment variables for a host's settings, or none if the command itself can set them.
+        """The environment variables for a host's settings, or no variables if the command itself can set them.
 
         Some hosts refuse variables that affect which code a program loads.
         """
@@ -490,7 +490,7 @@ class Programs:
         return ["/usr/bin/env", *variables, *words]
 
     def mcp_server(self, **more: Any) -> JsonObject:
-        """Return the server's entry in the format that most hosts use."""
+        """Return the MCP server's entry in the format that most hosts use."""
         command, arguments = self.mcp
         environ = {"env": self.given_environ} if self.given_environ else {}
         return {"command": command, "args": arguments, **environ, **more}
@@ -522,21 +522,21 @@ READING_TOOLS = ("memory_search", "memory_get")
 """Tools that change nothing."""
 
 FREE_TOOLS = (*READING_TOOLS, "memory_store")
-"""Tools that an agent can call without asking, because they only read or propose a memory."""
+"""Tools that an agent can call without asking, because these tools only read or propose memories."""
 
 _IN_SESSION = frozenset({"UserPromptSubmit", "PreToolUse", "Stop"})
-"""Frequent events that make the user wait, and therefore use the quick hook.
+"""Frequent events during which the user waits. Their hooks use the quick hook.
 
-The quick hook waits for the end of its input, which hosts with these events close.
+The quick hook waits for the end of its input, which hosts close for these events.
 """
 
 
 @frozen
 class Way:
-    """How a host is wired. ``plain`` uses settings instead of a plugin.
+    """How a host is wired. ``plain``: use settings instead of a plugin.
 
-    ``slot`` makes nacre take the host's memory slot, if any. ``tool_hook`` adds a hook before each edit and command.
-    ``isolates`` turns off the host's built-in memory.
+    ``slot``: use the host's memory slot, if any. ``tool_hook``: add a hook before each edit and command.
+    ``isolates``: turn off the host's built-in memory.
     """
 
     places: Places
@@ -548,13 +548,13 @@ class Way:
 
     @property
     def project(self) -> Path | None:
-        """The wired project's folder, or ``None`` if the user is wired."""
+        """The wired project's folder, or ``None`` if nacre is wired for the user."""
         return self.places.project
 
 
 @frozen
 class Target:
-    """A file and nacre's pieces in it. ``what`` briefly describes the pieces."""
+    """A file and nacre's pieces in the file. ``what``: brief description of the pieces."""
 
     path: Path
     pieces: tuple[Piece, ...]
@@ -573,10 +573,10 @@ class MemoryPlace:
 class Host:
     """An agent tool.
 
-    ``programs`` are the host's commands. ``traces`` returns files or folders that show its presence. ``targets``
-    returns the files of a wiring, and ``notes`` returns advice for the user. ``by_user`` and ``by_project`` are the
-    supported scopes. ``own_memory`` returns the locations of a built-in memory that a setting can turn off. ``copies``
-    returns folders where the host keeps copies of nacre's files even after removal.
+    ``programs``: the host's commands. ``traces``: returns files or folders that show that the host is installed.
+    ``targets``: returns the files of a wiring. ``notes``: returns advice for the user. ``by_user`` and ``by_project``:
+    supported scopes. ``own_memory``: returns the locations of a built-in memory that a setting can turn off.
+    ``copies``: returns folders where the host keeps copies of nacre's files even after removal.
     """
 
     name: str
@@ -594,9 +594,9 @@ class Host:
 def hook_groups(
     way: Way, host: str, seconds: Mapping[str, int], matchers: Mapping[str, str] | None = None
 ) -> tuple[JsonHook, ...]:
-    """Return hooks in Claude Code's format. Each event has a group with a command and a timeout in ``seconds``.
+    """Return hooks in Claude Code's format. Each event has a group with a command and a timeout from ``seconds``.
 
-    ``matchers`` restricts events, for example to certain tools.
+    ``matchers``: restricts events, for example to certain tools.
     """
     filters = matchers or {}
     return tuple(
@@ -636,7 +636,7 @@ def _entry(
 
 @frozen
 class Proven:
-    """The version of a host that CI tests, and the newest version that was tested, with the date."""
+    """The version of a host that CI tests, and the newest tested version with the date of the test."""
 
     pinned: str
     newest: str
@@ -666,5 +666,5 @@ def words(name: str) -> str:
 
 
 def instructions(front: str = "") -> str:
-    """Return the contents of an instructions file. ``front`` is front matter that the host requires."""
+    """Return the content of an instructions file. ``front``: front matter that the host requires."""
     return (f"---\n{front}\n---\n\n" if front else "") + words("instructions.md")

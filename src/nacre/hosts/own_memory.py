@@ -23,7 +23,7 @@ else:
 class Isolated:
     """The hosts whose built-in memory is turned off.
 
-    ``read`` maps each memory location to the hash of its notes when they were last imported.
+    ``read``: maps each memory location to the hash of its notes at the last import.
     """
 
     hosts: tuple[str, ...]

@@ -53,16 +53,16 @@ _HOOK_SECONDS = {
 
 _TOOL = "PreToolUse"
 _MATCHERS = {_TOOL: "Bash|Edit|MultiEdit|NotebookEdit|Write"}
-"""Tools for which the hook runs."""
+"""Pattern for the tools before which the hook runs."""
 
 
 def marketplace(places: Places) -> Path:
-    """Return the folder of nacre's plugin marketplace for Claude Code."""
+    """Return the folder that contains nacre's plugin marketplace for Claude Code."""
     return places.home / "hosts" / NAME
 
 
 def settings_folder(places: Places) -> Path:
-    """Return the folder of Claude Code's user settings."""
+    """Return the folder that contains Claude Code's user settings."""
     return places.folder("CLAUDE_CONFIG_DIR", ".claude")
 
 
@@ -115,7 +115,7 @@ def _targets(way: Way) -> Iterator[Target]:
 
 
 def _own_memory(places: Places) -> Sequence[MemoryPlace]:
-    """Return the memory folders of all projects, or the folder that the settings name."""
+    """Return the memory folders of all projects, or the folder named in the settings."""
     folder = settings_folder(places)
     try:
         named = json_text.find(
@@ -180,7 +180,7 @@ def _plain(way: Way) -> Iterator[Target]:
 def _server(way: Way) -> dict[str, Any]:
     """Return the MCP server, whose tools are available from the start of each session.
 
-    Since version 2.1.121, Claude Code defers tools unless the server requests this.
+    Since version 2.1.121, Claude Code defers tools unless the server requests their immediate availability.
     """
     return way.programs.mcp_server(alwaysLoad=True)
 
@@ -236,12 +236,12 @@ _MATCHERS_CODEX = {_TOOL: "^(Bash|apply_patch)$"}
 
 
 def folder(places: Places) -> Path:
-    """Return Codex's folder for the project or the user."""
+    """Return Codex's settings folder for the project or the user."""
     return places.project / ".codex" if places.project else places.folder("CODEX_HOME", ".codex")
 
 
 def users_config(places: Places) -> Path:
-    """Return the user's settings file, which also records trust in the hooks of projects."""
+    """Return the user's settings file, which also records whether Codex trusts the hooks of projects."""
     return places.folder("CODEX_HOME", ".codex") / "config.toml"
 
 
@@ -493,7 +493,7 @@ _OPENCLAW_MEMORY = (
 )
 """Settings of the features that use OpenClaw's built-in memory.
 
-There is no setting for prompts, so nacre's plugin removes ``MEMORY.md`` and ``USER.md`` there.
+There is no such setting for prompts, so nacre's plugin removes ``MEMORY.md`` and ``USER.md`` from prompts.
 """
 
 _GEMINI_MILLISECONDS = {

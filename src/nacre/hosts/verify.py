@@ -94,8 +94,8 @@ def _run_until_in_time(
 ) -> tuple[str | None, str, float]:
     """Run a hook outside projects, so that no session loses its context.
 
-    Return the problem, the answer's source in the log, and the duration in seconds. Repeat a late run, because the
-    files are then cached.
+    Return the problem, the answer's source according to the log, and the duration in seconds. Repeat a late run,
+    because files are cached the second time.
     """
     hook_input = {**SAMPLE, "hook_event_name": event, "cwd": str(settings.home)}
     problem, how, seconds = None, "", 0.0
@@ -143,7 +143,7 @@ def _log_size(settings: Settings) -> int:
 
 
 def _last_answer_source(settings: Settings, since: int) -> str:
-    """Return how the log says the last hook run was answered, or an empty string without a new line."""
+    """Return the source of the last hook answer according to the log, or an empty string if there is no new line."""
     # The daemon writes the line after it answers the hook.
     until = time.monotonic() + _LOG_WAIT_SECONDS
     while _log_size(settings) == since and time.monotonic() < until:
@@ -163,7 +163,7 @@ def _last_answer_source(settings: Settings, since: int) -> str:
 def _prove_installed(
     settings: Settings, wish: WiringWish, *, is_of_another: bool
 ) -> Iterator[Check]:
-    """Check that Claude Code has the expected plugin. A plugin from a different nacre is only a warning."""
+    """Check that Claude Code has the expected plugin. A different installation's plugin is only a warning."""
     way = way_of(settings, wish)
     if wish.host != registry.NAME or not registry.is_plugin(way):
         return
@@ -215,7 +215,7 @@ _MCP_TIMEOUT_SECONDS = 15.0
 
 
 def list_tools(settings: Settings, server: Server, folder: Path) -> tuple[list[str], str | None]:
-    """Start an MCP server and return the names of its tools, and the problem or ``None``."""
+    """Start an MCP server. Return the names of its tools, and the problem or ``None``."""
     opening = {
         "protocolVersion": "2025-06-18",
         "capabilities": {},
@@ -246,7 +246,7 @@ def prove_servers(
 ) -> Iterator[Check]:
     """Yield a finding for each server.
 
-    A server that the user wrote can run a different program, but not in a project, since anyone can put a server there.
+    A server that the user configured can run a different program, except in a project, where anyone can add servers.
     """
     own = {target.path.resolve() for target in targets_of(settings, wish)}
     hint = next(
@@ -285,7 +285,7 @@ _VERSION = re.compile(r"\d+(?:\.\d+)+[\w.+-]*")
 
 
 def prove_versions(settings: Settings, hosts: Iterable[str]) -> Iterator[Check]:
-    """Yield a note on each installed host that nacre was tested with. A different version is not a failure."""
+    """Yield a note on each installed host that nacre was tested with. An untested version is not a failure."""
     for name in hosts:
         path = next(
             filter(None, (program_of(settings, program) for program in host_named(name).programs)),
@@ -332,7 +332,7 @@ _DAEMON_TIMEOUT_SECONDS = 1.0
 
 
 def written_by_another(settings: Settings, wired: Wired) -> str:
-    """Describe the nacre that last wrote the wirings. Return an empty string if it is the running nacre."""
+    """Describe the installation that last wrote the wirings, or return an empty string if it is the running one."""
     program = shlex.join(own_programs(settings).nacre)
     if not wired.nacre or (wired.nacre, wired.program) == (__version__, program):
         return ""
@@ -357,7 +357,7 @@ def daemon_of_another(settings: Settings) -> Iterator[Check]:
 
 
 # -- A daemon for the checks -----------------------------------------------------------------------
-# A host's first session is slower because it starts the daemon. The checks measure later sessions.
+# A host's first session is slower because it starts the daemon. The checks measure the speed of later sessions.
 
 
 _WARM_UP_SECONDS = 30.0
@@ -368,7 +368,7 @@ _REQUEST_TIMEOUT_SECONDS = 2.0
 
 @contextmanager
 def warm_daemon(settings: Settings) -> Iterator[None]:
-    """Run the home's daemon inside the context, if hooks can start it. Leave a daemon that already runs alone."""
+    """Run the home's daemon inside the context, if hooks can start it. Keep any daemon that already runs."""
     home = str(settings.home)
     daemon = None
     with suppress(OSError):
@@ -387,7 +387,7 @@ def warm_daemon(settings: Settings) -> Iterator[None]:
 
 
 def _end_warm_daemon(daemon: subprocess.Popen[bytes], home: str) -> None:
-    """Stop the daemon, unless it has already ended because another daemon was faster."""
+    """Stop the daemon, unless it has already ended because a different daemon started first."""
     if daemon.poll() is None:
         with suppress(DaemonAwayError, DaemonRefusedError):
             ask(home, "stop", {}, seconds=_REQUEST_TIMEOUT_SECONDS)
@@ -442,7 +442,7 @@ def prove_hosts(settings: Settings) -> list[Check]:
 
 
 def hosts_in_a_line(settings: Settings) -> list[Check]:
-    """Return findings on the files of all wirings, if any, without running anything."""
+    """Return findings on the files of all wirings, if any, without running a program."""
     wired = load(settings.home)
     if not wired.wishes:
         return []
@@ -514,7 +514,7 @@ def _findings(settings: Settings, wired: Wired, wish: WiringWish) -> Iterator[Ch
 
 
 def _prove_files(expected: WiringPlan, other: str) -> Iterator[Check]:
-    """Check that the files are as expected. Differences written by a different nacre are only warnings."""
+    """Check that the files are as expected. Differences from a different installation of nacre are only warnings."""
     for skipped_file in expected.left_alone:
         yield Check(
             "files", FAILURE, f"{skipped_file.path}: {skipped_file.reason}", skipped_file.hint

@@ -69,10 +69,10 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class WrittenFile:
-    """A file that nacre changed. ``before`` and ``after`` are hashes. ``before`` is empty for a new file.
+    """A file that nacre changed.
 
-    ``backup`` is a copy of the original. ``older`` are earlier copies, made before something else changed the file.
-    ``made`` are the folders that nacre created.
+    ``before`` and ``after``: hashes, where ``before`` is empty for a new file. ``backup``: copy of the original.
+    ``older``: copies made before another program changed the file. ``made``: folders that nacre created.
     """
 
     after: str
@@ -88,11 +88,11 @@ class WrittenFile:
 
 @dataclass(frozen=True)
 class Wired:
-    """The wirings of a home. ``files`` maps real paths to written files.
+    """The wirings of a home.
 
-    ``servers`` maps files to command lines of MCP servers that nacre wrote. Other servers are the user's.
-    ``settings`` maps files to old values of changed host settings, as JSON, or empty if the setting was missing.
-    ``nacre`` and ``program`` are the version and path of the nacre that wrote last.
+    ``files``: maps real paths to written files. ``servers``: maps files to command lines of MCP servers that nacre
+    wrote. Other servers belong to the user. ``settings``: maps files to the old values of changed host settings, as
+    JSON, or empty for a missing setting. ``nacre`` and ``program``: version and path of nacre at the last write.
     """
 
     wishes: tuple[WiringWish, ...] = ()
@@ -105,7 +105,7 @@ class Wired:
 
 
 def hooks_start_daemon(settings: Settings) -> bool:
-    """Return True if agents are wired to this home and can start its daemon."""
+    """Return True if agents are wired to this home and their hooks can start its daemon."""
     return bool(load(settings.home).wishes) and settings.flag("daemon.enabled")
 
 
@@ -134,7 +134,7 @@ def save(home: Path, wired: Wired) -> None:
 
 
 def digest(content: bytes | None) -> str:
-    """Return the hash of a file's content, or an empty string without a file."""
+    """Return the hash of a file's content, or an empty string if there is no file."""
     return "" if content is None else hashlib.sha256(content).hexdigest()
 
 
@@ -143,7 +143,7 @@ def _path(home: Path) -> Path:
 
 
 # -- Ways of wiring --------------------------------------------------------------------------------
-# They depend on the folders of this machine and the programs of this installation.
+# The ways depend on the folders of this machine and the programs of this installation.
 
 
 _QUICK_HOOK = "nacre-hook.sh"
@@ -179,7 +179,7 @@ def host_named(name: str) -> Host:
 
 
 def found_hosts(settings: Settings) -> list[FoundHost]:
-    """Return the hosts with a program, or with traces in the user's folder or the working folder, in registry order."""
+    """Return hosts that have a program or left traces in the user's or working folder, in registry order."""
     user = places_of(settings)
     places = [user, *(replace(user, user=folder, environ={}) for folder in _working_folders())]
     wired = {wish.host for wish in load(settings.home).wishes if wish.project is None}
@@ -192,7 +192,7 @@ def found_hosts(settings: Settings) -> list[FoundHost]:
 
 
 def _working_folders() -> list[Path]:
-    """Return the working folder and its parents up to the root of the repository, or none if it was deleted."""
+    """Return the working folder and its parents up to the repository's root, or no folders if it was deleted."""
     try:
         working_folder = Path.cwd()
     except FileNotFoundError:
@@ -226,7 +226,7 @@ def way_of(settings: Settings, wish: WiringWish) -> Way:
 def drop_unsupported(settings: Settings, wish: WiringWish) -> WiringWish:
     """Remove options that the host does not support.
 
-    If Claude Code's program is missing, use its settings instead of the plugin, which nothing could install.
+    If Claude Code's program is missing, use its settings instead of the plugin, which could not be installed.
     """
     is_claude = wish.host == registry.NAME
     plain = is_claude and (wish.plain or not (wish.project or program_of(settings, "claude")))
@@ -328,7 +328,7 @@ _ERROR_CHARACTERS = 300
 def commands_for(
     settings: Settings, wish: WiringWish, *, is_removal: bool = False
 ) -> Iterator[HostCommand]:
-    """Yield the commands to run for a host, if its program exists. Its settings alone would take effect later."""
+    """Yield commands to run for a host, if its program exists. Without them, settings would take effect later."""
     if wish.host != registry.NAME or wish.project:
         return
     program = program_of(settings, "claude")
@@ -510,14 +510,14 @@ class RpcProcess:
 
 @frozen
 class HostParts:
-    """nacre's parts of a host's files. ``hooks`` are pairs of an event and a command line."""
+    """nacre's parts of a host's files. ``hooks``: pairs of an event and a command line."""
 
     hooks: Sequence[tuple[str, str]]
     servers: Sequence[Server]
 
 
 def read_parts(settings: Settings, wish: WiringWish) -> HostParts:
-    """Read from a host's files which commands it will run."""
+    """Read which commands a host will run from the host's files."""
     hooks: dict[tuple[str, str], None] = {}
     servers: list[Server] = []
     for target in _holders(settings, wish):
@@ -530,7 +530,7 @@ def read_parts(settings: Settings, wish: WiringWish) -> HostParts:
 
 
 def text_of(path: Path) -> str:
-    """Return the text of a file, or an empty string if it is unreadable or not a regular file."""
+    """Return a file's text, or an empty string if the file is unreadable or not a regular file."""
     try:
         return files_module.read(path).words
     except UneditableFileError:
@@ -538,7 +538,7 @@ def text_of(path: Path) -> str:
 
 
 def json_in(text: str) -> Any:
-    """Parse a JSON text, or return an empty object if it is invalid."""
+    """Parse JSON text. Return an empty object if the text is invalid."""
     try:
         return files_module.read_json_text(text)
     except UnparsableFileError:
@@ -557,7 +557,7 @@ def _holders(settings: Settings, wish: WiringWish) -> Iterator[Target]:
 
 
 def _plugin_folder(way: Way) -> Path:
-    """Return the folder of Claude Code's copy of the plugin, or else the folder from which it copies."""
+    """Return the folder of Claude Code's copy of the plugin, or else the folder that Claude Code copies."""
     version = installed_version(way)
     copied = registry.copy_of_plugin(way.places, version) if version else None
     return copied if copied and copied.is_dir() else registry.marketplace(way.places) / "plugin"
@@ -590,7 +590,7 @@ _TWICE_HINT = "to remove yours: claude mcp remove -s user nacre; to keep it: nac
 
 
 class Servers:
-    """The servers of a plan. ``kept`` are the user's servers, and ``put`` are nacre's servers after the change."""
+    """The servers of a plan. ``kept``: the user's servers. ``put``: nacre's servers after the change."""
 
     def __init__(self, settings: Settings, wired: Wired, *, is_removal: bool) -> None:
         self._settings = settings
@@ -625,7 +625,7 @@ class Servers:
         return replace(target, pieces=tuple(pieces))
 
     def look_beside(self, wish: WiringWish, words_at: Callable[[Path], str]) -> None:
-        """Report a server of the user that would offer the same tools as the plugin."""
+        """Report any server of the user that would offer the same tools as the plugin."""
         if wish.host != registry.NAME or not registry.is_plugin(way_of(self._settings, wish)):
             return
         for target in targets_of(self._settings, replace(wish, plain=True)):
@@ -637,7 +637,7 @@ class Servers:
     def _is_own(
         self, path: Path, words: str, wish: WiringWish, piece: ServerPiece, server: Server
     ) -> bool:
-        """Return True if nacre wrote a server, according to the record or, without a record, its content."""
+        """Return True if nacre wrote a server according to the record, or its content if there is no record."""
         if (
             server.words in self._wired.servers.get(str(path), ())
             or (path, server.words) in self.put
@@ -660,12 +660,12 @@ class Servers:
 
 
 def _runs(server: Server) -> str:
-    """Describe the server's command without its arguments, which may be secret."""
+    """Describe the server's command without its arguments, which can be secret."""
     return f": it runs {server.words[0]}" if server.words else ""
 
 
 # -- Hosts' built-in memories ----------------------------------------------------------------------
-# nacre turns them off in the hosts' settings and can restore the settings later, unless the user changed them.
+# nacre turns built-in memories off in the hosts' settings, and can restore the settings unless the user changed them.
 
 
 ISOLATED, RESTORED, CONFLICT = "isolated", "restored", "conflict"
@@ -702,7 +702,7 @@ class OwnMemories:
         return replace(target, pieces=tuple(pieces))
 
     def settle(self) -> None:
-        """Add the settings that :meth:`spare` found in the last target to the plan."""
+        """Add the settings that the last call of :meth:`spare` found to the plan."""
         self.set += self._of_target[0]
         self.given_back += self._of_target[1]
 
@@ -767,7 +767,7 @@ def unwritten(host: str) -> OwnMemory:
 def update_record(
     wired: Wired, put: tuple[HostSetting, ...], dropped: tuple[HostSetting, ...] = ()
 ) -> Wired:
-    """Return the record, adding the changed settings and removing the restored settings."""
+    """Return the record with the changed settings added and the restored settings removed."""
     settings = {path: dict(values) for path, values in wired.settings.items()}
     for setting in dropped:
         settings.get(str(setting.path), {}).pop(setting.name, None)
@@ -794,7 +794,7 @@ def _decode(value: str) -> Any:
 
 _OWN_MODE, _PROJECT_MODE = 0o600, 0o644
 _EMPTY = frozenset({"", "{}", '{"version":1}'})
-"""Possible content of a file that nacre created after nacre's parts are removed."""
+"""Possible remaining content of a file that nacre created, after nacre's parts are removed."""
 
 
 def put(words: str, target: Target) -> str:
@@ -835,7 +835,7 @@ class Drafts:
         self.own_memories = OwnMemories(wired)
 
     def take(self, wish: WiringWish, target: Target, change: Callable[[str, Target], str]) -> None:
-        """Change a file for a host, or record why that is impossible."""
+        """Change a file for a host, or record why the file cannot be changed."""
         if not target.pieces:
             return
         try:
@@ -870,7 +870,7 @@ class Drafts:
         draft.whats += [target.what] if target.what not in draft.whats else []
 
     def words_at(self, path: Path) -> str:
-        """Return the planned text of a file, or an empty string if unreadable."""
+        """Return the planned text of a file, or an empty string if the file is unreadable."""
         draft = self._drafts.get(Path(os.path.realpath(path)))
         try:
             return draft.words if draft else files_module.read(path).words
@@ -878,7 +878,7 @@ class Drafts:
             return ""
 
     def may_run(self, command: HostCommand) -> bool:
-        """Return True if a host's command does not write into a file that is left alone."""
+        """Return True unless the host's command writes to a file that nacre must not change."""
         return all(skipped.path not in command.touches for skipped in self.left_alone)
 
     def _report_unchanged(self, path: Path, wish: WiringWish, error: Exception) -> None:
@@ -946,12 +946,12 @@ def _may_hold(target: Target) -> bool:
 _CODEX_TIMEOUT_SECONDS = 20.0
 _TRUSTED = "trusted"
 UNSEEN = "it does not trust the folder; start codex there and trust it"
-"""Probable reason why Codex does not see a project's hooks."""
+"""Message with the probable reason why Codex does not see a project's hooks."""
 
 
 @frozen
 class Trust:
-    """The number of nacre's hooks that Codex sees, and the number that it does not trust."""
+    """The number of nacre's hooks that Codex sees, and the number of hooks that it does not trust."""
 
     seen: int
     untrusted: int
@@ -1013,7 +1013,7 @@ def _own_hooks(server: RpcProcess, settings: Settings, wish: WiringWish) -> list
 
 
 def _hooks_in_codex_trust(answer: Any) -> Iterator[JsonObject]:
-    """Yield all hooks in an answer, however this version of Codex groups them."""
+    """Yield all hooks in an answer, regardless of how this version of Codex groups them."""
     if isinstance(answer, dict):
         if "currentHash" in answer and "key" in answer:
             yield answer

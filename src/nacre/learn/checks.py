@@ -53,13 +53,13 @@ from nacre.values.session import Flag, Speaker, ToolCall, Trust, Turn
 LEAST_IMPORTANCE = 5
 
 MOST_FOREIGN = 0.4
-"""Maximum share of words that occur only in external text. Above it, the statement is another author's."""
+"""Maximum share of words in a statement that occur only in external text."""
 
 LEAST_OWNED = 0.3
-"""Minimum share of words that the owner must have typed in the owner's statement."""
+"""Minimum share of the owner's words in a statement that exceeds ``MOST_FOREIGN``."""
 
 FEWEST_OWNED = 2
-"""Minimum number of the owner's words in a statement after external text was read. Any answer can share one."""
+"""Minimum number of the owner's words in a statement after external text was read. One shared word proves nothing."""
 
 _STEERING = frozenset({Kind.DECISION, Kind.PREFERENCE, Kind.TODO})
 """Kinds that steer agents and that only the owner may state."""
@@ -83,7 +83,7 @@ class Dropped:
 
 
 class Checks:
-    """The evidence of one session. ``begin`` is the first turn that is new to extraction."""
+    """The evidence of one session. ``begin``: index of the first turn not yet extracted."""
 
     def __init__(self, turns: Sequence[Turn], *, begin: int = 0) -> None:
         self.turns = turns
@@ -108,7 +108,7 @@ class Checks:
             at
             for at in range(len(turns))
             if at not in agent_turns
-            # Models are not shown a host's summary, so that no statement is based on it.
+            # Models are not shown a host's summary, so that no statement is based on the summary.
             and (not turns[at].flags & Flag.SUMMARY or is_accepted_plan(turns, at))
         ]
         self._foreign = _words_of(turns[at].text for at in external_turns) - _words_of(own_texts)
@@ -124,7 +124,7 @@ class Checks:
         )
 
     def judge(self, proposal: Told, shown: Set[int]) -> Candidate | Dropped:
-        """Convert a proposal to a candidate, held if not trusted. The evidence must be in the ``shown`` turns."""
+        """Convert a proposal to a candidate. Hold untrusted candidates. Only ``shown`` turns can be evidence."""
         content, subject = (
             one_line(proposal.content),
             one_line(proposal.subject)[:_MAX_SUBJECT_CHARACTERS],
@@ -171,7 +171,7 @@ class Checks:
         )
 
     def adds_from_outside(self, content: str, known_text: str) -> bool:
-        """Return True if a statement adds external words to a known text. A single clause is enough."""
+        """Return True if a statement, or one clause of the statement, adds external words to a known text."""
         if (_runs_of([content]) - _runs_of([known_text])) & self._outside:
             return True
         words = content_words(content, language_of(content)) - content_words(
@@ -192,7 +192,7 @@ class Checks:
         return self._typed.get(at, "")
 
     def has_read_outside(self, evidence: Sequence[int]) -> bool:
-        """Return True if external text was read before the last evidence, so that "ok" does not confirm a statement."""
+        """Return True if external text was read before the last evidence. A mere "ok" then confirms nothing."""
         return reached_out(self.turns, evidence[-1])
 
     def times(self, evidence: Sequence[int]) -> list[datetime]:
@@ -200,7 +200,7 @@ class Checks:
         return [time for at in evidence if (time := self.turns[at].time)]
 
     def shows(self, evidence: Sequence[int], quote: str) -> bool:
-        """Return True if all evidence is trusted, some of it is new, and a turn contains the quote outside pastes."""
+        """Return True if all evidence is trusted and not entirely old, and a turn contains the quote outside pastes."""
         if not evidence or evidence[0] < 0 or evidence[-1] < self.begin:
             return False
         is_trusted = all(self.turns[at].trust is Trust.TRUSTED for at in evidence)
@@ -209,7 +209,7 @@ class Checks:
     def add_quoted_turn(
         self, evidence: Sequence[int], quote: str, shown: Iterable[int]
     ) -> list[int]:
-        """Add the first shown turn with the quote to the evidence, unless a cited turn contains the quote."""
+        """Add the first shown turn that contains the quote to the evidence, unless the evidence contains the quote."""
         is_cited = any(self._contains_quote(at, quote, is_typed=True) for at in evidence if at >= 0)
         matching = (
             at
@@ -219,10 +219,10 @@ class Checks:
         return sorted({*evidence, *islice(matching, 1)})
 
     def _is_owners(self, proposal: Told, evidence: Sequence[int], *, is_nodded: bool) -> bool:
-        """Return True if the owner vouches for a statement: the owner typed the quote, or replied to it.
+        """Return True if the owner vouches for a statement, because the owner typed the quote or replied to it.
 
-        Statements of kinds that steer agents must be the owner's. Results of the agent's own work and statements that
-        the owner only confirmed are the agent's.
+        For kinds that steer agents, the owner must have typed some evidence. Statements about the agent's own work and
+        statements that the owner only confirmed are the agent's.
         """
         typed = {at for at in evidence if at in self._typed}
         quoted = [at for at in evidence if self._contains_quote(at, proposal.quote)]
@@ -242,7 +242,7 @@ class Checks:
     def _hold_reason(
         self, proposal: Told, content: str, evidence: Sequence[int], *, is_nodded: bool
     ) -> tuple[Why | None, str]:
-        """Return the reason to hold a proposal, if any, with a detail."""
+        """Return the reason to hold a proposal and a detail, or ``None`` and an empty string."""
         if self._is_copied(content, self._outside) or self._is_foreign(
             content_words(content, language_of(content))
         ):
@@ -262,9 +262,9 @@ class Checks:
         return None, ""
 
     def _is_nodded(self, content: str, evidence: Sequence[int]) -> bool:
-        """Return True if external text was read and the owner's evidence has almost none of the statement's words.
+        """Return True if external text was read and the owner typed almost none of the statement's words.
 
-        Questions do not count, and one word is enough in a rule.
+        The owner's questions do not count. In a rule, one shared word is enough.
         """
         if not self.has_read_outside(evidence):
             return False
@@ -280,9 +280,9 @@ class Checks:
         return not is_ruled and len(frozenset[str]().union(*shared)) < min(FEWEST_OWNED, len(own))
 
     def _ends_unconfirmed(self, content: str, evidence: Sequence[int]) -> bool:
-        """Return True if a statement reports something as gone that the owner did not report, order or negate.
+        """Return True if external text was read, and a statement reports something as gone without confirmation.
 
-        Return False unless external text was read.
+        The owner's reports, orders and negations count as confirmation.
         """
         departures = find_gone(content) if self.has_read_outside(evidence) else []
         texts = self._statements(evidence)
@@ -293,7 +293,7 @@ class Checks:
         return bool(departures) and not is_confirmed
 
     def _statements(self, evidence: Sequence[int]) -> list[str]:
-        """Return the owner's sentences in some turns, except questions."""
+        """Return the owner's sentences in the evidence, except questions."""
         return [
             sentence.text
             for at in evidence
@@ -302,12 +302,12 @@ class Checks:
         ]
 
     def _is_copied(self, content: str, other_runs: Set[tuple[str, ...]]) -> bool:
-        """Return True if at least half of the word runs of a statement occur in ``other_runs``."""
+        """Return True if at least half of the word sequences in a statement occur in ``other_runs``."""
         runs = _runs_of([content])
         return bool(runs) and 2 * len(runs & other_runs) >= len(runs)
 
     def _is_foreign(self, words: Set[str]) -> bool:
-        """Return True if many of the words occur only in external text, and few are the owner's."""
+        """Return True if many words occur only in external text, and the owner typed few of the words."""
         foreign, owned = len(words & self._foreign), len(words & self._owned)
         return foreign > MOST_FOREIGN * len(words) and owned < LEAST_OWNED * len(words)
 
@@ -321,7 +321,7 @@ class Checks:
 
 
 def find_gone(text: str) -> list[frozenset[str]]:
-    """Return the words of each thing that a text reports as gone."""
+    """Return the words for each thing that a text reports as gone."""
     return [departure.subject for departure in read(text).departures]
 
 
@@ -345,7 +345,7 @@ def _is_trusted_agents(turns: Sequence[Turn], at: int) -> bool:
 
 
 def _calls(turns: Sequence[Turn]) -> list[str]:
-    """Return the inputs of trusted calls, and the names and numbers in their results."""
+    """Return the inputs of trusted calls, and the names and numbers in the results."""
     return [
         " ".join(
             [call.name, call.input, call.outcome or "", call.error or "", *call.paths, *call.made]
@@ -379,7 +379,7 @@ def _without_forms(turn: Turn) -> str:
 
 
 def _runs_of(texts: Iterable[str]) -> frozenset[tuple[str, ...]]:
-    """Return all runs of five words, or of five characters in unspaced text."""
+    """Return all sequences of five words, or of five characters in unspaced text."""
     runs: set[tuple[str, ...]] = set()
     for text in texts:
         words = [
@@ -405,25 +405,25 @@ def _key(text: str | None) -> str | None:
     return key if _KEY.fullmatch(key) else None
 
 
-# -- Known memories that a session ends or changes -------------------------------------------------
+# -- Known memories that a session outdates --------------------------------------------------------
 
 
 _ENDED_BY_OWNER = frozenset({Kind.DECISION, Kind.PREFERENCE, Kind.RELATIONSHIP})
-"""Kinds of the owner's memories that only the owner can end. Problems end when solved, todos when done."""
+"""Kinds of the owner's memories that only the owner can revoke. Solved problems and completed todos need no owner."""
 
 
 _MAX_CHANGED_CHARACTERS = 1_000
-"""Maximum number of characters in an amended memory, which can add an outcome to the still valid parts."""
+"""Maximum number of characters in an amended memory, which can consist of the valid parts and an outcome."""
 
 
 @frozen
 class Overtaken:
-    """A known memory that is over, or that changes to ``now``.
+    """A known memory that a session outdates.
 
-    ``clause`` is the invalid part, ``quote`` the words that show the change, and ``shown`` their location.
-    ``is_owners`` is set if the owner typed the words. ``statement`` is the claim to verify. ``is_free`` requests a
-    review: the new words of a rule are neither in the rule nor in the evidence, or external text was read and the owner
-    typed no word of the change, or the message might contain a paste.
+    ``clause``: the invalid part of the memory. ``quote``: the words that show the change. ``statement``: the claim to
+    verify. ``shown``: the evidence. ``is_owners``: the owner typed the change. ``now``: the new text, empty if the
+    whole memory no longer holds. ``is_free``: the change needs a review, because a rule gets unsupported words, the
+    owner typed no word of the change after external text was read, or the message might contain a paste.
     """
 
     memory: Memory
@@ -443,10 +443,11 @@ def check_changes(
     checks: Checks,
     places: Mapping[int, int],
 ) -> list[Overtaken]:
-    """Return a model's claims that pass the checks.
+    """Return a model's claims about outdated memories that pass the checks.
 
-    The memory must have been shown, and the quote must be in later trusted turns. An owner's turn is required if only
-    the owner can end the memory, or if a memory that applies everywhere is reworded. External text must not add words.
+    The model must have seen the memory, and a later trusted turn must contain the quote. The owner must have typed some
+    evidence if only the owner can revoke the memory, or if the memory applies everywhere and is reworded. A new text
+    must not contain external words.
     """
     accepted: dict[str, Overtaken] = {}
     for claimed in seen:
@@ -474,7 +475,7 @@ def check_changes(
         turns = tuple(checks.turns[at].id for at in evidence)
         confirmation = Confirmation(max(times), session, turns)
         claim = _claim(memory, now, turns)
-        # A request made before may have been influenced by a page read since.
+        # A page read during the session might have influenced the model's claim.
         is_outside = checks.has_read_outside([len(checks.turns) - 1])
         is_owners = bool(typed) and not (is_outside and not _is_typed_change(memory, now, typed))
         is_nodded = memory.speaker is Speaker.OWNER and is_outside and not is_owners
@@ -490,7 +491,7 @@ def check_changes(
 
 
 def apply_changes(memories: Sequence[Memory], seen: Sequence[Seen]) -> list[Memory]:
-    """Return the known memories with a model's changes: without ended memories, and with changed texts."""
+    """Return the known memories after a model's changes, without retired memories and with new text."""
     by_number = {item.known: item for item in seen}
     changes = [(memory, by_number.get(number)) for number, memory in enumerate(memories, 1)]
     return [
@@ -503,8 +504,8 @@ def apply_changes(memories: Sequence[Memory], seen: Sequence[Seen]) -> list[Memo
 def _is_new(memory: Memory, now: str, checks: Checks) -> bool:
     """Return True if ``now`` can replace a memory's text.
 
-    It must differ, keep most words, not be too long, and add no external words. Events, lists and long memories are not
-    reworded.
+    The new text must differ, keep most words, not be too long, and add no external words. Events, lists and long
+    memories are not reworded.
     """
     is_list = "\n" in memory.content.strip()
     if memory.kind is Kind.EVENT or is_list or normalise(now) == normalise(memory.content):
@@ -525,9 +526,9 @@ def _is_about(memory: Memory, texts: Sequence[str]) -> bool:
 
 
 def _is_free(memory: Memory, now: str, texts: Sequence[str]) -> bool:
-    """Return True if an owner's rule has fewer negations, or new words from neither the rule nor the texts.
+    """Return True if ``now`` drops a negation of an owner's rule, or adds words not found in the rule or ``texts``.
 
-    For a rule that is over, return True if no text shares a word with it.
+    If ``now`` is empty, return True if no text shares a word with the rule.
     """
     if memory.speaker is not Speaker.OWNER or memory.kind is not Kind.PREFERENCE:
         return False
@@ -539,10 +540,10 @@ def _is_free(memory: Memory, now: str, texts: Sequence[str]) -> bool:
 
 
 def _is_typed_change(memory: Memory, now: str, typed: Sequence[str]) -> bool:
-    """Return True if the owner typed a new word of a change, outside questions.
+    """Return True if the owner typed a new word of a change, other than in a question.
 
-    A new negation or obligation must itself be typed. For an end, a removed negation, or a change without new words,
-    the owner must state that the memory no longer holds.
+    The owner must have typed each new negation or obligation. If the change revokes the memory, removes a negation, or
+    adds no words, the owner must state that the memory no longer holds.
     """
     sentences = [
         sentence.text for text in typed for sentence in split(text) if not is_asking(sentence.text)
@@ -592,16 +593,16 @@ _SCHEMA_MODES = ("schema", "tool")
 _REPAIRS = {MEMORIES: tidy, CHANGES: tidy_changes}
 
 _MAX_FIRST_FAILURES = 3
-"""Maximum number of failures of a model whose answers were never usable, even after seeing the errors."""
+"""Maximum number of failures of a model that never gave a usable answer, even after being shown its errors."""
 
 FAILURES = (ModelUnavailableError, ModelRefusedError, BudgetSpentError, UnusableAnswerError)
 """Errors of a call after which the deterministic extractor takes over."""
 
 
 class Caller:
-    """Thread-safe caller of one model for one session, and a LanguageModel itself.
+    """Thread-safe LanguageModel that calls another model for one session.
 
-    ``stopped`` is the reason why no more calls are made: a refusal, a spent budget, or repeated failures.
+    ``stopped``: the reason why no more calls are made, such as a refusal, a spent budget, or repeated failures.
     """
 
     def __init__(self, model: LanguageModel) -> None:
@@ -657,7 +658,7 @@ class Caller:
 
     @property
     def is_over(self) -> bool:
-        """True if a call about a different session would fail, too."""
+        """True if calls about other sessions would also fail."""
         return self.stopped is not None and not (self.answered and _is_transient(self.stopped))
 
     @property
@@ -666,7 +667,7 @@ class Caller:
         return isinstance(self.stopped, BudgetSpentError) or self._was_spent
 
     def try_smaller(self) -> None:
-        """Resume after a budget refusal, because a smaller call can fit."""
+        """Allow calls again after a budget refusal, because a smaller call can fit the budget."""
         if isinstance(self.stopped, BudgetSpentError):
             self.stopped, self._was_spent = None, True
 

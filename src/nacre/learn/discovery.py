@@ -1,4 +1,4 @@
-"""Discovery of transcripts in the folders of tools and in named paths."""
+"""Discovery of transcripts in tool folders and in named paths."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MAX_PATTERNS = 1_000
 _MAX_PATTERN_CHARACTERS = 1_000
 _MATCH_SECONDS = 0.25
 _IN_EXTRAS = {"aider": ".aider.chat.history.md", "continue": ".continue/sessions/*.json"}
-"""Transcripts below home and projects that only nacre-extras can read."""
+"""Patterns of transcripts in the user's home and in projects that only nacre-extras can read."""
 
 _SKIPPED_NAMES = (".lock", "sessions.json", ".meta.json")
 
@@ -44,8 +44,8 @@ _SKIPPED_NAMES = (".lock", "sessions.json", ".meta.json")
 class FoundFile:
     """A file that might be a transcript.
 
-    ``is_named`` is set if a person named the file, ``is_expected`` if a tool keeps sessions there. ``size`` and
-    ``mtime_ns`` include all files that belong to the transcript.
+    ``is_named``: a person named the file. ``is_expected``: a tool keeps sessions in the folder. ``size`` and
+    ``mtime_ns``: total size and latest change of all files that belong to the transcript.
     """
 
     path: Path
@@ -64,7 +64,7 @@ class Findings:
 
 
 def find(home: Home, paths: Sequence[Path], *, with_discovery: bool) -> Findings:
-    """Return the files that ``paths`` name or contain and, with discovery, the files of tools.
+    """Return the files named by or contained in ``paths``. With discovery, add the transcripts of tools.
 
     Raises NotFoundError for a missing path.
     """
@@ -84,8 +84,8 @@ def find(home: Home, paths: Sequence[Path], *, with_discovery: bool) -> Findings
 def only_like(findings: Findings, globs: Sequence[str]) -> Findings:
     """Keep named files and files that match a pattern. Raises InvalidQueryError.
 
-    Patterns match the end of a path, from any folder on. ``*`` matches any part of a name, ``**/`` any folders, and
-    ``{md,txt}`` either text.
+    A pattern can start at any folder of a path and must match to the end. ``*`` matches any part of a name, ``**/`` any
+    folders, and ``{md,txt}`` either alternative.
     """
     if not globs:
         return findings
@@ -155,7 +155,7 @@ def without_put_off(home: Home, findings: Findings) -> Findings:
 
 
 def projects_of(home: Home) -> frozenset[Path]:
-    """Return the existing working folders of sessions and the repositories that contain them."""
+    """Return the existing working folders of sessions, and the repositories that contain these folders."""
     folders = [Path(folder) for folder in home.sessions.folders()]
     existing = {folder for folder in folders if folder.is_absolute() and os.path.isdir(folder)}
     repositories = {_repository(folder) for folder in existing}
@@ -175,7 +175,7 @@ def find_in_projects(home: Home, projects: Iterable[Path]) -> Findings:
     by_path: dict[Path, FoundFile] = {}
     known_roots = {
         root for _, root in tool_roots(home, (), [])
-    }  # failing adapters were reported before
+    }  # failing adapters were already reported
     for _, root in tool_roots(home, projects, []):
         for path in _glob(root.folder, root.patterns, problems) if root not in known_roots else ():
             _add(by_path, path, problems, is_expected=True)
@@ -193,7 +193,7 @@ def _discovered(home: Home, problems: list[Problem]) -> Iterator[tuple[Path, boo
 def tool_roots(
     home: Home, projects: Iterable[Path], problems: list[Problem]
 ) -> Iterator[tuple[Adapter, Root]]:
-    """Yield each folder where a tool keeps transcripts, including folders in projects, and the tool's adapter."""
+    """Yield the adapter of each tool with each folder where the tool keeps transcripts, including project folders."""
     settings = home.settings
     places = Places(
         settings.user_home,
@@ -266,7 +266,7 @@ def _add(
 
 
 def footprint(path: Path, seen: os.stat_result | None = None) -> tuple[int, int]:
-    """Return the size and last change of a transcript, including all files that belong to it. Raises OSError."""
+    """Return the total size and latest change of all files that belong to a transcript. Raises OSError."""
     seen = seen or path.stat()
     size, mtime_ns = seen.st_size, seen.st_mtime_ns
     for part in parts_of(path):
@@ -300,7 +300,7 @@ def _glob(folder: Path, patterns: Sequence[str], problems: list[Problem]) -> Ite
 
 
 def _parent_patterns(pattern: str) -> Iterator[str]:
-    """Yield patterns of the folders that can contain a match."""
+    """Yield patterns for the folders that can contain a match."""
     parts = pattern.split("/")[:-1]
     for length, part in enumerate(parts, start=1):
         if part == "**":
@@ -344,7 +344,7 @@ def _walk(
 
 
 def _links_outside(path: Path, folder: Path) -> bool:
-    """Return True if a path links to a file outside the folder. Anyone with write access could choose the target."""
+    """Return True if a path links to a file outside the folder. Such a target might have been planted."""
     return path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(
         os.path.realpath(folder)
     )

@@ -1,7 +1,7 @@
 """Estimate of the maximum cost of learning from pending sessions, without calling a model.
 
-Changed transcripts are read but not stored. The number of calls depends on the sessions, and the cost per call on rough
-constants. Fewer calls can be enough, because small sessions of a project are sent together.
+Changed transcripts are read but not stored. The number of calls is derived from the sessions, and the cost per call
+from rough constants. The actual number can be lower, because one call can cover several small sessions of a project.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ CHUNK_TOKENS = 3_000
 OVERLAP_TOKENS = 300
 
 _FRAME_FACTOR = 1.1
-"""Maximum factor by which numbers, speakers and tool calls lengthen a session."""
+"""Maximum factor by which turn numbers, speaker names and tool calls lengthen a session."""
 
 _READS, _CALLS = 2, 3
-"""Number of reads per part of a session (changes, memories), and number of calls (including verification)."""
+"""Number of times that each part of a session is read, and number of calls per part, including verification."""
 
 _SMALL_SESSION_TOKENS = 800
 """Number of tokens in a short session and its known memories."""
@@ -68,10 +68,10 @@ _CALL_TOKENS = {
 class Estimate:
     """The maximum cost of learning.
 
-    ``waiting`` sessions have content, and ``trivial`` sessions need no call. ``model`` is the writer, or ``none`` if
-    rules learn. ``cost`` is in millionths of a US dollar: ``None`` for an unknown price, 0 with a subscription.
-    ``left`` is today's remaining budget, and ``tokens_left`` a subscription's remaining tokens. ``is_older`` means that
-    older sessions, which are read only on request, are included.
+    ``waiting``: number of sessions with content. ``trivial``: number of sessions that need no call. ``model``: name of
+    the writer, or ``none`` without a writer. ``cost``: millionths of a US dollar, ``None`` for an unknown price, 0 with
+    a subscription. ``left``: today's remaining budget. ``tokens_left``: a subscription's remaining tokens.
+    ``is_older``: the estimate includes older sessions, which are read only on request.
     """
 
     waiting: int
@@ -88,7 +88,7 @@ class Estimate:
 
     @property
     def now(self) -> int:
-        """Minimum number of sessions within today's limit, or 0 for an unknown price."""
+        """Minimum number of sessions that fit today's limit, or 0 for an unknown price."""
         if self.model == NONE or (self.cost is None and self.tokens_left is None):
             return 0
         needed, available = self.cost or 0, self.left
@@ -98,7 +98,7 @@ class Estimate:
 
     @property
     def rest(self) -> str:
-        """Description of when the remaining sessions are read."""
+        """Description of when the remaining sessions will be read."""
         return "with the next nacre ingest --older" if self.is_older else "on the next days"
 
     @property
@@ -170,7 +170,7 @@ def _is_shown(home: Home, session: Session, turns: Sequence[Turn], *, older: boo
 
 
 def foresee(home: Home, *, older: bool = False) -> str | None:
-    """Return a notice if today's limit might not cover all pending sessions, or ``None``."""
+    """Return a notice if today's limit might not cover all pending sessions, else ``None``."""
     if not home.settings.flag("models.background") or name_for(home, Task.EXTRACTION) == NONE:
         return None
     forecast = estimate_learning(home, older=older)
@@ -183,7 +183,7 @@ def foresee(home: Home, *, older: bool = False) -> str | None:
 
 
 def _pending_sessions(home: Home, *, older: bool) -> Iterator[tuple[Session, Sequence[Turn], int]]:
-    """Yield each indexed session with turns new to extraction or the writer, and the index of the first new turn."""
+    """Yield each indexed session that has turns not yet extracted or shown to the writer, and the first such index."""
     pending = [*(home.sessions.not_shown() if older else ()), *home.sessions.to_extract()]
     for session in {
         item.row: item for item in pending
@@ -194,7 +194,7 @@ def _pending_sessions(home: Home, *, older: bool) -> Iterator[tuple[Session, Seq
 
 
 def _most(home: Home, sizes: Sequence[int], days: int) -> tuple[int, int, int | None]:
-    """Return the maximum calls, tokens and millionths of a US dollar for sessions of ``sizes`` tokens."""
+    """Return the maximum number of calls, tokens and millionths of a US dollar for sessions of ``sizes`` tokens."""
     memories = _MEMORIES_PER_SESSION * len(sizes)
     calls = tokens = 0
     cost: int | None = 0
@@ -229,7 +229,7 @@ def least_call(settings: Settings, name: str) -> int:
 
 
 def least_day(settings: Settings, name: str) -> int:
-    """Return the tokens per day that a subscription needs for a small session."""
+    """Return the number of tokens per day that a subscription needs for a small session."""
     answers = (_CALLS - 1) * (_ANSWER_TOKENS - _CALL_TOKENS[Task.EXTRACTION].output)
     return _CALLS * least_call(settings, name) + _SMALL_SESSION_TOKENS - answers
 
@@ -247,7 +247,7 @@ def _parts(size: int, able: Capabilities) -> int:
 
 
 def capabilities_of(home: Home, name: str) -> Capabilities:
-    """Return a model's capabilities and price, even if the model lacks a key or library."""
+    """Return a model's capabilities and price, even if the model's key or library is missing."""
 
     with suppress(NacreError):
         return providers.describe(home.settings, name)[1]

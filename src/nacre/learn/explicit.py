@@ -42,7 +42,7 @@ from nacre.values.session import Speaker, Trust, Turn
 
 
 def leans(text: str, language: Language) -> bool:
-    """Return True if a pronoun in a text has no antecedent there."""
+    """Return True if a text contains a pronoun without an antecedent."""
     if language.lean.start.match(text) or language.lean.object.search(text):
         return True
     pronoun = language.lean.inside.search(text)
@@ -54,26 +54,26 @@ def leans(text: str, language: Language) -> bool:
 
 # -- Explicit statements ---------------------------------------------------------------------------
 #
-# The cues in ``cues.toml`` find explicit statements. All other statements wait for a writer. A
-# statement is a memory if it has a cue (an order to remember, a standing rule, a preference, a
-# decision, a change, a practice), is self-contained, and outlasts the task at hand.
+# The cues in ``cues.toml`` identify explicit statements. All other statements need a writer. A
+# statement becomes a memory if it contains a cue (an order to remember, a standing rule, a preference,
+# a decision, a change, a practice), is self-contained, and remains valid after the current task.
 
 
 REMEMBERED, STATED = 8, 7
 """Importance of statements with and without an order to remember."""
 
 SURE, LIKELY, MAYBE = 2.0, 1.0, 0.8
-"""Scores of memories, candidates, and candidates that only describe something."""
+"""Scores of memories, of candidates, and of candidates that only describe something."""
 
 _REFUSED = ("identifier", "boilerplate")
 _NOT_KEPT = (*_REFUSED, "question", "hypothetical", "meta", "transient", "errand")
-"""Names of cues for refusing statements, and announcements or orders to remember."""
+"""Names of the cues that mark statements, announcements and orders to remember as not worth keeping."""
 
 _FEWEST, _FEWEST_INTRODUCED = 4, 3
 _MOST = 60
 _FIRST = 3
 _TYPED = 6
-"""Maximum number of statements in a message. Longer messages are detailed tasks or pages."""
+"""Maximum number of statements in a typed message. Longer messages are detailed tasks or pages."""
 _QUOTES = tuple('"“”„«「『')
 _BETWEEN = " ,;:.—–-，、：。て了"
 _THAT = re.compile(
@@ -88,12 +88,12 @@ _TO_DO = re.compile(
 )
 _CLAUSES = re.compile(r"[,;:.!?—–，。：；]")
 _QUESTION = re.compile(rf"^.*[?？:：] {CHOSEN} ")
-"""A form's question before the answer."""
+"""The question that precedes a form answer."""
 _BESIDE_POINTER = 3
 _FOR_AGENTS = re.compile(
     r"(?:CLAUDE|AGENTS|GEMINI|CONTRIBUTING|instructions|rules)\b", re.IGNORECASE
 )
-"""Files with standing rules. An order to write into such a file is an order to remember."""
+"""Names of files with standing rules. An order to write into such a file is an order to remember."""
 _CONCRETE = re.compile(r"[\d`/\"_]|\w[.-]\w|(?<=[\w,] )[A-Z]\w|[一-鿿][A-Za-z]")
 """A number, a name, an address or a piece of code."""
 _LEAD = re.compile(r"([^:：\n]{3,80})[:：]\s*(?=\S)")
@@ -112,7 +112,7 @@ _OF_BEFORE = re.compile(r"\b(?:it|this|these|those|they|them|both)\b", re.IGNORE
 class ExplicitStatement:
     """A statement to keep.
 
-    If ``points`` is set, an earlier statement has the content. Candidates have a ``score`` below ``SURE``.
+    ``points``: the content is in an earlier statement. ``score``: below ``SURE`` for a candidate.
     """
 
     kind: Kind
@@ -125,11 +125,11 @@ class ExplicitStatement:
 def explicit(
     turns: Sequence[Turn], spoken: Sequence[Utterance], *, is_note: bool = False
 ) -> Iterator[Finding]:
-    """Yield the explicit statements of all messages, unless the owner retracted them in the same or next message.
+    """Yield the explicit statements of all messages, except those retracted in the same or next message.
 
-    Candidates have a score below ``SURE``. They are statements about the task at hand and, outside notes, statements
-    that others might have written. After the session read external text, the agent's statements and rules in its words
-    are candidates, too.
+    Candidates have a score below ``SURE``. Candidates are statements about the current task and, outside notes,
+    statements that other people might have written. Once external text was read, the agent's statements and rules in
+    the agent's words are candidates, too.
     """
     for at, utterance in enumerate(spoken):
         if is_refused(spoken, at):
@@ -183,7 +183,7 @@ def is_refused(spoken: Sequence[Utterance], at: int) -> bool:
 
 
 def is_stated(text: str) -> bool:
-    """Return True if a sentence states something rather than asks, supposes or reports it."""
+    """Return True if a sentence is a statement rather than a question, a supposition or a report."""
     return not is_asking(text) and not any(
         pattern.search(text) for pattern in (cues().asking, cues().supposed, cues().irony)
     )
@@ -203,7 +203,7 @@ def find_remembered(text: str) -> ExplicitStatement | None:
 
 
 def _find_introduced(text: str) -> ExplicitStatement | None:
-    """Return the text after a short lead that asks to keep the text, such as "one lasting thing: …"."""
+    """Return the text after a short lead-in that asks to keep the text, such as "one lasting thing: …"."""
     colon = _LEAD.match(text)
     if not colon or not cues().kept_words.search(colon[1]) or leads_others(text):
         return None
@@ -218,7 +218,7 @@ def _find_introduced(text: str) -> ExplicitStatement | None:
 
 
 def _confirming_pointer(text: str) -> ExplicitStatement | None:
-    """Return a pointer to the previous sentence if ``text`` asks to keep it."""
+    """Return a pointer to the previous sentence if ``text`` asks to keep that sentence."""
     if ":" in text or len(text.split()) > _MAX_CONFIRMING_WORDS or not _THAT_ONE.match(text):
         return None
     if not (cues().kept_words.search(text) or cues().rule.search(text)):
@@ -227,7 +227,7 @@ def _confirming_pointer(text: str) -> ExplicitStatement | None:
 
 
 def find_stated(text: str) -> ExplicitStatement | None:
-    """Return the statement of a sentence with a cue. A statement about the task at hand is a candidate."""
+    """Return the statement in a sentence with a cue. A statement about the current task is a candidate."""
     text = _QUESTION.sub("", text.replace("’", "'"))
     bare = _bare(text)
     request = cues().requested.match(bare)
@@ -273,7 +273,7 @@ def _is_lasting_fact(text: str) -> bool:
 
 
 def _find_content(statement: Statement) -> ExplicitStatement | None:
-    """Return the content of a statement, without a lead that announces it ("Reminder: …")."""
+    """Return the content of a statement, without an announcement such as "Reminder: …"."""
     text = statement.text.replace("’", "'")
     if text.lstrip().startswith(">"):
         return None
@@ -308,7 +308,7 @@ def definite(text: str) -> ExplicitStatement | None:
 
 
 def _bare(text: str) -> str:
-    """Return a sentence without conversational openers and closers, and without "that's wrong:"."""
+    """Return a sentence without conversational openers and closers, such as "that's wrong:"."""
     language = language_of(text)
     bare = language.trim(text)
     corrected = language.correction.match(bare)
@@ -316,7 +316,6 @@ def _bare(text: str) -> str:
 
 
 def _kind_of(text: str) -> Kind | None:
-    """Return the kind of memory that a sentence's cues indicate."""
     table = cues()
     if table.decided.search(text) or table.changed.search(text):
         return Kind.DECISION
@@ -348,7 +347,7 @@ def _stands_alone(text: str) -> bool:
 
 
 def _is_passing(text: str) -> bool:
-    """Return True if a sentence is about the task at hand or a recent event."""
+    """Return True if a sentence is about the current task or a recent event."""
     table, language = cues(), language_of(text)
     is_rule = bool(table.rule.search(text) or table.standing.search(text))
     refused = _REFUSED if is_rule else (*_REFUSED, "errand")
@@ -375,7 +374,7 @@ def _order(text: str) -> re.Match[str] | None:
 
 
 def _find_ordered(order: re.Match[str]) -> ExplicitStatement | None:
-    """Return the content of an order: the text after it or, for a pointer, after a colon or before the order."""
+    """Return the text after an order to remember. For a pointer, return the text after a colon or before the order."""
     content = (
         _THAT.sub("", order.string[order.end() :].lstrip(_BETWEEN), count=1)
         .lstrip(_BETWEEN)
@@ -389,7 +388,7 @@ def _find_ordered(order: re.Match[str]) -> ExplicitStatement | None:
         and len(_CLAUSES.split(_text_about_pointer(order, content, pointer))[0].split())
         > _BESIDE_POINTER
     ):
-        return None  # "note it has to fit on a page": only earlier turns name the subject
+        return None  # in "note it has to fit on a page", only earlier turns name the subject
     if (pointer or (pointed and not _introduces(order))) or not any(map(str.isalnum, content)):
         own = next(filter(_is_sized, (behind, before)), None)
         if own == before and cues().supposed.search(before):
@@ -413,7 +412,7 @@ def _introduces(order: re.Match[str]) -> bool:
 
 
 def _text_about_pointer(order: re.Match[str], content: str, pointer: re.Match[str] | None) -> str:
-    """Return the statement about what an order points at."""
+    """Return the text that describes what the pointer in an order refers to."""
     if pointer:
         return content[pointer.end() :]
     is_pointing = cues().pointing.fullmatch(order.group().split()[-1])
@@ -429,7 +428,7 @@ def _is_sized(text: str, fewest: int = _FEWEST) -> bool:
 def _content_before(
     turns: Sequence[Turn], utterance: Utterance, place: int, *, own_only: bool = False
 ) -> tuple[str, tuple[int, ...]] | None:
-    """Return the content before an order, from the owner's sentence or the agent's last turn, and its turns."""
+    """Return the content that precedes an order, from the owner's sentence or the agent's last turn, with turns."""
     own = [
         statement.text for statement in utterance.statements[:place] if _is_sized(statement.text)
     ][-2:]
@@ -471,7 +470,7 @@ MAX_CHARACTERS = 700
 
 
 def size_refusal(content: str, most: int = MAX_CHARACTERS) -> str | None:
-    """Return ``short``, ``long`` or None. ``most`` is the maximum number of characters.
+    """Return ``short`` or ``long`` for unsuitable lengths, else None. ``most`` is the maximum number of characters.
 
     A wide character counts as three towards the minimum.
     """
@@ -483,7 +482,7 @@ def size_refusal(content: str, most: int = MAX_CHARACTERS) -> str | None:
     return "long" if len(content) > most else None
 
 
-# -- Answers ("A.", "yes"), completed with their questions -----------------------------------------
+# -- Answers ("A.", "yes"), completed with the questions -------------------------------------------
 
 
 _PAIR = re.compile(r"^(?P<question>.{10,400}?[?？:：])\s*(?:[→⇒]|=>|->)\s*(?P<answer>\S.*)$")
@@ -525,7 +524,7 @@ def iter_answers(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator
 def complete(
     statements: Sequence[Statement], question: ClosingQuestion, language: Language
 ) -> list[str]:
-    """Complete the owner's pointing statements. Omit statements that point at nothing durable."""
+    """Complete the owner's answers with the question. Omit answers to questions that do not last."""
     if not statements or len(question.question) > _MAX_QUESTION:
         return []
     if question.question or question.choosing:
@@ -578,12 +577,12 @@ def _complete_choice(
 
 
 def _qualifies_choice(more: Sequence[str], language: Language) -> bool:
-    """Return True if the text after a choice qualifies it: "2. but without the cache"."""
+    """Return True if the text after a choice qualifies the choice: "2. but without the cache"."""
     return bool(more) and bool(language.answers.but.match(more[0]))
 
 
 def _find_option(which: str, question: ClosingQuestion, cues: Answers) -> str | None:
-    """Return the option that a letter, number or position names: "the second", "the last"."""
+    """Return the option named by a letter, a number or a position such as "the second" or "the last"."""
     key = option_key(which, cues)
     if key in question.options:
         return question.options[key]
@@ -641,7 +640,7 @@ def _complete_short_answer(
 def _complete_elaboration(
     statements: Sequence[Statement], question: ClosingQuestion, language: Language
 ) -> str | None:
-    """Complete an answer that picks one of two alternatives, or says until when or why."""
+    """Complete an answer that picks one of two alternatives, or gives a deadline or reason."""
     texts = [statement.text for statement in statements[:3] if not is_asking(statement.text)]
     words = " ".join(texts).split() if language.joiner else "".join(texts)
     asked_for = question.either or question.vague
@@ -658,12 +657,11 @@ def _complete_elaboration(
 
 
 def _is_self_contained(text: str, language: Language) -> bool:
-    """Return True if an answer is a question, or is understandable without the original question."""
+    """Return True if an answer is itself a question, or is understandable without the original question."""
     return is_asking(text) or (find_stated(text) is not None and not leans(text, language))
 
 
 def _join(question: str, *answers: str | None) -> str:
-    """Join a question and its answers, each as a sentence."""
     texts = [text.strip() for text in answers if text and text.strip()]
     parts = [text[0].upper() + text[1:] for text in texts]
     ended = [text if text[-1] in ".!?。！？;；" else f"{text}." for text in parts[:-1]]

@@ -56,10 +56,9 @@ _COMPARED_CHARACTERS = 2_000
 
 
 def find_covered(stated: Sequence[Memory], learned: Sequence[memories.Known]) -> set[str]:
-    """Return the ids of a session's statements that its memories already cover.
+    """Return the ids of a session's statements that the session's memories already cover.
 
-    A memory covers the most similar statement of the same kind from its turns, even if the memory was edited. Other
-    statements are new.
+    A memory, even an edited one, covers the most similar statement of the same kind from the memory's turns.
     """
     pairs = sorted(
         (-_likeness(statement.content, memory.content), at, by)
@@ -75,7 +74,6 @@ def find_covered(stated: Sequence[Memory], learned: Sequence[memories.Known]) ->
 
 
 def _likeness(text: str, other_text: str) -> float:
-    """Return the Jaccard similarity of the words of two texts."""
     first, second = (
         set(text_words(text[:_COMPARED_CHARACTERS])),
         set(text_words(other_text[:_COMPARED_CHARACTERS])),
@@ -84,7 +82,7 @@ def _likeness(text: str, other_text: str) -> float:
 
 
 def find_missed(candidates: Sequence[Candidate], written: Sequence[Candidate]) -> list[Candidate]:
-    """Return the owner's plain statements from turns in which a writer found fewer statements than the rules."""
+    """Return the owner's plain statements from turns in which a writer found fewer statements than rules did."""
     plain = [candidate for candidate in candidates if not candidate.held]
     by_rules = Counter(turn for candidate in plain for turn in candidate.turns)
     by_writer = Counter(turn for candidate in written for turn in candidate.turns)
@@ -95,7 +93,7 @@ def find_missed(candidates: Sequence[Candidate], written: Sequence[Candidate]) -
     ]
 
 
-# -- Changes of known memories: ended, amended or doubted ------------------------------------------
+# -- Changes to known memories: retirement, amendment and doubt ------------------------------------
 
 _WHY_CHARACTERS = 180
 """Maximum number of characters in a doubt's text."""
@@ -103,7 +101,10 @@ _WHY_CHARACTERS = 180
 
 @dataclass
 class Amendments:
-    """Pending changes to known memories, with the numbers of ``changed``, ``ended`` and ``doubted`` memories so far."""
+    """Pending changes to known memories.
+
+    ``changed``, ``ended`` and ``doubted``: number of memories with each outcome so far.
+    """
 
     changed: int = 0
     ended: int = 0
@@ -113,11 +114,11 @@ class Amendments:
     _doubts: list[checks.Overtaken] = field(default_factory=list)
 
     def end(self, memory_id: str, reason: str) -> None:
-        """Schedule the end of a memory."""
+        """Schedule the retirement of a memory."""
         self._ends[memory_id] = reason, None
 
     def note(self, overtaken: Sequence[checks.Overtaken], by: str) -> None:
-        """Schedule the end or amendment of memories that a model found overtaken."""
+        """Schedule the retirement or amendment of memories that a model reported as outdated."""
         for change in overtaken:
             if change.now:
                 self._changes.append((change, by))
@@ -128,7 +129,7 @@ class Amendments:
                 )
 
     def doubt(self, doubted: Sequence[checks.Overtaken]) -> None:
-        """Queue changes for review that a model reported but the evidence does not prove."""
+        """Queue for review the changes that a model reported but the evidence does not prove."""
         self._doubts += doubted
 
     def write(self, change: Change) -> None:
@@ -158,10 +159,10 @@ class Amendments:
 
 
 def _end(change: Change, memory_id: str, reason: str, words: str | None) -> bool:
-    """Retire a memory unless it has already ended, differs from the ``words`` that a model saw, or is being edited.
+    """Retire a memory unless it is already retired, differs from the ``words`` that a model saw, or is being edited.
 
-    If the memory is over, also retire the memories that it superseded. If it was revoked, those memories become valid
-    again.
+    If the memory is outdated, also retire the memories that it superseded. If the owner revoked the memory, the
+    superseded memories become valid again.
     """
     home = change.home
     memory = home.memories.find(memory_id)
@@ -197,7 +198,7 @@ def _superseded_by(home: home.Home, memory: Memory) -> list[Memory]:
 def _amend(change: Change, change_: checks.Overtaken, by: str) -> bool:
     """Amend a memory, unless it has changed since the model saw it.
 
-    If only the agent stated the change, the memory becomes the agent's, even if the owner stated it before.
+    If only the agent stated the change, the agent becomes the memory's speaker, even for an owner's memory.
     """
     memory = change.home.memories.find(change_.memory.id)
     if memory is None or not memory.is_active or memory.content != change_.memory.content:
@@ -215,9 +216,9 @@ def _amend(change: Change, change_: checks.Overtaken, by: str) -> bool:
 
 
 def doubt(home: home.Home, seen: Memory, why: str, sessions: Iterable[str]) -> bool:
-    """Queue a memory for review with a doubt, if it still has the content that a model saw.
+    """Queue a memory for review with a doubt, if the memory still has the content that a model saw.
 
-    The memory is shown with the doubt until reviewed. Return True if the doubt is new. Requires a transaction.
+    Until the review, the memory is shown with the doubt. Return True if the doubt is new. Requires a transaction.
     """
     memory = home.memories.find(seen.id)
     if memory is None or not memory.is_active or memory.content != seen.content:
@@ -232,7 +233,7 @@ def doubt(home: home.Home, seen: Memory, why: str, sessions: Iterable[str]) -> b
 SINCE = "writer.since"
 
 QUIET = timedelta(minutes=30)
-"""Time after the last turn until a session counts as finished. The owner might still object to the last report."""
+"""Time after the last turn until a session counts as finished. Until then, the owner might object to the report."""
 
 _RECENT_PERIOD, _MAX_SESSIONS = timedelta(days=7), 1000
 
@@ -240,14 +241,14 @@ _RECENT_PERIOD, _MAX_SESSIONS = timedelta(days=7), 1000
 def is_covered(settings: Settings, stored: StoredSession, writer: str) -> bool:
     """Return True if a writer may see a session.
 
-    The tool and project must not be excluded. Only a writer on this machine may see sessions with a local model.
+    The tool and project must not be excluded. Sessions with a local model require a writer on this machine.
     """
     is_local_only = is_of_local_model(settings, stored) and not _runs_here(settings, writer)
     return not is_local_only and _is_open(settings, stored)
 
 
 def _is_open(settings: Settings, stored: StoredSession) -> bool:
-    """Return True if a session's tool and project are excluded neither from nacre nor from writers."""
+    """Return True if neither a session's tool nor its project is excluded from nacre or from writers."""
     if Exclusions(settings).leave_out(stored):
         return False
     if stored.session.tool in settings.texts("writer.exclude_tools"):
@@ -264,7 +265,7 @@ def is_quiet(home: home.Home, stored: StoredSession) -> bool:
 
 
 def is_agreed(settings: Settings, stored: StoredSession, writer: str) -> bool:
-    """Return True if a writer may see a session that ended after the writer was set."""
+    """Return True if a writer may see a session, which must have ended after the writer's start time."""
     if is_unseen(settings):
         return False
     return _is_after(settings, stored) and is_covered(settings, stored, writer)
@@ -282,17 +283,18 @@ def _is_after(settings: Settings, stored: StoredSession) -> bool:
 def is_unseen(settings: Settings) -> bool:
     """Return True if the config file names a writer without a start time, as after a manual edit.
 
-    nacre records the start time when it reads the file. A writer from the environment has none and sees all sessions.
+    nacre records the start time when reading the file. A writer from the environment needs no start time and sees all
+    sessions.
     """
     is_of_file = settings.values["models.background"].origin == str(settings.config)
     return is_of_file and spending.has_writer(settings) and not settings.text(SINCE)
 
 
 def count_awaiting(home: home.Home) -> int:
-    """Return the number of sessions that the writer will be shown. Older sessions wait for the owner's request."""
+    """Return the number of sessions that the writer will be shown. Older sessions require the owner's request."""
     writer, count = spending.name_for(home, Task.EXTRACTION), 0
     for item in home.sessions.to_extract():
-        with suppress(KeyError):  # forgotten since it was listed
+        with suppress(KeyError):  # the session was forgotten after listing
             count += item.unwritten is not None and is_agreed(
                 home.settings, home.sessions.get(item.row), writer
             )
@@ -300,7 +302,7 @@ def count_awaiting(home: home.Home) -> int:
 
 
 def may_be_shown(home: home.Home, memory: Memory, writer: str) -> bool:
-    """Return True if a writer may see a memory, whose project and sessions must not be excluded."""
+    """Return True if a writer may see a memory. The memory's project and sessions must not be excluded."""
     patterns, exclusions = home.settings.texts("writer.exclude_projects"), Exclusions(home.settings)
     if any(fnmatch(memory.project or "", pattern) for pattern in patterns) or exclusions.name(
         memory.project or ""
@@ -319,7 +321,7 @@ def may_be_shown(home: home.Home, memory: Memory, writer: str) -> bool:
 
 
 def list_local_models(home: home.Home, writer: str) -> list[str]:
-    """Return the model of each recent session that only a writer on the owner's machine may see."""
+    """Return the models of recent sessions that only a writer on the owner's machine may see."""
     if _runs_here(home.settings, writer):
         return []
     recent = SessionFilter(since=home.now() - _RECENT_PERIOD, kind=SessionKind.MAIN)
@@ -339,8 +341,8 @@ def list_local_models(home: home.Home, writer: str) -> list[str]:
 def is_of_local_model(settings: Settings, stored: StoredSession) -> bool:
     """Return True if a session's model might run on the owner's machine.
 
-    This applies to open weights, providers that are local or not known to be remote, and names without a provider that
-    suggest a local model.
+    This applies to models with open weights, to providers not known to be remote, and to model names that suggest a
+    local model and have no provider.
     """
     model = (stored.session.model or "").lower()
     if has_open_weights(model) and not model.startswith(OWN):
@@ -371,26 +373,26 @@ def start_time(now: datetime) -> str:
 
 
 def start_setting(before: Settings, after: Settings, now: datetime) -> dict[str, str]:
-    """Return the start time to set when new settings add a writer, unless it is already set.
+    """Return the start time to set when new settings add a writer, unless a start time is already set.
 
-    The writer sees sessions that ended earlier only if ``writer.since`` is set to an earlier time.
+    The writer does not see sessions that ended before ``writer.since``.
     """
     is_new = spending.has_writer(after) and not spending.has_writer(before)
     return {SINCE: start_time(now)} if is_new and not after.text(SINCE) else {}
 
 
 def since_of(home: home.Home) -> str:
-    """Return the writer's start time. Default to the earliest end of a pending session, or to now."""
+    """Return the writer's start time. Default to the earliest end time among pending sessions, or to now."""
     ends = [start_time(home.now())]
     for item in home.sessions.to_extract():
-        with suppress(KeyError):  # forgotten since it was listed
+        with suppress(KeyError):  # the session was forgotten after listing
             ended = home.sessions.get(item.row).ended if item.unwritten is not None else None
             ends += [stamp(ended)] if ended else []
     return home.settings.text(SINCE) or min(ends)
 
 
 def record_start(home: home.Home) -> home.Home:
-    """Record a start time if the config file names a writer without one, and return the updated home."""
+    """Record a start time if the config file names a writer but no start time. Return the updated home."""
     if not is_unseen(home.settings):
         return home
     since = since_of(home)
@@ -400,8 +402,8 @@ def record_start(home: home.Home) -> home.Home:
 
 
 # -- Extraction by rules ---------------------------------------------------------------------------
-# Only explicit statements become memories immediately (:mod:`nacre.learn.explicit`). Statements about the task at hand,
-# definite claims and choices are candidates, which wait for a writer, a repetition by the owner, or review.
+# Only explicit statements become memories immediately (:mod:`nacre.learn.explicit`). Statements about the current task,
+# definite claims and choices are candidates until a writer, a repetition by the owner, or a review confirms them.
 
 
 MAX_CANDIDATES = 6
@@ -414,19 +416,19 @@ SHOWN = "it is where people paste others' texts"
 """Detail of text that the owner might only have pasted. A repetition does not confirm such text."""
 
 NODDED = "it is in the agent's words, after it read text from outside"
-"""Detail of agent's words that the owner only confirmed."""
+"""Detail of a statement in the agent's words that the owner only confirmed."""
 
 _NOTES = frozenset({"markdown", "text"})
-"""Tools whose files can be the owner's notes, in which later lines do not count as pasted."""
+"""Tools whose files can be the owner's notes. In notes, later lines do not count as pasted."""
 
 _MAX_SCORE = 2.0
 """Minimum score of a statement that certainly matters."""
 
 
 def extract(session: Session, turns: Sequence[Turn], *, begin: int = 0) -> list[Candidate]:
-    """Return, in order, the findings of a session with evidence at or after the turn ``begin``.
+    """Return a session's candidates with evidence at or after the turn ``begin``, in order.
 
-    Findings with ``held`` are candidates, all others memories. The result depends only on the turns.
+    Candidates without ``held`` become memories. The result depends only on the turns.
     """
     if session.kind is not SessionKind.MAIN:
         return []
@@ -456,7 +458,6 @@ def extract(session: Session, turns: Sequence[Turn], *, begin: int = 0) -> list[
 
 
 def _likeliest(findings: list[reading.Finding], utterance_count: int) -> list[reading.Finding]:
-    """Return the findings with the highest scores, in conversation order."""
     most = min(_MAX_CANDIDATES_TOTAL, MAX_CANDIDATES + utterance_count // _UTTERANCES_PER_CANDIDATE)
     surest = sorted(findings, key=lambda finding: (-finding.score, finding.index))[:most]
     return [finding for finding in findings if finding in surest]
@@ -489,13 +490,13 @@ def _candidate(
 
 
 BLOCK = 24
-"""Number of sessions per block. The latest block is read first, its sessions in chronological order."""
+"""Number of sessions per block."""
 
 
 def latest_first(waiting: Sequence[Unlearned]) -> list[Sequence[Unlearned]]:
-    """Split sessions into blocks, latest block first, because a writer's daily budget is limited.
+    """Split sessions into blocks. The latest block comes first, because a writer's daily budget is limited.
 
-    Sessions in a block stay in chronological order so that later changes apply to known memories.
+    Sessions within a block stay in chronological order so that later sessions can change earlier memories.
     """
     return [waiting[max(0, end - BLOCK) : end] for end in range(len(waiting), 0, -BLOCK)]
 
@@ -503,12 +504,12 @@ def latest_first(waiting: Sequence[Unlearned]) -> list[Sequence[Unlearned]]:
 def each_of(
     blocks: Sequence[Sequence[Unlearned]],
 ) -> Iterator[tuple[Unlearned, Sequence[Unlearned]]]:
-    """Return each session with the sessions that follow it in the same block."""
+    """Return each session with the following sessions of the same block."""
     return ((session, block[at + 1 :]) for block in blocks for at, session in enumerate(block))
 
 
 def as_positions(unlearned: Unlearned, turns: Sequence[StoredTurn]) -> Unlearned:
-    """Convert turn numbers to positions, which differ after a file lost turns."""
+    """Convert turn numbers to positions. The two differ once a file has lost turns."""
     numbers = [item.seq for item in turns]
     begin, end = bisect_left(numbers, unlearned.begin), bisect_left(numbers, unlearned.end)
     return unlearned._replace(
@@ -536,7 +537,7 @@ def last_of_owner(turns: Sequence[Turn]) -> int:
 
 
 _SUBSTANCE_WORDS = 6
-"""Minimum typed words in a message that makes a session worth a model call."""
+"""Minimum number of typed words in a message that makes a session worth a model call."""
 
 _WORDS_PER_CHARACTER = 0.625
 """Number of words per character of unspaced text."""
@@ -545,8 +546,8 @@ _WORDS_PER_CHARACTER = 0.625
 def is_worth_asking(session: Session, turns: Sequence[Turn], *, begin: int = 0) -> bool:
     """Return True if the owner contributed something of substance at or after the turn ``begin``.
 
-    Substance is a message with at least six typed words, a shorter message in which rules find a memory ("never
-    force-push"), or the acceptance of a plan. Generated, pasted and external text does not count.
+    Messages with at least six typed words, shorter messages in which rules find a memory ("never force-push"), and the
+    acceptance of a plan have substance. Generated, pasted and external text does not count.
     """
     if session.kind is not SessionKind.MAIN:
         return False
@@ -572,18 +573,18 @@ def _count_words(text: str) -> float:
     return len(text.split())
 
 
-# -- Pending candidates, which become memories if the owner repeats them in another session --------
+# -- Pending candidates, which become memories if the owner repeats them in a different session ----
 
 
 KEPT = timedelta(days=90)
 """Maximum age of a pending candidate."""
 
 _MIN_SHARED_WORDS = 0.6
-"""Minimum share of a statement's words that a compared candidate contains."""
+"""Minimum share of a statement's words in a candidate that is compared with the statement."""
 
 
 class WaitingCandidates:
-    """The pending candidates of a home, including unwritten additions and removals."""
+    """The pending candidates in nacre's home, including unwritten additions and removals."""
 
     def __init__(self, home: home.Home) -> None:
         self._home = home
@@ -600,7 +601,7 @@ class WaitingCandidates:
                 self._note(candidate)
 
     def hold(self, candidate: Candidate, memory: Memory) -> list[Memory]:
-        """Add a candidate. If it repeats pending ones, remove and return them with the new memory, earliest first."""
+        """Add a candidate. If pending candidates say the same, return them and ``memory`` instead, earliest first."""
         may_repeat = candidate.held is Why.FOUND and not candidate.detail
         risen = self._take_repeated(memory) if may_repeat else []
         if risen:
@@ -615,7 +616,7 @@ class WaitingCandidates:
         return []
 
     def say(self, memory: Memory) -> list[Memory]:
-        """Remove and return the pending candidates that the owner's memory repeats."""
+        """Remove and return the pending candidates that an owner's memory repeats."""
         return self._take_repeated(memory)
 
     def _take_repeated(self, memory: Memory) -> list[Memory]:
@@ -640,7 +641,7 @@ class WaitingCandidates:
         return sorted(repeated, key=lambda candidate: candidate.created)
 
     def was_read(self, session: str) -> None:
-        """Record that a writer has read a session, which settles the candidates that rules found in the session."""
+        """Record that a writer has read a session. This settles the candidates that rules found in the session."""
         self._read.append(session)
 
     def write(self) -> None:

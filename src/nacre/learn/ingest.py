@@ -1,4 +1,4 @@
-"""Ingestion: discovery of changed transcripts, storage of their sessions and turns, learning and vectors."""
+"""Ingestion of transcripts: discovery of changes, storage of sessions and turns, learning, and vectors."""
 
 from __future__ import annotations
 
@@ -87,17 +87,17 @@ class ReadTally:
     sessions: set[int] = field(default_factory=set)
     left_out: set[Path] = field(default_factory=set)
     withheld: set[Path] = field(default_factory=set)
-    """Files with content that must not enter the archive."""
+    """Paths of files with content that must not enter the archive."""
 
     distrusted: set[tuple[str, str]] = field(default_factory=set)
-    """Session ids and memory id endings of memories that an agent stored because of external text."""
+    """Session id and end of the memory id for each memory that an agent stored because of external text."""
 
     tools: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)
     empty: list[str] = field(default_factory=list)
     excluded: dict[str, str] = field(default_factory=dict)
-    """Reason (``tool``, ``project`` or ``path``) for excluding each file or session."""
+    """Reason for each excluded file or session: ``tool``, ``project`` or ``path``."""
 
     def count_done(self, event: FileDone) -> None:
         """Count a file that was read."""
@@ -146,13 +146,13 @@ class ReadTally:
 
 
 COMMIT_TURNS = 400
-"""Number of turns per transaction, which blocks other writers for about 30 ms."""
+"""Number of turns per transaction. Each transaction blocks other writers for about 30 ms."""
 
 _LOCK_PAUSE_SECONDS = 0.005
 
 
 class TurnStore:
-    """Storage of reader events in transactions, without excluded or forgotten content."""
+    """Transactional storage of reader events, without excluded or forgotten content."""
 
     def __init__(
         self, home: Home, run: Run | None, exclusions: Exclusions, tally: ReadTally
@@ -190,7 +190,7 @@ class TurnStore:
             self._home.database.tighten()
 
     def _is_kept(self, event: Event) -> TypeGuard[Batch | FileDone]:
-        """Return True if an event has content to store. Count all other events."""
+        """Return True if an event has content to store. Otherwise, count the event."""
         if isinstance(event, FileFailed):
             self._tally.count_failed(event)
             return False
@@ -206,7 +206,7 @@ class TurnStore:
         sessions = dict.fromkeys(
             batch.session for batch in batches if self._gate.admits(batch.session)
         )
-        # A project stated in a file overrides the file's folder.
+        # A project stated in a file takes precedence over the file's folder.
         stated = {batch.session: batch.project for batch in batches if batch.project}
         self._projects = {
             session: resolve_project(self._home, session, run=self._run) for session in sessions
@@ -230,7 +230,7 @@ class TurnStore:
                 self._tally.count_done(event)
 
     def _add(self, batch: Batch) -> None:
-        """Store a session and queue its turns, without forgotten content."""
+        """Store a session and queue the turns, except forgotten content."""
         session = batch.session
         if session not in self._projects or not self._gate.admits(session):
             self._tally.left_out.add(batch.path)
@@ -254,7 +254,7 @@ class TurnStore:
         self._touched.add(row)
 
     def _finish_file(self, event: FileDone) -> None:
-        """Save a file's cursor, and forget sessions that are gone from the file or came from a wrong reader."""
+        """Save a file's cursor, and forget sessions that left the file or came from a wrong reader."""
         name = self._name_of(event)
         stored_cursor = self._home.sessions.cursor(name)
         if stored_cursor and stored_cursor[0] != event.tool and is_guess(stored_cursor[0]):
@@ -271,7 +271,6 @@ class TurnStore:
             withhold(self._home, [(event.tool, name)])
 
     def _flush(self) -> None:
-        """Store the queued turns and refresh their sessions."""
         for (_, row, _), added in zip(
             self._waiting, self._home.sessions.add_batches(self._waiting), strict=True
         ):
@@ -338,7 +337,7 @@ def read_jobs(
 
 
 def _cursor(home: Home, path: Path) -> tuple[str, Cursor] | None:
-    """Return a file's saved cursor. Redact the file name, which is slow, only if the plain name is unknown."""
+    """Return a file's saved cursor. Redact the file name only if the plain name is unknown, since redaction is slow."""
     cursor = home.sessions.cursor(str(path))
     redacted_name = str(path) if cursor else kept_name(home.redactor, str(path))
     return cursor or (home.sessions.cursor(redacted_name) if redacted_name != str(path) else None)
@@ -448,8 +447,6 @@ def check_older(home: Home, options: IngestOptions) -> None:
 
 
 class _Ingest:
-    """One ingest with options, tally and stages."""
-
     def __init__(self, home: Home, run: Run, options: IngestOptions, notify: OnProgress) -> None:
         self._home = home
         self._run = run
@@ -523,7 +520,7 @@ class _Ingest:
             read_jobs(home, self._run, jobs, self._tally, self._notify)
 
     def _find_files(self, *, discovers: bool) -> discovery.Findings:
-        """Find the files to read. With globs, a rebuild later reads only the matching files."""
+        """Find the files to read. With globs, a later rebuild reads only the matching files."""
         options = self._options
         findings = discovery.only_like(
             discovery.find(self._home, options.paths, with_discovery=discovers), options.globs
@@ -583,7 +580,7 @@ class _Ingest:
 
 
 def list_named_paths(home: Home) -> set[Path]:
-    """Return the paths of earlier ingests that are in the ledger."""
+    """Return the paths of earlier ingests recorded in the ledger."""
     try:
         entries = list(files.read(home.vault.read(LEDGER)))
     except FileNotFoundError:
@@ -647,7 +644,7 @@ def plan(home: Home, options: IngestOptions) -> IngestPlan:
 
 
 def _unread_bytes(home: Home, job: Job, tally: ReadTally) -> int:
-    """Return the number of unread bytes in a file, and count the file under its apparent tool."""
+    """Return the number of unread bytes in a file, and count the file for the tool that probably wrote it."""
     try:
         adapter = recognise(job)
     except NacreError as error:
@@ -709,27 +706,27 @@ def iter_unstored(
 
 
 # -- Reading of running sessions -------------------------------------------------------------------
-# Only the session's own transcript is read, from its cursor. Any process can run a hook, so the path in a hook's input
-# is a hint that can only select a file that the tool's readers would find.
+# Only the session's own transcript is read, starting at the saved cursor. Because any process can run a hook, the path
+# in a hook's input can only select a file that the tool's readers would find.
 
 
 RECENT_SECONDS = 86_400
 _MAX_FILES = 20
 _MAX_BYTES = 50_000_000
-"""Maximum number of bytes. An ingest, which reports progress, reads larger amounts."""
+"""Maximum number of bytes to read. Larger amounts are left to an ingest, which reports progress."""
 
 
 def read_session(home: Home, session: str, transcript: str | None = None) -> StoredSession | None:
-    """Make a session searchable up to its last line. Return the stored session or ``None``.
+    """Make a session searchable up to the last line. Return the stored session or ``None``.
 
-    If ``transcript`` is not in a folder of the tool, read the session's known file, else the files that the tool wrote
-    within a day.
+    If ``transcript`` is not in a folder of the tool, read the session's known file or, if there is none, the files that
+    the tool wrote within a day.
     """
     tool = session.partition(":")[0]
     path = _own_transcript(home, tool, transcript)
     if path and os.path.isfile(path):
         read_files(home, [path], tool)
-        # Some hosts use a different session id than the transcript.
+        # Some hosts report a session id that differs from the one in the transcript.
         newest = home.sessions.newest(SessionFilter(), limit=_MAX_FILES)
         return find_session(home, session) or next(
             (row for row in newest if row.file == str(path)), None
@@ -743,7 +740,7 @@ def read_session(home: Home, session: str, transcript: str | None = None) -> Sto
 
 
 def _own_transcript(home: Home, tool: str, transcript: str | None) -> Path | None:
-    """Return the path under which discovery finds a tool's transcript, or ``None`` for any other file.
+    """Return the path under which discovery finds a tool's transcript, or ``None`` for other files.
 
     Resolve links. The file need not exist yet.
     """
@@ -780,7 +777,7 @@ def read_recent(home: Home) -> IngestReport | None:
 
 
 def read_beside(home: Home, session: str, transcript: str | None) -> IngestReport | None:
-    """Make recent files next to a transcript searchable. Their sessions might lack an end hook."""
+    """Make recent files next to a transcript searchable, because their sessions might never call an end hook."""
     tool = session.partition(":")[0]
     own = _own_transcript(home, tool, transcript)
     if own is None:
@@ -815,7 +812,6 @@ def _recent_files(home: Home, tool: str | None) -> list[Path]:
 
 
 def _roots(home: Home, tool: str | None) -> Iterator[Root]:
-    """Return the transcript folders of a tool, or of all tools."""
     roots = discovery.tool_roots(home, discovery.projects_of(home), [])
     return (root for adapter, root in roots if tool in (None, adapter.tool))
 
@@ -829,15 +825,15 @@ def _is_recent(home: Home, path: Path) -> bool:
 
 
 # -- Storing for an agent --------------------------------------------------------------------------
-# Pages can make an agent store something, so the agent's word alone does not count. If the owner typed a memory
-# verbatim in the current session, the memory is the owner's, with the time of that turn. Otherwise it is only the
-# agent's proposal, because reordered or partial words can mean the opposite.
+# Web pages can make an agent store something, so the agent's word alone does not count. If the owner typed a memory
+# verbatim in the current session, the memory is the owner's and gets the time of that turn. Otherwise the memory is
+# only the agent's proposal, because reordered or partial words can mean the opposite.
 
 
 _RECENT_PERIOD = timedelta(days=1)
 _MAX_SESSIONS = 20
 _MIN_QUOTE_CHARACTERS = 12
-"""Minimum length of a quote, since "yes, do that" is meaningless alone."""
+"""Minimum number of characters in a quote. Shorter words such as "yes, do that" are meaningless alone."""
 
 
 @operation("store", writes=True, by_key=True)
@@ -858,10 +854,10 @@ def rehearse(home: Home, new: StoreRequest) -> Rehearsal:
 
 
 def _with_speaker(home: Home, new: StoreRequest) -> tuple[StoreRequest, OwnerWords | None]:
-    """Return the request, and the owner's turn that states the memory. Drop a title that says more than the owner did.
+    """Return the request with its speaker, and the owner's turn that states the memory.
 
-    Retracted statements do not count. A memory without a project gets the session's project. A memory of a different
-    project is only the agent's proposal.
+    Retracted statements do not count. Drop a title that says more than the owner did. A memory without a project gets
+    the session's project. A memory of a different project is only the agent's proposal.
     """
     session = new.source.session or home.settings.session
     if not (new.quote and home.actor.is_agent) or len(new.quote.strip()) < _MIN_QUOTE_CHARACTERS:
@@ -882,7 +878,7 @@ def _with_speaker(home: Home, new: StoreRequest) -> tuple[StoreRequest, OwnerWor
 
 
 def _sessions(home: Home, session: str | None) -> Iterator[StoredSession]:
-    """Yield the updated current session, or all sessions of the last day if the host names none."""
+    """Yield the updated current session, or all sessions of the last day if the host names no session."""
     if session:
         stored = read_session(home, session)
         yield from [stored] if stored else []
@@ -896,9 +892,9 @@ def _sessions(home: Home, session: str | None) -> Iterator[StoredSession]:
 def _turns_with_quote(
     home: Home, session: StoredSession, new: StoreRequest
 ) -> Iterator[tuple[Turn, Sequence[Statement]]]:
-    """Yield the owner's turns that contain the quote, latest first, with the statements that cover it.
+    """Yield the owner's turns that contain the quote, latest first, with the statements that cover the quote.
 
-    Skip statements that were retracted, are marked as another person's, or might be another person's rule.
+    Skip retracted statements, and statements or rules that might be another person's.
     """
     turns = home.sessions.whole(session.row)
     spoken = utterances(turns)
@@ -927,19 +923,19 @@ def _turns_with_quote(
 
 
 def _is_verbatim(statements: Sequence[str], content: str) -> bool:
-    """Return True if statements equal a memory word for word and are not questions, suppositions or reports."""
+    """Return True if statements match a memory word for word and are not questions, suppositions or reports."""
     return all(map(is_stated, statements)) and _without_layout(
         " ".join(statements)
     ) == _without_layout(content)
 
 
 def _without_layout(text: str) -> str:
-    """Normalise a text's layout and drop its openers ("ok, so")."""
+    """Normalise the layout of a text and drop openers such as "ok, so"."""
     return written(language_of(text).trim(text))
 
 
 def _covering(statements: Sequence[str], text: str) -> range | None:
-    """Return the positions of the shortest run of statements that contains a text."""
+    """Return the positions of the shortest sequence of statements that contains a text."""
     plain = [normalise(statement) for statement in statements]
     for length in range(1, len(plain) + 1):
         for first in range(len(plain) - length + 1):

@@ -19,21 +19,21 @@ from nacre.values.recall import Filter, Mode, RecallQuery
 from nacre.values.session import Speaker, Trust, Turn
 
 # -- Daily check of old memories -------------------------------------------------------------------
-# Once a day a writer compares known memories with later turns of any session. Each memory has its own evidence,
-# because a writer that reads a whole session overlooks some of the listed memories. A finding changes no memory, but is
-# queued for review and shown with the memory.
+# Once a day, a writer compares known memories with later turns of any session. Each memory is shown with separate
+# evidence, because a writer that reads a whole session overlooks some of the listed memories. A doubt changes no
+# memory, but is queued for review and shown with the memory.
 
 
 _CHECKED_UNTIL, _LAST_DAY = "looked later", "looked later on"
 _ONE_DAY = timedelta(days=1)
 _NEVER = datetime.min.replace(tzinfo=UTC)
 _MAX_LATEST_SESSIONS = 50
-"""Maximum number of sessions per project that are searched for unfinished ones."""
+"""Maximum number of sessions per project among which unfinished sessions are searched."""
 
 _SPEAKERS = (Speaker.OWNER, Speaker.AGENT)
 _MAX_CHECKED = 60
 _OVERHEAD_TOKENS = 25
-"""Number of tokens for the number, day and speaker of each text."""
+"""Number of tokens for the number, day and speaker of each turn."""
 
 _QUERY_CHARACTERS, _MAX_SAYINGS, _EXCERPT_CHARACTERS = 1_000, 12, 500
 
@@ -41,8 +41,8 @@ _QUERY_CHARACTERS, _MAX_SAYINGS, _EXCERPT_CHARACTERS = 1_000, 12, 500
 def due(home: Home, writer: str, able: Capabilities) -> list[DatedMemory]:
     """Return the next memories to check, with the turns since each memory was last stated or checked.
 
-    Only projects still in use are checked. Return as many memories as fit a window, including memories without later
-    turns, so that they count as checked.
+    Only memories of projects still in use are checked. Return as many memories as fit a window. Memories without later
+    turns are included, so that they count as checked.
     """
     checked = _read_checked(home)
     active = [memory for memory in home.memories.everything() if memory.is_active]
@@ -78,7 +78,7 @@ def due(home: Home, writer: str, able: Capabilities) -> list[DatedMemory]:
 def find_touched_by(
     home: Home, checked: Sequence[DatedMemory], doubts: Sequence[Doubt], writer: str
 ) -> list[DatedMemory]:
-    """Return memories similar to outdated memories, each with the turns that showed the change."""
+    """Return memories similar to doubted memories, with the turns that raised the doubts."""
     seen = {item.memory.id for item in checked}
     near: list[DatedMemory] = []
     for project in dict.fromkeys(item.memory.project for item in doubts):
@@ -100,7 +100,7 @@ def find_touched_by(
 
 
 def _checkable(home: Home, memories: Iterable[Memory], writer: str) -> list[Memory]:
-    """Return the vouched memories that are not in doubt and that a writer may see. Skip events, which stay true."""
+    """Return the vouched, undoubted memories that a writer may see. Skip events, which stay true."""
     doubted = home.memories.stale()
     return [
         memory
@@ -119,7 +119,7 @@ def days_to_look(home: Home, days: Collection[date]) -> list[date]:
 
 
 def note(home: Home, day: date, memories: Sequence[DatedMemory], doubts: Sequence[Doubt]) -> int:
-    """Queue doubts for review, and record until when each memory was checked. Return the number of queued doubts."""
+    """Queue doubts for review, and record the time of each memory's check. Return the number of queued doubts."""
     with home.vault_lock, home.database.transaction():
         count = sum(
             doubt(home, item.memory, item.why, [saying.session for saying in item.shown])
@@ -141,13 +141,13 @@ def note(home: Home, day: date, memories: Sequence[DatedMemory], doubts: Sequenc
 
 
 def _since(memory: Memory, checked: Mapping[str, str]) -> datetime:
-    """Return the time after which turns are new to a memory."""
+    """Return the time of a memory's last statement or check."""
     at = checked.get(memory.id)
     return max(memory.last_said, datetime.fromisoformat(at)) if at else memory.last_said
 
 
 def _find_finish(home: Home, project: str) -> datetime:
-    """Return when a project's last session ended or, if earlier, when the first unfinished session began."""
+    """Return the end of a project's last finished session or the start of the first unfinished one, if earlier."""
     newest = home.sessions.newest(SessionFilter(project=project), limit=_MAX_LATEST_SESSIONS)
     over = [session.ended for session in newest if session.ended and is_quiet(home, session)]
     begun = [
@@ -159,7 +159,7 @@ def _find_finish(home: Home, project: str) -> datetime:
 
 
 def _read_checked(home: Home) -> Mapping[str, str]:
-    """Return the ISO time until which each memory was checked, keyed by id."""
+    """Return the ISO time up to which each memory was checked, keyed by memory id."""
     return dict(json.loads(home.usage.value(_CHECKED_UNTIL) or "{}"))
 
 
@@ -168,7 +168,7 @@ def _sayings_between(
 ) -> tuple[Saying, ...]:
     """Return the turns between two times that share the most words with a memory, in chronological order.
 
-    Skip sessions that the writer may not see, and the memory's own sessions, which were already read completely.
+    Skip sessions that the writer may not see, and sessions that state the memory, which were already read completely.
     """
     admitted = Filter(projects=(memory.project or "",), strict=True, since=since)
     text = memory.content[:_QUERY_CHARACTERS]

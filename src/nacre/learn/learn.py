@@ -1,4 +1,4 @@
-"""Learning from sessions: calls to the language model, and storage of the extracted memories."""
+"""Learning from sessions with calls to the language model, and storage of the extracted memories."""
 
 from __future__ import annotations
 
@@ -90,14 +90,14 @@ from nacre.values.session import (
 _PROBLEM_CHARACTERS = 300
 
 ASKED_AGAIN_AFTER = timedelta(hours=23)
-"""Pause after a model's unusable answers, which cost several calls each time."""
+"""Pause after unusable answers of a model. Each such failure costs several calls."""
 
 
 class ModelExtractor:
     """Background extractor that asks the configured model about one session after another.
 
-    It stops after a refusal or a failed connection, or when the budget is used up. ``is_elsewhere`` means that another
-    process is asking the model instead.
+    The extractor stops after a refusal or a failed connection, or when the budget is used up. ``is_elsewhere``: another
+    process is already asking the model.
     """
 
     def __init__(self, home: Home, *, is_elsewhere: bool = False) -> None:
@@ -144,7 +144,7 @@ class ModelExtractor:
         self._tally.add_calls(caller)
 
     def is_read(self, session: Session) -> bool:
-        """Return True if a session was already read together with others."""
+        """Return True if a session was already read together with other sessions."""
         return session.id in self._ahead
 
     def extract(
@@ -193,7 +193,7 @@ class ModelExtractor:
             )
             fold_notes(
                 home
-            )  # first, because answered calls in the notes would mark the model as healthy
+            )  # first, because answered calls among the notes would mark the model as healthy
             with home.database.transaction():
                 until = home.now() + ASKED_AGAIN_AFTER
                 home.spending.fail(
@@ -219,14 +219,14 @@ class ModelExtractor:
             )
             self._tally.add_calls(caller)
             if doubts is None and isinstance(caller.problem, UnusableAnswerError):
-                note(home, day, (), ())  # wait a day, because a retry costs as much again
+                note(home, day, (), ())  # wait a day, because a retry costs as much
             if not due_memories or doubts is None:
                 break
             count += note(home, day, due_memories, [*doubts, *(related_doubts or ())])
         return count
 
     def serves(self, stored: StoredSession, *, older: bool = False) -> bool:
-        """Return True if the writer may see a finished session. ``older`` allows sessions shown only on request."""
+        """Return True if the writer may see a finished session. ``older`` includes sessions shown only on request."""
         may_show = is_covered if older else is_agreed
         return is_set(self._home) and may_show(self._permission.settings, stored, self._writer)
 
@@ -245,12 +245,12 @@ class ModelExtractor:
 
     @property
     def is_spent(self) -> bool:
-        """True if the model is unreachable or its budget is used up. Remaining sessions wait for the next run."""
+        """True if the model is unreachable or its budget is used up. Remaining sessions are left to the next run."""
         return self._tally.is_over or self._model is None
 
     @property
     def is_at_rest(self) -> bool:
-        """True if no more calls are possible for now and all answers were collected."""
+        """True if no more calls are currently possible and all answers were collected."""
         return not self._ahead and (self.rests or self.is_spent)
 
     def leave(self) -> None:
@@ -310,7 +310,7 @@ def ask_about_all(
 def ask_about_later(
     home: Home, caller: Caller, memories: Sequence[DatedMemory]
 ) -> Sequence[Doubt] | None:
-    """Ask which memories later turns contradict. Return ``None`` without an answer."""
+    """Ask a model which memories later turns contradict. Return ``None`` if there is no answer."""
     checked = [item for item in memories if item.sayings]
     if not checked:
         return ()
@@ -360,7 +360,7 @@ class _Tally:
 
 @frozen
 class Proposal:
-    """The candidates of one session. ``asked`` is the extraction if a model made the candidates."""
+    """The candidates of one session. ``asked``: the model's extraction, or ``None`` if rules found the candidates."""
 
     session: Session
     candidates: tuple[Candidate, ...]
@@ -437,7 +437,7 @@ _Conversation = tuple[Session, str | None, Sequence[Turn]]
 
 
 def _sessions_in_file(home: Home, path: Path, reference: str | None) -> list[_Conversation]:
-    """Return the sessions of a transcript with their turns, redacted as in an ingest."""
+    """Return the sessions and turns of a transcript, redacted as in an ingest."""
     sessions: dict[str, tuple[Session, list[Turn]]] = {}
     try:
         with open_transcript(path, identities=tuple(home.settings.texts("owner.identities"))) as (
@@ -521,16 +521,16 @@ ASKED_AGAIN = timedelta(hours=1)
 """Interval between attempts to ask an unavailable model."""
 
 NOT_YET = datetime.fromtimestamp(0, UTC)
-"""Marks a finished session that waits for an available model."""
+"""Time that marks a finished session as pending until a model is available."""
 
 
 def is_over(home: Home, item: Unlearned, stored: StoredSession) -> bool:
-    """Return True if a session is quiet, or had ended when its last turn was read, so that no reply will follow."""
+    """Return True if a session is quiet or had ended when the last turn was read. No reply will then follow."""
     return is_quiet(home, stored) or (item.asked is not None and item.begin >= item.end)
 
 
 def is_due(home: Home) -> bool:
-    """Return True if a finished session has unextracted turns, or is waiting for the writer."""
+    """Return True if a finished session has unextracted turns, or must still be read by the writer."""
     if not home.settings.flag("extraction.enabled"):
         return False
     now, is_asking = home.now(), is_set(home) and not (rests(home.settings) or is_left_alone(home))
@@ -539,7 +539,7 @@ def is_due(home: Home) -> bool:
         is_waiting = is_asking and (item.asked is None or now - item.asked >= ASKED_AGAIN)
         if item.begin >= item.end and not is_waiting:
             continue
-        with contextlib.suppress(KeyError):  # forgotten since it was listed
+        with contextlib.suppress(KeyError):  # the session was forgotten after listing
             stored = home.sessions.get(item.row)
             is_relevant = item.begin < item.end or is_agreed(home.settings, stored, writer)
             if is_relevant and is_over(home, item, stored):
@@ -553,7 +553,7 @@ def is_due(home: Home) -> bool:
 BATCH_MEMORIES = 500
 
 BULK_FROM = 100
-"""Minimum number of new memories at which no model compares them with known memories."""
+"""Minimum number of new memories that are stored without a model's comparison with known memories."""
 
 _MAX_SIMILAR = 12
 _BULK_NOTE = f"{BULK_FROM} or more new memories at once: no model was asked about them"
@@ -562,18 +562,18 @@ _QUOTE_CHARACTERS = 120
 _OWNER_ECHO_SHARE = 0.9
 
 _PERSONAL_KINDS = frozenset({Kind.PREFERENCE, Kind.RELATIONSHIP})
-"""Kinds that apply everywhere if stated outside a project. Other kinds concern a project, even an unknown one."""
+"""Kinds of memories that apply everywhere if stated outside a project. Other kinds always concern a project."""
 
 WAITS = timedelta(days=30)
-"""Maximum time that a session waits for an unavailable writer."""
+"""Maximum time for which a session stays pending while the writer is unavailable."""
 
 
 @frozen
 class Lessons:
     """Ids of new memories, and numbers of duplicates, candidates, and ``changed``, ``ended`` and ``doubted`` memories.
 
-    ``decided`` counts a language model's decisions (``ADD``, ``UPDATE``, ``SKIP``, ``SUPERSEDE``, ``AMEND``), and
-    ``notes`` explain missing decisions. ``by_model`` reports the model's extraction.
+    ``decided``: number of a language model's decisions per action (``ADD``, ``UPDATE``, ``SKIP``, ``SUPERSEDE``,
+    ``AMEND``). ``notes``: reasons for missing decisions. ``by_model``: report of the model's extraction.
     """
 
     memories: tuple[str, ...]
@@ -598,10 +598,10 @@ def learn(
 ) -> Lessons:
     """Extract memories from every session with new turns, or only from the session in row ``only``.
 
-    ``is_over`` marks that session as finished. A language model extracts if it is configured and allowed in the
-    background. Its sessions are skipped while another process asks the model. The results of each session are stored
-    before the next call. ``older`` adds sessions that no writer has read, within the budget. Changes belong to the
-    ``run``, or to an operation of their own.
+    ``is_over`` marks that session as finished. A configured language model extracts if allowed in the background. While
+    another process asks the model, the model's sessions are skipped. The results of each session are stored before the
+    next call. ``older`` adds sessions that no writer has read, within the budget. Changes belong to the ``run``, or to
+    a new operation.
     """
     if not is_set(home):
         return _learn(
@@ -656,7 +656,7 @@ def _learn(
 def _read(
     home: Home, notify: OnProgress, learner: _Learner, in_turn: Sequence[Sequence[Unlearned]]
 ) -> None:
-    """Learn from sessions in turn. Stop at older sessions when the writer rests."""
+    """Learn from sessions in turn. Skip older sessions once the writer cannot be asked."""
     total = sum(map(len, in_turn))
     for done, (item, following) in enumerate(each_of(in_turn)):
         if item.is_older and learner.extractor.is_at_rest:
@@ -670,7 +670,7 @@ def _read(
         if was_asked or len(learner.pending) >= BATCH_MEMORIES:
             learner.flush()
         if was_asked:
-            # so that the new memories are shown as known with the next session
+            # so that the next call shows the new memories as known
             embed_memories(home, begins=True)
         report(learner.note(), done + 1)
     learner.flush()
@@ -699,7 +699,7 @@ class _Learner:
         self.notes: dict[str, None] = {}
 
     def read_ahead(self, pending: Sequence[Unlearned], notify: Callable[[str], None]) -> None:
-        """Read the next session together with other small pending sessions of its project."""
+        """Read the next session together with other small pending sessions of the same project."""
         project, sessions = None, list[FinishedSession]()
         for at, unlearned in enumerate(pending):
             stored = self.stored_session(unlearned)
@@ -728,7 +728,7 @@ class _Learner:
             return None
 
     def is_rest(self, unlearned: Unlearned, stored: StoredSession) -> bool:
-        """Return True if a session has unread turns that are shown only if the owner requests older sessions."""
+        """Return True if the writer may see a session's unread turns only if the owner requests older sessions."""
         has_rest = unlearned.unwritten is not None and unlearned.begin >= unlearned.end
         return (
             has_rest
@@ -792,7 +792,7 @@ class _Learner:
         seq = turns[until].seq if until < len(turns) else unlearned.end
         shown_later = [row.seq for row in turns if extraction and row.turn.id in extraction.left]
         unread_from = unlearned.first if is_left else min(shown_later, default=None)
-        # Otherwise it counts as an older session that no writer has read.
+        # Otherwise the session counts as an older session that no writer has read.
         is_shown = is_asked and (may_wait or unread_from is None)
         is_kept = may_wait or (unlearned.is_older and unread_from)
         rested = NOT_YET if is_left and not is_asked and self.is_over(unlearned, stored) else None
@@ -814,9 +814,9 @@ class _Learner:
         begin: int,
         until: int,
     ) -> None:
-        """Take candidates from turns in ``begin:until``, and withdraw memories that these turns revoke.
+        """Process candidates from turns in ``begin:until``, and withdraw memories that these turns revoke.
 
-        Candidates that cite later turns wait until the session continues.
+        Candidates that cite later turns are ignored until the session continues.
         """
         spoken = [item.turn for item in turns]
         unfinished = {turn.id for turn in spoken[until:]}
@@ -846,9 +846,9 @@ class _Learner:
         )
 
     def is_unanswered(self, extraction: Extraction | None) -> bool:
-        """Return True if the model was unavailable for a session, which is then retried later.
+        """Return True if the model was unavailable for a session, so that the session is retried later.
 
-        With several parts, the paid results are kept and only the other parts are retried.
+        If some parts of the session were answered, only the other parts are retried.
         """
         is_nothing = (
             extraction is None
@@ -878,7 +878,7 @@ class _Learner:
         return self.all_over or is_over(self.home, unlearned, stored)
 
     def withdraw(self, stored: StoredSession, spoken: Sequence[Turn], begin: int) -> None:
-        """End memories that the owner's next message revokes, unless another session confirmed them."""
+        """Retire memories that the owner's next message revokes, unless a different session confirmed them."""
         messages = utterances(spoken)
         places_by_turn = {
             spoken[message.index].id: at
@@ -937,7 +937,7 @@ class _Learner:
         return redact(self.home.redactor, memory)
 
     def is_told_by_nacre(self, memory: Memory) -> bool:
-        """Return True if a known memory contains at least half of an agent's words, or 90 % of the owner's words."""
+        """Return True if known text contains half of the words of an agent's memory, or 90 % for an owner's memory."""
         threshold = _AGENT_ECHO_SHARE if memory.speaker is Speaker.AGENT else _OWNER_ECHO_SHARE
         anywhere = (memory, replace(memory, project=None)) if memory.project else (memory,)
         rows = {
@@ -951,14 +951,14 @@ class _Learner:
         return any(shared(memory.content, text) >= threshold for text in texts)
 
     def handed_over(self, memory: Memory) -> list[str]:
-        """Return recent handoffs from other sessions of the project, which agents can repeat."""
+        """Return recent handoffs from other sessions of the project, because agents can repeat handoffs."""
         handoffs = self.home.handoffs.of_project(memory.project) if memory.project else []
         return [handoff.content for handoff in handoffs if handoff.session != memory.source.session]
 
     def flush(self) -> None:
         """Place the pending memories in conversation order, then record the progress of extraction.
 
-        After a crash, already placed memories are recognised by their evidence.
+        After a crash, memories already placed are recognised from their evidence.
         """
         home = self.home
         decided = self.decide()
@@ -1010,7 +1010,7 @@ class _Learner:
         return sorted(self.pending, key=lambda memory: memory.created)
 
     def is_known(self, memory: Memory) -> bool:
-        """Return True if a memory was learned before, or repeats what nacre showed."""
+        """Return True if a memory was already learned, or repeats what nacre showed the agent."""
         session = memory.source.session or ""
         current = [stated for stated in self.stated[session] if not self.gate.bars(stated)]
         return (memory.id in find_covered(current, self.home.memories.known_of(session))) or (
@@ -1040,7 +1040,7 @@ class _Learner:
 
 
 def _doubts(candidate: Candidate) -> dict[str, bool]:
-    """Return the front-matter keys for reasons why a candidate might not be in the owner's own words."""
+    """Return front-matter keys for the reasons to doubt that a candidate is in the owner's own words."""
     return {
         key: True
         for key, holds in ((NODDED, candidate.nodded), (BESIDE_PASTE, candidate.mixed))
@@ -1049,5 +1049,5 @@ def _doubts(candidate: Candidate) -> dict[str, bool]:
 
 
 def _as_shown(turns: Sequence[Turn], begin: int) -> Sequence[Turn]:
-    """Return a session's turns sorted by time, unless some were already shown."""
+    """Return a session's turns, sorted by time unless some turns were already shown."""
     return turns if begin else sort_by_time(turns)

@@ -16,7 +16,7 @@ from nacre.base.text import identifiers
 
 @cache
 def words_of(name: str) -> re.Pattern[str]:
-    """Return a pattern for the words of a list in the table, anywhere in a text."""
+    """Return a pattern for the words of a list in ``pasted.toml``, anywhere in a text."""
     words = _data()[name]
     return re.compile(rf"\b{_any_of(words['words'])}\b|{_any_of(words['anywhere'])}", re.IGNORECASE)
 
@@ -31,7 +31,7 @@ def forwarded_words() -> re.Pattern[str]:
 
 @cache
 def labelled_words() -> re.Pattern[str]:
-    """Return a pattern for labels of texts by other authors: "Issue: …", "Bug report from a user: …"."""
+    """Return a pattern for labels of other authors' text: "Issue: …", "Bug report from a user: …"."""
     words = _data()["labels"]
     regex = rf"\W*(?:\w+\W+){{0,2}}(?:{_any_of(words['words'])}\b[^:：.!?]{{0,40}}|{_any_of(words['anywhere'])})[:：]"
     return re.compile(regex, re.IGNORECASE)
@@ -55,7 +55,7 @@ def quoting_words() -> re.Pattern[str]:
 
 @cache
 def author_words() -> re.Pattern[str]:
-    """Return a pattern for words before an author: "from", "by"."""
+    """Return a pattern for words that precede an author's name: "from", "by"."""
     return re.compile(
         rf"\b{_any_of([*_data()['pointing']['by'], 'per', 'via'])}\s|来自", re.IGNORECASE
     )
@@ -101,7 +101,7 @@ _BEFORE = {
 
 @frozen
 class Cues:
-    """Compiled patterns, one per list in the table."""
+    """Compiled patterns, one per list in ``cues.toml``."""
 
     remember: re.Pattern[str]
     requested: re.Pattern[str]
@@ -133,14 +133,14 @@ class Cues:
 
 
 def reads_as_rule(text: str) -> bool:
-    """Return True if a text contains words of a standing rule, regardless of its recorded kind."""
+    """Return True if a text contains words of a standing rule, regardless of the memory's kind."""
     table = cues()
     return any(pattern.search(text) for pattern in (table.rule, table.lasting, table.place))
 
 
 @cache
 def cues() -> Cues:
-    """Return the compiled table."""
+    """Return the compiled patterns of ``cues.toml``."""
     table = tomllib.loads((files(__package__) / "cues.toml").read_text(encoding="utf-8"))
     table["lasting"] = table["ordered"]
     return Cues(
@@ -160,9 +160,9 @@ def _pattern(lists: Mapping[str, str], before: str = "") -> re.Pattern[str]:
 # -- Lines by other authors, by position, marks and style ------------------------------------------
 #
 # Owners type a few words in their own style before or after a paste. A message therefore has a typed
-# start, a paste, and a typed end. Marks that people rarely type to an agent (a speaker and time, a
-# severity, a file and line, fields of a form, a headline, a frame) identify the paste, as do words
-# that point at it ("the reviewer says:"). Text in the owner's style (personal, asking, or less
+# start, a paste, and a typed end. A paste is identified by marks that people rarely type to an agent
+# (a speaker and time, a severity, a file and line, fields of a form, a headline, a frame), or by words
+# that point at a paste ("the reviewer says:"). Text in the owner's style (personal, asking, or less
 # polished) ends the paste.
 
 
@@ -224,7 +224,7 @@ _CLOSING = re.compile(
     """,
     re.VERBOSE | re.MULTILINE | re.IGNORECASE,
 )
-"""Greeting and signature of a letter. A letter below the owner's words is by another author."""
+"""Greeting and signature of a letter. A letter below the owner's words has a different author."""
 _ENDS = re.compile(r"[.!?。！？…][\"'”’)*`]*\s*$")
 _ASKS = re.compile(r"[?？]")
 _LEADS = re.compile(r"[:：]\s*$")
@@ -237,7 +237,7 @@ _PAGE_WORDS = 25
 
 _FINDING_WORDS = 25
 _INTERJECTION = re.compile(r"\w+(?:\s\w+)?[.!,。！，]\s*\S")
-"""One or two words at the start of typed text: "Good.", "Right, …"."""
+"""One or two words that introduce typed text: "Good.", "Right, …"."""
 _GAP = re.compile(r"\n[ \t]*\n")
 
 
@@ -245,9 +245,9 @@ _GAP = re.compile(r"\n[ \t]*\n")
 class _Line:
     """A nonempty line.
 
-    ``is_marked`` is set for marks that only other authors use, ``is_form`` for marks of documents, including the
-    owner's. ``is_own`` lines read as typed: about the writer (``speaks``), asking, polite, or in lower case. ``words``
-    is the number of words in a polished line.
+    ``is_marked``: the line has a mark that only other authors use. ``is_form``: the line has a mark of documents, which
+    can be the owner's. ``speaks``: the line is about its writer. ``is_own``: the line reads as typed, because it is
+    about its writer, asking, polite, or in lower case. ``words``: number of words in a polished line.
     """
 
     text: str
@@ -291,7 +291,7 @@ def _split_findings(text: str) -> list[tuple[bool, str]]:
 def _is_finding(paragraph: str) -> bool:
     """Return True if a paragraph is long, starts like printed text, names a code identifier, and is impersonal.
 
-    It has no answer, question, "please", first person or address to the agent. See the figures in
+    An impersonal paragraph has no answer, question, "please", first person or address to the agent. See
     ``docs/extraction.md``.
     """
     text = paragraph.strip()
@@ -375,7 +375,7 @@ def _line(line: str, paragraph: int, *, is_marked: bool) -> _Line:
 
 
 def _mark_runs(lines: list[_Line]) -> list[_Line]:
-    """Mark neighbouring lines that start with names, times or fields, unless all are orders ("Remember: …")."""
+    """Mark adjacent lines that start with names, times or fields, unless all lines are orders ("Remember: …")."""
     marked = list(lines)
     for pattern in (_NAMED, _STAMPED, _FIELD):
         places = [
@@ -398,7 +398,7 @@ def _mark_runs(lines: list[_Line]) -> list[_Line]:
 
 
 def _paste_begin(lines: Sequence[_Line]) -> int | None:
-    """Return the index of a paste's first line: at a mark, below words that point at it, or at a change of style."""
+    """Return the index of a paste's first line: a marked line, the line below a pointer, or a change of style."""
     for at, line in enumerate(lines):
         if line.is_marked or line.is_form:
             return at
@@ -419,9 +419,10 @@ def _paste_begin(lines: Sequence[_Line]) -> int | None:
 
 
 def _leads_into(line: _Line, following: _Line) -> bool:
-    """Return True if a line points at the next line, which is in another paragraph, after a colon, or in another style.
+    """Return True if a line points at the next line as the start of a paste.
 
-    A list belongs to the owner if the line is about the owner ("for the page I want:").
+    The next line must be in a different paragraph, follow a colon, or differ in style. A list is the owner's if the
+    line above is about the owner ("for the page I want:").
     """
     if _ITEM.match(line.text) or (line.speaks and _ITEM.match(following.text)):
         return False
@@ -434,7 +435,7 @@ def _leads_into(line: _Line, following: _Line) -> bool:
 
 
 def _paste_end(lines: Sequence[_Line], begin: int) -> int:
-    """Return the index of the line where the owner continues in their own style, in paragraphs without a mark."""
+    """Return the index of the line after a paste, where unmarked lines in the owner's style begin."""
     end = len(lines)
     while (
         end > begin

@@ -1,8 +1,8 @@
 """Prompts for extraction: numbered transcripts, known memories, and the model's answers.
 
-A transcript is a digest of a session: the words of the owner and the agent, failed calls and their fixes, but no
-successful calls or output. Each turn starts on a new line and its further lines are indented, so that no text looks
-like another turn. Frame marks in the text are defused.
+A transcript is a digest of a session. The digest contains the words of the owner and the agent, failed calls and fixes,
+but no successful calls or output. Each turn starts on a new line. Further lines of a turn are indented so that they do
+not look like separate turns. Frame marks in the text are removed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from nacre.values.models import Capabilities, Prompt
 from nacre.values.session import Flag, Session, Speaker, Task, ToolCall, Trust, Turn
 
 CHUNK = 12_000
-"""Number of characters in a part of a session. See seed facts 1.5."""
+"""Number of characters in each part of a session. See seed facts 1.5."""
 
 DIGEST_TOKENS = 12_000
 """Maximum number of tokens in a session that is shown as a whole."""
@@ -68,10 +68,10 @@ _HEAD_WORDS = 2
 
 @frozen
 class Line:
-    """A numbered turn, or a piece of a long turn.
+    """A numbered turn, or part of a long turn.
 
-    ``turn`` is the turn's index in the session, ``head`` its opening, and ``said`` a short version of the owner's own
-    words.
+    ``turn``: index of the turn in the session. ``head``: the opening of the turn. ``said``: a short version of the
+    owner's words.
     """
 
     turn: int
@@ -83,7 +83,7 @@ class Line:
 
 @frozen
 class Chunk:
-    """Lines shown together. Lines before ``own`` were already shown and provide context."""
+    """Lines shown together. ``own``: position of the first new line. Earlier lines only provide context."""
 
     lines: tuple[Line, ...]
     own: int = 0
@@ -117,12 +117,12 @@ class Chunk:
 
 
 def frame(name: str, text: str) -> str:
-    """Put a text, already cleaned by :func:`as_data`, into a frame."""
+    """Enclose text that :func:`as_data` has cleaned in a frame."""
     return f"<{name}>\n{text}\n</{name}>"
 
 
 def as_data(text: str) -> str:
-    """Remove invisible characters, frame marks and turn numbers from a text."""
+    """Remove invisible characters and defuse frame marks and turn numbers in a text."""
     text = visible(text)
     if not text.isascii():
         text = "".join(
@@ -132,10 +132,7 @@ def as_data(text: str) -> str:
 
 
 def lay_out(turns: Sequence[Turn], *, owner_only: bool = False, after: int = 0) -> list[Line]:
-    """Lay out turns for a model, numbered from ``after`` + 1 on.
-
-    ``owner_only`` omits the agent's turns.
-    """
+    """Convert turns to lines for a model, numbered from ``after`` + 1. ``owner_only`` omits the agent's turns."""
     lines: list[Line] = []
     day, number = "", after
     calls = _Calls()
@@ -163,7 +160,7 @@ def lay_out(turns: Sequence[Turn], *, owner_only: bool = False, after: int = 0) 
 
 
 def whole(lines: Sequence[Line], begin: int = 0) -> Chunk | None:
-    """Return all lines from the turn ``begin`` on, with some earlier lines, or ``None`` without new lines."""
+    """Return all lines from the turn ``begin`` on with some earlier lines, or ``None`` if there are no new lines."""
     first = next((at for at, line in enumerate(lines) if line.turn >= begin), None)
     return None if first is None else _with_context(lines, first, len(lines), EARLIER)
 
@@ -181,7 +178,7 @@ def chunks(lines: Sequence[Line], begin: int = 0, *, size: int = CHUNK) -> list[
 
 
 def _end_of_part(lines: Sequence[Line], start: int, size: int) -> int:
-    """Return the end of a part, before words of the owner if the part is at least half full by then."""
+    """Return the end of a part. Prefer to stop before the owner's words, if the part is then at least half full."""
     end, length, owner_turn = start, 0, start
     while end < len(lines) and (end == start or length + len(lines[end].text) <= size):
         if lines[end].said and length >= _MIN_PART_SHARE * size:
@@ -208,7 +205,7 @@ def _with_context(lines: Sequence[Line], start: int, end: int, room: int) -> Chu
 
 
 def _turn_pieces(turn: Turn, calls: _Calls) -> list[tuple[str, str, str]]:
-    """Return the speaker, the text and a short version of the owner's words for each piece of a turn."""
+    """Return the speaker, the text and a short version of the owner's words for each part of a turn."""
     if turn.flags & _UNSPOKEN or turn.speaker not in (Speaker.OWNER, Speaker.AGENT):
         return []
     is_owner = turn.speaker is Speaker.OWNER
@@ -250,7 +247,7 @@ def calls_of(turns: Sequence[Turn]) -> Iterator[str]:
 def as_read(turn: Turn) -> str:
     """Return a turn's text as data.
 
-    The owner's pastes are shortened and quoted with ``>``, and the agent's long code blocks and traces are cut.
+    The owner's pastes are shortened and quoted with ``>``. The agent's long code blocks and traces are cut.
     """
     text = as_data(shorten_for_regex(turn).text)
     if turn.speaker is not Speaker.OWNER:
@@ -269,7 +266,6 @@ def as_read(turn: Turn) -> str:
 
 
 def _plan_pieces(turn: Turn) -> list[tuple[str, str, str]]:
-    """Return the pieces of an agent's plan that the owner accepts."""
     label = "agent, plan" if turn.trust is Trust.TRUSTED else "agent, plan, untrusted"
     return [
         (
@@ -290,12 +286,12 @@ def _quote(text: str) -> str:
 
 
 def without_middle(text: str, most: int) -> str:
-    """Return a text of more than ``most`` characters without its middle."""
+    """Shorten a text of more than ``most`` characters by cutting the middle."""
     return text if len(text) <= most else f"{text[: most // 2]} …\n… {text[-most // 2 :]}"
 
 
 class _Calls:
-    """Selector of a session's relevant calls: failures, fixes, declined calls, and calls that made something named."""
+    """Selector of relevant calls: failures, fixes, declined calls, and calls that created something with a name."""
 
     def __init__(self) -> None:
         self._failing: set[tuple[str, ...]] = set()
@@ -344,9 +340,10 @@ _FULL_STOPS = ".!。！"
 
 
 def without(content: str, wrong: Sequence[str]) -> str | None:
-    """Return a statement without its wrong parts, if its first part and at least half of its length remain.
+    """Return a statement without wrong parts, if the first part and at least half of the statement remain.
 
-    Return ``None`` unless ``wrong`` consists of complete parts, apart from punctuation at their ends.
+    Otherwise, or if an item of ``wrong`` is not a complete part, return ``None``. Punctuation at the ends of parts does
+    not matter.
     """
     parts = _PART.findall(content)
     bare = [_bare(part) for part in parts]
@@ -365,7 +362,7 @@ def _bare(text: str) -> str:
     return normalise(text).strip(_MARKS)
 
 
-# -- Answers of models; nearly valid ones are repaired for models without schema support -----------
+# -- Answers of models, with repair of nearly valid answers from models without schema support -----
 
 
 Evidence = Annotated[int, msgspec.Meta(ge=0, description="number of a turn, as 12 for [m12]")]
@@ -433,7 +430,7 @@ class Outdateds(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 @frozen
 class Reply:
-    """A model's answer about a session or a part of it: new memories, and known memories that no longer hold."""
+    """A model's answer about all or part of a session: new memories, and known memories that no longer hold."""
 
     memories: Sequence[Told]
     known: Sequence[Seen] = ()
@@ -463,7 +460,7 @@ _MISSING_OF_KNOWN: dict[str, Any] = {"clause": "", "now": "", "evidence": [], "q
 def tidy(text: str) -> str:
     """Repair a nearly valid answer, and drop invalid memories.
 
-    Return an unreadable text unchanged, so that the caller reports it.
+    Return unreadable text unchanged, so that the caller reports the error.
     """
     data = _read(text)
     if isinstance(data, dict):
@@ -557,20 +554,20 @@ def _texts(value: Any) -> list[str]:
 
 
 MOST_MEMORIES = 15
-"""Maximum number of memories checked per day that has sessions, the longest unchecked first."""
+"""Maximum number of memories checked per day with sessions."""
 
 TOKENS_A_DAY = 12_000
 """Maximum number of tokens for the daily check, measured on a real project."""
 
 _MAX_MISSING_SHARE = 0.2
-"""Maximum share of a clause's words that the memory lacks. The clause should be a copy."""
+"""Maximum share of a clause's words that are missing from the memory. The clause should be a copy."""
 
 _NOW_CHARACTERS = 160
 
 
 @frozen
 class Saying:
-    """A statement made after a memory: its time, speaker and session, and the excerpt most similar to the memory."""
+    """A statement made after a memory, with time, speaker, session, and the excerpt most similar to the memory."""
 
     at: datetime
     speaker: Speaker
@@ -580,9 +577,9 @@ class Saying:
 
 @frozen
 class DatedMemory:
-    """A memory with later statements that share words with it or contradict another memory.
+    """A memory, with later statements that share words with the memory or contradict a similar memory.
 
-    ``until`` is the end of the project's last session that was searched.
+    ``until``: end of the last session that was searched in the project.
     """
 
     memory: Memory
@@ -660,8 +657,8 @@ def _contains_clause(clause: str, content: str) -> bool:
 def _doubt_text(memory: Memory, now: str, shown: Sequence[Saying]) -> str:
     """Describe a doubt for display with the memory.
 
-    Use the model's words if all are from the memory and the statements, else the latest statement. Do not quote an
-    agent against an owner's rule.
+    Use the model's words if all of them occur in the memory or the statements, else the latest statement. Do not quote
+    an agent against an owner's rule.
     """
     is_rule = memory.kind is Kind.PREFERENCE and memory.speaker is Speaker.OWNER
     sayings = [saying for saying in shown if saying.speaker is Speaker.OWNER] if is_rule else shown
@@ -678,7 +675,7 @@ def _doubt_text(memory: Memory, now: str, shown: Sequence[Saying]) -> str:
 
 
 def numbers(memories: Sequence[DatedMemory]) -> dict[Saying, int]:
-    """Number the statements in display order, each at the first memory that has it."""
+    """Number the statements in display order. Count a statement that several memories share only once."""
     return dict(
         zip(
             dict.fromkeys(chain.from_iterable(item.sayings for item in memories)),
@@ -694,7 +691,7 @@ def numbers(memories: Sequence[DatedMemory]) -> dict[Saying, int]:
 VERSION, LATER_VERSION = "6", "1"
 WHOLE, CHUNK_PROMPTS, SEVERAL = "whole", "chunk", "several"
 MEMORIES, CHANGES, LATER = "memories", "changes", "later"
-"""Topics of prompts."""
+"""Names of prompt topics."""
 
 _EVIDENCE = (
     "Each names the turns that show it, by their numbers (the owner's turn, and the agent's that it answers), and "
@@ -709,10 +706,10 @@ _CLOSING_CHANGES = "Answer with the known memories that no longer hold as they s
 _INSTRUCTION_TOKENS = 2_500
 _MIN_CHUNK_CHARACTERS = 3_000
 CHARACTERS_A_TOKEN = 3
-"""Number of characters per token of code, which has more tokens than prose."""
+"""Number of characters per token in code, which has more tokens than prose."""
 
 _KNOWN_WINDOW_DIVISOR = 8
-"""Divisor that gives the part of a window available to known memories."""
+"""Divisor of a model's window that gives the number of tokens for known memories."""
 
 _OUTPUT_TOKENS = {WHOLE: 8_192, CHUNK_PROMPTS: 4_096, SEVERAL: 8_192}
 
@@ -725,7 +722,7 @@ def for_transcript(
     able: Capabilities,
     seconds: float,
 ) -> Prompt:
-    """Build the prompt for the memories of a session (``whole``) or part (``chunk``), given known ``memories``."""
+    """Build the prompt that extracts memories from a whole session or a part, given known ``memories``."""
     return _extraction_prompt(
         way, f"{_head(session)}{chunk.text}\n\n{_CLOSING}", memories, able, seconds
     )
@@ -737,7 +734,7 @@ def for_sessions(
     able: Capabilities,
     seconds: float,
 ) -> Prompt:
-    """Build the prompt for the memories of several sessions, which share one numbering."""
+    """Build the prompt that extracts memories from several sessions. The turns are numbered across sessions."""
     text = "\n\n".join(f"{_head(session)}{chunk.text}" for session, chunk in shown)
     return _extraction_prompt(SEVERAL, f"{text}\n\n{_CLOSING_SEVERAL}", memories, able, seconds)
 
@@ -779,7 +776,7 @@ def for_later(memories: Sequence[DatedMemory], able: Capabilities, seconds: floa
 
 
 def _blocks(memories: Sequence[DatedMemory]) -> Iterator[list[dict[str, object]]]:
-    """Yield each memory with its later statements. ``also`` lists the numbers of statements shown earlier."""
+    """Yield each memory with the later statements. ``also``: numbers of statements shown with an earlier memory."""
     number_of = numbers(memories)
     shown: set[int] = set()
     for number, (memory, sayings) in enumerate(
@@ -824,7 +821,10 @@ def _extraction_prompt(
 
 
 def chunk_size(able: Capabilities) -> int:
-    """Return the characters per part of a session: 12,000, or a digest's size for a known model, if they fit."""
+    """Return the number of characters per part of a session.
+
+    The number is 12,000, or a digest's size for a known model, unless the model's window is too small.
+    """
     room = able.window - _room_for_answer(CHUNK_PROMPTS, able) - _INSTRUCTION_TOKENS
     limit = DIGEST_TOKENS * CHARACTERS_A_TOKEN if able.known else CHUNK
     return max(_MIN_CHUNK_CHARACTERS, min(limit, room * CHARACTERS_A_TOKEN))
@@ -835,7 +835,7 @@ def _room_for_answer(way: str, able: Capabilities) -> int:
 
 
 def room_for(able: Capabilities, output_tokens: int) -> int:
-    """Return the number of tokens left in a window after the instructions and the answer."""
+    """Return the number of tokens in a model's window, excluding the instructions and the answer."""
     return max(
         _MIN_CHUNK_CHARACTERS // CHARACTERS_A_TOKEN,
         able.window - output_tokens - _INSTRUCTION_TOKENS,
@@ -843,7 +843,7 @@ def room_for(able: Capabilities, output_tokens: int) -> int:
 
 
 def with_room(memories: Sequence[Memory], able: Capabilities) -> tuple[Memory, ...]:
-    """Return the first memories that together fit in an eighth of a window."""
+    """Return the first memories that together fit an eighth of a model's window."""
     ends = accumulate(len(_line(memory)) for memory in memories)
     room = able.window * CHARACTERS_A_TOKEN // _KNOWN_WINDOW_DIVISOR
     return tuple(memory for memory, end in zip(memories, ends, strict=True) if end <= room)

@@ -1,4 +1,4 @@
-"""Analysis of turns: order, tool calls, objections, closing questions, reports, and other authors' statements."""
+"""Analysis of turns: order, tool calls, objections, closing questions, reports, and statements by other authors."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from nacre.values.memory import Candidate, Expiry, Kind
 from nacre.values.session import Action, Flag, Speaker, ToolCall, Trust, Turn
 
 LONGEST_TURN = 32_000
-"""Maximum number of analysed characters per turn. Longer turns contain a paste. Half is kept from each end."""
+"""Maximum number of analysed characters per turn. Longer turns contain a paste, so only both ends are kept."""
 
 LONGEST_LINE = 4_000
-"""Maximum number of characters per line. Longer lines are split, because regular expressions backtrack in lines."""
+"""Maximum number of characters per line. Longer lines are split to limit the backtracking of regular expressions."""
 
 _LONG_LINE = re.compile(r"[^\n]{4001,}")
 
 
 def shorten_for_regex(turn: Turn) -> Turn:
-    """Return a turn whose text is shortened and has its long lines split, to be safe for regular expressions."""
+    """Return a turn with shortened text and split lines, which is safe for regular expressions."""
     text = turn.text
     if len(text) <= LONGEST_LINE:
         return turn
@@ -50,13 +50,13 @@ def shorten_for_regex(turn: Turn) -> Turn:
 
 
 _MAX_CLOCK_SKEW = timedelta(minutes=1)
-"""Maximum backward step of clocks and parallel tools within a conversation."""
+"""Maximum backward step in time between turns of one conversation, caused by clocks or parallel tools."""
 
 
 def sort_by_time(turns: Sequence[Turn]) -> list[Turn]:
-    """Sort the stretches of a conversation by time.
+    """Sort the sections of a conversation by time.
 
-    Turns are stored in the wrong order if a session's later file was read first.
+    Turns are stored in the wrong order if the later of a session's files was read first.
     """
     stretches: list[tuple[datetime, list[Turn]]] = []
     latest = datetime.min.replace(tzinfo=UTC)
@@ -86,7 +86,7 @@ def is_own(turn: Turn) -> bool:
 
 
 def calls(turns: Sequence[Turn], begin: int, end: int) -> list[ToolCall]:
-    """Return the tool calls of a part of the session, except calls of sub-agents."""
+    """Return the tool calls from the turn ``begin`` up to ``end``, except calls of sub-agents."""
     return [
         call
         for turn in turns[begin:end]
@@ -124,7 +124,7 @@ _MEETINGS = frozenset({"plaud"})
 
 
 def raise_meeting_todos(tool: str, candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Raise all todos of a meeting to importance 8, since nothing else records them. See seed facts 1.5."""
+    """Raise all todos from a meeting to importance 8, since nothing else records such todos. See seed facts 1.5."""
     if tool not in _MEETINGS:
         return list(candidates)
     return [
@@ -145,11 +145,11 @@ _URL_PREFIXES = ("http://", "https://")
 
 @frozen
 class Finding:
-    """A possible memory, with its ``score`` and the turns that show it (``evidence``).
+    """A possible memory.
 
-    ``spoken`` is the original statement. ``shown`` means that the owner might only have quoted it, ``nodded`` that the
-    owner only confirmed the agent's words, which might be external, and ``mixed`` that the message might contain a
-    paste.
+    ``spoken``: the original statement. ``evidence``: indexes of the turns that support the memory. ``shown``: the owner
+    might only have quoted the statement. ``nodded``: the owner only confirmed the agent's words, which might be
+    external. ``mixed``: the message might contain a paste.
     """
 
     kind: Kind
@@ -166,7 +166,7 @@ class Finding:
     mixed: bool = False
 
     def repeats(self, other: Finding) -> bool:
-        """Return True if both findings come from the same statement of one turn."""
+        """Return True if both findings come from the same statement in one turn."""
         return self.index == other.index and (
             self.spoken in other.spoken or other.spoken in self.spoken
         )
@@ -178,7 +178,7 @@ def subject_of(content: str) -> str:
 
 
 def as_sentence(text: str) -> str:
-    """Capitalise a statement, unless it starts with a URL, and remove the arrow of an answer."""
+    """Capitalise a statement that does not start with a URL, and remove the arrow before an answer."""
     text = text.removeprefix("→ ").replace(": → ", ": ", 1)
     return text if text.startswith(_URL_PREFIXES) else text[:1].upper() + text[1:]
 
@@ -205,7 +205,7 @@ _WORD = re.compile(r"[a-z0-9_./]{2,}|[\u4e00-\u9fff]{2}", re.IGNORECASE)
 def drop_repetitions(findings: Sequence[Finding]) -> list[Finding]:
     """Return findings in order, without repetitions of the last statement about the same words.
 
-    A repetition counts again after a contrary statement.
+    A statement repeated after a contrary statement is kept.
     """
     kept: dict[int, Finding] = {}
     latest: dict[frozenset[str], int] = {}
@@ -224,7 +224,7 @@ def drop_repetitions(findings: Sequence[Finding]) -> list[Finding]:
 def content_words(
     text: str, language: Language, silent: frozenset[str] = frozenset()
 ) -> frozenset[str]:
-    """Return the stems of a text's content words, or character pairs in Chinese, except ``silent`` words."""
+    """Return the stems of a text's content words, or the character pairs of Chinese text, except ``silent`` words."""
     stop = language.subject.stop
     if not language.joiner:
         return frozenset(word for word in words(text) if len(word) > 1) - stop - silent
@@ -249,9 +249,10 @@ _CLOSING_STATEMENTS = 6
 class ClosingQuestion:
     """The question at the end of an agent's message.
 
-    ``question`` is about a lasting matter and offers ``options``. ``closing`` is set if the question ends the message,
-    ``choosing`` if the message asks for a choice or recommends an option, and ``vague`` if the question names no
-    subject ("which one?"). ``either`` is any question with two alternatives. ``about`` contains the words at the end.
+    ``question``: a question about a lasting matter. ``options``: the offered options, keyed by letter or number.
+    ``closing``: the question ends the message. ``either``: any question with two alternatives. ``choosing``: the
+    message asks for a choice or recommends an option. ``vague``: the question names no subject ("which one?").
+    ``about``: the words at the end of the message.
     """
 
     question: str = ""
@@ -301,7 +302,7 @@ def parse_question(text: str) -> ClosingQuestion:
 
 
 def _unlabelled(text: str, cues: Answers) -> str:
-    """Remove the lead-in of a question: "One question: …", "Before I change it: should …"."""
+    """Remove the lead-in of a question, such as "One question: …" or "Before I change it: should …"."""
     lead = _LEAD_IN.match(text)
     if lead and cues.asks.match(text[lead.end() :]):
         return text[lead.end() :]
@@ -309,7 +310,7 @@ def _unlabelled(text: str, cues: Answers) -> str:
 
 
 def _intro(text: str, cues: Answers) -> str:
-    """Return the line above the options if it names a subject: "Two ways to limit uploads:"."""
+    """Return the line above the options if that line names a subject: "Two ways to limit uploads:"."""
     before = ""
     for line in text.split("\n"):
         if cues.option.match(line):
@@ -330,7 +331,7 @@ def _is_question(text: str, cues: Answers) -> bool:
 
 
 def _alternatives_question(ending: Sequence[str], cues: Answers) -> str:
-    """Return the question with two alternatives at the end of a message, including alternatives after the question."""
+    """Return the question with two alternatives that ends a message. The alternatives can follow the question."""
     final = ending[-1] if ending else ""
     if is_asking(final) and cues.either.search(final) and not cues.chore.search(final):
         return final
@@ -351,7 +352,7 @@ def option_key(which: str, cues: Answers) -> str:
     return cues.ordinals.get(lower, lower)
 
 
-# -- Statements of reports and plans per heading, without code references --------------------------
+# -- Statements in reports and plans, grouped by heading, without code references ------------------
 
 
 _CACHED_TEXTS = 64
@@ -365,7 +366,7 @@ _NUMBER = re.compile(r"^(?:\d{1,2}[.)]|[^\w`\"']+)\s*")
 
 @frozen
 class Passage:
-    """The statements below a heading. The heading is empty for statements before the first one."""
+    """The statements below a heading. The heading is empty for statements before the first heading."""
 
     heading: str
     statements: tuple[Statement, ...]
@@ -400,7 +401,7 @@ def _passages(text: str) -> Iterator[Passage]:
 
 
 def _statements(lines: Sequence[str]) -> tuple[Statement, ...]:
-    """Return the statements in lines of a report, where quotation marks enclose names and values, not pastes."""
+    """Return the statements in a report. Quotation marks in reports enclose names and values, not pastes."""
     return tuple(
         replace(statement, text=statement.text.replace(_MARK, '"'))
         for statement in split("\n".join(lines))
@@ -418,10 +419,9 @@ _MAX_ERRAND_WORDS = 3
 def may_be_others(statement: Statement) -> bool:
     """Return True if another author might have written a statement.
 
-    This applies to marked statements, statements below the first typed line, and statements after a short order with a
-    colon ("fix this:"), because people introduce pastes in unpredictable words. Later lines are the owner's if the
-    first line is a rule or a request to remember, or if the first line or the list's lead announces a rule with a
-    colon.
+    This applies to marked statements, to statements below the first typed line, because people introduce pastes in
+    unpredictable words, and to short orders with a colon ("fix this:"). Later lines are the owner's if the first line
+    is a rule or a request to remember, or if the first line or the line above the list announces a rule with a colon.
     """
     before, colon, _ = statement.text.replace("：", ":").partition(":")
     if statement.marked or (colon and _is_errand(before) and not announces(before + colon)):

@@ -1,4 +1,4 @@
-"""Cue tables per language, and splitting of messages into the owner's statements."""
+"""Cue tables of each language, and splitting of messages into the owner's statements."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ class Mark:
 class SummaryCues:
     """Cues for the course of a session.
 
-    The owner's cues are messages without a request (``idle``), requests to continue (``onward``) or to look at
-    something (``look``), and endings (``stop``). The agent's cues are failure (``gave_up``), vague offers (``offer``),
-    introductions (``ahead``) and statements (``left``) of remaining work, the next step (``announces``), and required
-    input (``awaits``).
+    The owner's cues: ``idle``: messages without a request. ``onward``: requests to continue. ``look``: requests to look
+    at something. ``stop``: endings. The agent's cues: ``gave_up``: failure. ``offer``: vague offers. ``ahead``:
+    introductions to remaining work. ``left``: statements of remaining work. ``announces``: the next step. ``awaits``:
+    required input.
     """
 
     idle: Pattern
@@ -81,16 +81,17 @@ class SummaryCues:
 
 @frozen
 class Remember:
-    """Cues for requests to remember. ``strip`` matches the words before the content."""
+    """Cues for requests to remember. ``strip``: the words before the content."""
 
     strip: Pattern
 
 
 @frozen
 class Lean:
-    """Words that refer to another statement.
+    """Pronouns that refer to a different statement.
 
-    They are at the ``start``, an ``object``, or anywhere ``inside`` unless a name (``named``) precedes them.
+    ``start``: pronouns at the start. ``object``: pronouns as objects. ``inside``: pronouns anywhere, which count unless
+    a name (``named``) precedes the pronoun.
     """
 
     start: Pattern
@@ -103,9 +104,10 @@ class Lean:
 class Answers:
     """Cues for answers to questions.
 
-    ``errand`` marks questions that only concern the next step. ``either`` offers two alternatives and ``chore`` names a
-    one-off task. ``choosing`` asks for a choice or recommends one, ``which`` only asks for one, and ``but`` continues
-    after a choice. ``asks`` starts a question, and ``counting`` words only announce options.
+    ``errand``: questions that only concern the next step. ``either``: questions with two alternatives. ``chore``: names
+    of one-off tasks. ``choosing``: requests for a choice, or recommendations. ``which``: requests for a choice only.
+    ``but``: continuations after a choice. ``asks``: starts of questions. ``counting``: words that only announce
+    options.
     """
 
     yes: Pattern
@@ -125,13 +127,13 @@ class Answers:
     ordinals: dict[str, str]
 
     def only_points(self, text: str) -> bool:
-        """Return True if a sentence only names one of the offered options."""
+        """Return True if a sentence only names an offered option."""
         return bool(self.point.fullmatch(text.rstrip(" .!。")))
 
 
 @frozen
 class AcceptedCues:
-    """Words that accept an agent's statement (``yes``) or completed work (``finished``)."""
+    """Words of acceptance. ``yes``: for an agent's statement. ``finished``: for completed work."""
 
     yes: Pattern
     finished: Pattern
@@ -139,11 +141,11 @@ class AcceptedCues:
 
 @frozen
 class ConcludedCues:
-    """Cues for an agent's report that work is ``done``, or about the work itself (``work``).
+    """Cues for an agent's report about completed work.
 
-    Words of failure or negation count ``against`` the report, and ``undone`` words state that part is missing. Words in
-    a ``beside`` context (a reason or a name) or about a ``mended`` problem do not count. ``objection`` matches the
-    owner's objections.
+    ``done``: the work is done. ``work``: the report is about the work. ``against``: failure or negation. ``undone``:
+    part of the work is missing. ``beside``: a reason or a name, where other cues do not count. ``mended``: a solved
+    problem, which does not count. ``objection``: the owner's objections.
     """
 
     done: Pattern
@@ -157,7 +159,7 @@ class ConcludedCues:
 
 @frozen
 class ReversalCues:
-    """Cues that revoke a statement (``undo``) or ask to remove something (``removal``)."""
+    """Cues for reversals. ``undo``: a statement is revoked. ``removal``: the owner asks to remove something."""
 
     undo: Pattern
     removal: Pattern
@@ -165,7 +167,7 @@ class ReversalCues:
 
 @frozen
 class SubjectWords:
-    """Words for subject titles. ``generic`` words alone are not a subject, and ``stop`` words are not nouns."""
+    """Words for subject titles. ``generic``: words that alone are not a subject. ``stop``: words that are not nouns."""
 
     generic: frozenset[str]
     stop: frozenset[str]
@@ -259,7 +261,7 @@ def language_of(text: str) -> Language:
 
 
 def _is_mostly(language: Language, text: str) -> bool:
-    """Return True if a text uses a language's script rather than only quoting it. A character counts as half a word."""
+    """Return True if a text mainly uses a language's script, rather than only quoting a few characters."""
     if language.joiner:
         return True
     spaced_words = _SPACED_WORD.findall(text)
@@ -280,13 +282,13 @@ _SOURCE = re.compile(
     r"@|.*\bbot$|[A-Z][A-Z0-9]{1,9}-\d+$|#\d+$|.*\.(?:md|txt|rst|pdf|docx?|eml|html?)$",
     re.IGNORECASE,
 )
-"""A handle, a ticket or a document."""
+"""Pattern of a handle, a ticket or a document."""
 _POINTS = re.compile(r"(?:this|that|these|those)\b", re.IGNORECASE)
 _OF = re.compile(r"(?:from|of|at|in|on|von|aus|de|da|di|van)$")
 _HEADER = re.compile(
     r"from|to|cc|bcc|subject|sent|betreff|von|an|objet|asunto|发件人|收件人|主题", re.IGNORECASE
 )
-"""A mail header."""
+"""Names of mail headers."""
 _FIRST_PERSON = re.compile(
     r"\b(?:i|we|you|ich|wir|je|nous|yo|io|eu|ik|wij|ja|я|мы)(?:['’]\w+)?(?:\s[\w'’]+){0,3}\s*$|[我咱你]们?$",
     re.IGNORECASE,
@@ -327,15 +329,15 @@ _PLURAL_RANK_FACTOR = 3
 """Maximum ratio between the frequency ranks of a common noun's plural and singular."""
 _MAX_LEAD_TOKENS, _MAX_CITING_TOKENS, _MAX_SIGNATURE_WORDS, _REPORT_WORDS = 3, 7, 5, 4
 _SIGNATURE_CHARACTERS = 300
-"""Number of characters at the end of a message that can contain a signature."""
+"""Number of characters at the end of a message in which a signature is searched."""
 
 
 @lru_cache(maxsize=_CACHED_LEADS)
 def leads_others(text: str) -> bool:
-    """Return True if a sentence starts with another person's name, a label, or an order to edit or explain a text.
+    """Return True if a sentence starts with another person's name, a label, or an order to edit or explain text.
 
-    Such a lead applies to the whole paragraph. A topic ("Branch names: …") or an announcement of the owner's own
-    words ("Reminder: …") does not count.
+    Such a start affects the whole paragraph. A topic ("Branch names: …") or an announcement of the owner's own words
+    ("Reminder: …") does not count.
     """
     if labelled_words().match(text) and not _ADDRESSED.search(text):
         return True
@@ -375,7 +377,7 @@ def _without_address(text: str) -> str:
 
 
 def behind_own_lead(text: str) -> str:
-    """Return the words after a short lead that announces the owner's own words ("Reminder: …"), or an empty text."""
+    """Return the words after a short announcement of the owner's own words ("Reminder: …"), or an empty string."""
     colon = _COLON.search(text[:_LEAD_CHARACTERS])
     if colon is None:
         return ""
@@ -403,7 +405,7 @@ def _is_edit_order(text: str) -> bool:
 
 
 def _is_cited(lead: str) -> bool:
-    """Return True if a lead names the source of the following text: "note from Otto", "the vendor wrote"."""
+    """Return True if a lead-in names the source of the following text: "note from Otto", "the vendor wrote"."""
     verb = saying_words().search(lead) or quoting_words().search(lead)
     if verb is not None and not _FIRST_PERSON.search(lead[: verb.start()]):
         return True
@@ -418,7 +420,7 @@ def _is_cited(lead: str) -> bool:
 
 
 def _is_own(lead: str) -> bool:
-    """Return True if a lead announces a rule or a note, or is about the owner and not about other people."""
+    """Return True if a lead-in announces a rule or a note, or is about the owner and not about other people."""
     text, owner_cues = f"{lead}:", cues()
     own = (
         owner_cues.remember,
@@ -436,7 +438,7 @@ def _is_own(lead: str) -> bool:
 
 
 def _is_other_source(lead: str) -> bool:
-    """Return True if a short lead names a person, a role, a channel, or someone else's text."""
+    """Return True if a short lead-in names a person, a role, a channel, or someone else's text."""
     tokens = _TOKEN.findall(lead)
     if not 0 < len(tokens) <= _MAX_LEAD_TOKENS or _VERB.search(lead):
         return False
@@ -483,7 +485,7 @@ def _is_common(word: str) -> bool:
     ) < _PLURAL_RANK_FACTOR * ranks.get(singular, 0)
 
 
-# -- Statements of a message -----------------------------------------------------------------------
+# -- Statements in a message -----------------------------------------------------------------------
 
 
 MAX_STATEMENTS = 30
@@ -529,7 +531,7 @@ _RECORD = re.compile(
     r"|(?:speaker|trust|role|canonical_key|confidence)[\"']*[ \t]*[:=][ \t]*[\"']?\w+[\"',}]*[ \t]*$)",
     re.MULTILINE | re.IGNORECASE,
 )
-"""A line of a transcript or record. It marks its paragraph as pasted, even if it names the owner."""
+"""A line of a transcript or record. The whole paragraph counts as pasted, even if the line names the owner."""
 _PARAGRAPH = re.compile(r"\n[ \t]*\n")
 _LINK = re.compile(r"https?://\S+")
 _EMPHASIS = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
@@ -563,7 +565,7 @@ _PASTED_WITHIN = re.compile(
     """,
     re.VERBOSE,
 )
-"""Text within lines of such content."""
+"""Text within lines of tool output, code, logs and tables."""
 _DIFF = re.compile(r"^\s*[+-]\s*\d+\s|^@@|^diff --git|^(?:\+\+\+|---) \S")
 _INDENTED = re.compile(r"^(?: {4,}|\t)\S")
 _MAX_SIGN_SHARE = 0.35
@@ -584,11 +586,11 @@ _ABBREVIATION = re.compile(
 
 @frozen
 class Statement:
-    """A statement, with its list ``mark`` (letter or number) and the list's ``lead`` line.
+    """A statement in a message.
 
-    ``line`` is the zero-based line number in the typed text, and ``opening`` that text's first line. ``marked`` is set
-    if the paragraph starts with a name, a label or an order to edit, or if the message is signed, and ``mixed`` if the
-    message might contain pasted text.
+    ``mark``: letter or number of a list item. ``lead``: the line above the list. ``line``: zero-based line number in
+    the typed text. ``opening``: first line of the typed text. ``marked``: the paragraph starts with a name, a label or
+    an order to edit, or the message is signed. ``mixed``: the message might contain pasted text.
     """
 
     text: str
@@ -605,14 +607,14 @@ _CUT = "\ue001"
 
 
 def split(text: str) -> list[Statement]:
-    """Return the statements of a message, in order, without code, quotes, logs, traces, diffs and documents."""
+    """Return the statements in a message, in order, without code, quotes, logs, traces, diffs and documents."""
     return list(_split(_without_fences(text)))
 
 
 def split_typed(text: str) -> list[Statement]:
     """Return the statements that the sender typed, without quoted or pasted text.
 
-    The message is ``mixed`` if a statement is marked, or if some words are in no statement.
+    The statements are ``mixed`` if any statement is marked, or if some words are in no statement.
     """
     parts = apart(_without_fences(text))
     cut = (
@@ -625,7 +627,7 @@ def split_typed(text: str) -> list[Statement]:
 
 
 def leaves_out(text: str, statements: Sequence[Statement]) -> bool:
-    """Return True if a message has words, apart from links, that are in none of its statements."""
+    """Return True if some words of a message, apart from links, are in none of ``statements``."""
     covered = sum(_length(statement.text) + len(statement.mark or "") for statement in statements)
     return covered < _length(text)
 
@@ -658,7 +660,7 @@ def _split(text: str, *, is_typed: bool = False) -> tuple[Statement, ...]:
         if not item and body.endswith((":", "：")):
             lead = body
     if len(statements) > MAX_STATEMENTS:
-        # A long message is mostly pasted, and the typed words surround the paste.
+        # A long message is mostly pasted. The typed words surround the paste.
         return (*statements[:_HEAD_STATEMENTS], *statements[-_TAIL_STATEMENTS:])
     return tuple(statements)
 
@@ -728,11 +730,11 @@ def sentences(line: str) -> list[str]:
 
 
 def _has_open_bracket(text: str) -> bool:
-    """Return True if a bracket is still open: "(like this. or that)" is one statement."""
+    """Return True if a bracket is still open, as after the first period of "(like this. or that)"."""
     return text.count("(") > text.count(")") and len(text) < 300
 
 
-# -- Utterances of the owner, turn by turn ---------------------------------------------------------
+# -- The owner's messages --------------------------------------------------------------------------
 
 
 _UNSPOKEN = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
@@ -747,17 +749,18 @@ _CHOSE = re.compile(rf"[?？:：] {CHOSEN}")
 _MAX_NOD_WORDS = 3
 _SELF = re.compile(r"\b(?:I|[Mm]e|[Mm]y|[Ww]e|us|[Oo]urs?|[Ll]et['’]?s|[Pp]lease)\b")
 _MIN_READER_WORDS = 2
-"""Minimum number of times that a page addresses its reader."""
+"""Minimum number of times that a copied page addresses the reader."""
 _MIN_ECHO_CHARACTERS = 25
 _ACCEPTING_STATEMENTS = 3
 
 
 @frozen
 class Utterance:
-    """A message of the owner, with its turn (``index``), text and statements.
+    """A message by the owner.
 
-    ``copies`` are turns that repeat the message, since messages typed while the agent works can be recorded twice.
-    ``correcting`` messages declined a tool call. ``troubles`` are the trimmed statements that sound like trouble.
+    ``index``: index of the turn. ``copies``: indexes of turns that repeat the message, since messages typed while the
+    agent works can be recorded twice. ``correcting``: the message declined a tool call. ``troubles``: the trimmed
+    statements that sound like trouble.
     """
 
     index: int
@@ -769,13 +772,13 @@ class Utterance:
 
 
 def is_content(turn: Turn) -> bool:
-    """Return True if a turn has words of its speaker. An agent's remarks on context injected by nacre do not count."""
+    """Return True if a turn has the speaker's own words. An agent's remarks on context from nacre do not count."""
     unspoken = _UNSPOKEN | Flag.INJECTED if turn.speaker is Speaker.AGENT else _UNSPOKEN
     return not turn.flags & unspoken and bool(turn.text.strip())
 
 
 def utterances(turns: Sequence[Turn]) -> list[Utterance]:
-    """Return the owner's messages, slash-command arguments and words that declined a tool call, in order."""
+    """Return the owner's messages, slash-command arguments and reasons for declining tool calls, in order."""
     spoken: list[Utterance] = []
     for index, turn in enumerate(turns):
         for text, correcting in _words(turns, index, turn):
@@ -798,7 +801,7 @@ def utterances(turns: Sequence[Turn]) -> list[Utterance]:
 class FormAnswer:
     """A form's question in the agent's words, and the owner's answer.
 
-    ``nods`` means a bare yes or no, and ``typed`` an answer that is not one of the options.
+    ``nods``: the answer is a bare yes or no. ``typed``: the answer is not among the options.
     """
 
     question: str
@@ -813,7 +816,7 @@ def forms(text: str) -> list[FormAnswer]:
 
 
 def is_chosen(utterance: Utterance, statement: Statement) -> bool:
-    """Return True if a statement is a form's option, so that the words are the agent's."""
+    """Return True if a statement is an option of a form and thus in the agent's words."""
     choice = statement.text.rpartition(_ARROW)[2]
     return any(choice in form.answer for form in forms(utterance.text) if not form.typed)
 
@@ -833,7 +836,7 @@ def _parse_answer(form: re.Match[str]) -> FormAnswer:
 
 
 def _answer_text(form: re.Match[str]) -> str:
-    """Return the answer with its question, or the answer alone if it is a yes or no or was typed.
+    """Return the answer with the question, or only the answer if the owner typed the answer or said yes or no.
 
     Omit the agent's sentences before the question.
     """
@@ -845,8 +848,8 @@ def _answer_text(form: re.Match[str]) -> str:
 def _is_page(text: str) -> bool:
     """Return True if a message is a copied page.
 
-    Such a page has a bare title and addresses its reader, without first person, question or "please". A role
-    description for an agent looks the same, and also states nothing about the owner.
+    A copied page has a bare title and addresses the reader, without first person, question or "please". A role
+    description for an agent looks the same and states nothing about the owner, either.
     """
     title = _TITLE.match(text.lstrip())
     if not title or "?" in text or _SELF.search(text):
@@ -855,7 +858,7 @@ def _is_page(text: str) -> bool:
 
 
 def _in_one_language(statements: list[Statement]) -> list[Statement]:
-    """Drop the English sentences of a message in another language, because they are pasted."""
+    """Drop English sentences, which are pasted, from a message in a different language."""
     joiners = {language_of(statement.text).joiner for statement in statements}
     return (
         [statement for statement in statements if not language_of(statement.text).joiner]
@@ -865,7 +868,7 @@ def _in_one_language(statements: list[Statement]) -> list[Statement]:
 
 
 def _repeats_agent(statement: str, turns: Sequence[Turn], index: int) -> bool:
-    """Return True if the owner pasted an agent's words, such as a listed task or a line of a report."""
+    """Return True if the owner pasted the agent's words, such as a list item or a line of a report."""
     text = normalise(statement)
     if len(text) < _MIN_ECHO_CHARACTERS:
         return False
@@ -901,7 +904,7 @@ def _declining_words(turn: Turn) -> list[str]:
 
 
 def before(turns: Sequence[Turn], index: int, speaker: Speaker) -> int | None:
-    """Return the index of a speaker's last turn with words before ``index``, unless the owner spoke since."""
+    """Return the index of a speaker's last turn with words before ``index``, or ``None`` if the owner spoke since."""
     for at in range(index - 1, -1, -1):
         turn = turns[at]
         if turn.speaker is Speaker.OWNER and is_content(turn) and speaker is not Speaker.OWNER:
@@ -912,9 +915,9 @@ def before(turns: Sequence[Turn], index: int, speaker: Speaker) -> int | None:
 
 
 def acceptance(utterance: Utterance, language: Language) -> list[str] | None:
-    """Return the owner's words after accepting the agent's statement, or ``None`` without an acceptance.
+    """Return the words after the owner's acceptance of the agent's statement, or ``None`` if there is no acceptance.
 
-    "Ha. Yes, that's it." accepts with its second sentence.
+    The acceptance can be the second sentence: "Ha. Yes, that's it."
     """
     head = [statement.text for statement in utterance.statements[:_ACCEPTING_STATEMENTS]]
     yes = language.accepted.yes.match(" ".join(head))
@@ -931,7 +934,7 @@ def acceptance(utterance: Utterance, language: Language) -> list[str] | None:
 
 
 def is_taken_back(utterance: Utterance, place: int) -> bool:
-    """Return True if a later statement of the message revokes the one at ``place``: "use Redis. no wait, forget it"."""
+    """Return True if a message later revokes the statement at ``place``: "use Redis. no wait, forget it"."""
     later = utterance.statements[place + 1 :]
     return any(
         language_of(statement.text).reversal.undo.match(statement.text) for statement in later
@@ -939,7 +942,7 @@ def is_taken_back(utterance: Utterance, place: int) -> bool:
 
 
 def is_accepted_plan(turns: Sequence[Turn], index: int) -> bool:
-    """Return True if a turn is an agent's plan that the owner's next message accepts by quoting its title."""
+    """Return True if a turn is an agent's plan, and the owner's next message accepts the plan by quoting the title."""
     turn, following = turns[index], turns[index + 1 : index + 2]
     if not turn.flags & Flag.SUMMARY or not following or following[0].speaker is not Speaker.OWNER:
         return False
@@ -948,6 +951,6 @@ def is_accepted_plan(turns: Sequence[Turn], index: int) -> bool:
 
 
 def trusted_agent(turns: Sequence[Turn], index: int) -> int | None:
-    """Return the index of the agent's last message before a turn, unless the message is based on external text."""
+    """Return the index of the agent's last message before a turn, or ``None`` if based on external text."""
     at = before(turns, index, Speaker.AGENT)
     return at if at is not None and turns[at].trust is Trust.TRUSTED else None

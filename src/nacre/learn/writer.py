@@ -74,7 +74,7 @@ from nacre.values.session import Session, SessionKind, Speaker, Task, Trust, Tur
 # -- Deduplication within a session ----------------------------------------------------------------
 
 ALIKE = 0.7
-"""Minimum Jaccard similarity of trigram sets at which two contents can be duplicates."""
+"""Minimum Jaccard similarity between trigram sets at which two contents can be duplicates."""
 
 _GRAM_CHARACTERS = 3
 _NUMBER = re.compile(r"\d+")
@@ -124,7 +124,7 @@ def limit_strong(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _is_duplicate(first: _Fingerprint, second: _Fingerprint) -> bool:
-    """Return True for equal words, or for near-equal texts of the same kind if one adds no word or number."""
+    """Return True for equal words, or for similar candidates of the same kind if one adds no word or number."""
     if first.words == second.words:
         return True
     if first.candidate.kind is not second.candidate.kind or not (
@@ -138,7 +138,7 @@ def _is_duplicate(first: _Fingerprint, second: _Fingerprint) -> bool:
 
 
 def _weightier(earlier: _Fingerprint, later: _Fingerprint) -> _Fingerprint:
-    """Return the weightier of two duplicates, with the evidence of both if speaker and confidence agree."""
+    """Return the more important duplicate. Combine the evidence if speaker and confidence agree."""
     first, second = earlier.candidate, later.candidate
     best = later if _weight(second) > _weight(first) else earlier
     if first.speaker is not second.speaker or first.confidence is not second.confidence:
@@ -192,7 +192,7 @@ class Finding(StrEnum):
 _PARTIAL_FINDINGS = frozenset(
     {Finding.UNSETTLED, Finding.TAKEN_BACK, Finding.DIFFERS, Finding.NOT_SAID}
 )
-"""Findings after which a statement can still hold without its wrong parts."""
+"""Findings after which a statement can still be true without the wrong parts."""
 
 _DETAILS: Mapping[Finding, str] = {
     Finding.UNSETTLED: "its evidence asks, supposes or proposes it, and nobody settles it",
@@ -219,14 +219,14 @@ class Verdicts(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 SessionCandidate = tuple[Candidate, Sequence[Turn]]
-"""A candidate, and the turns of its session."""
+"""A candidate and the session's turns."""
 
 Group = tuple[Sequence[Candidate], Sequence[Turn]]
-"""The candidates of one session, and its turns."""
+"""The candidates and turns of one session."""
 
 
 def verify(caller: Caller, groups: Sequence[Group], seconds: float) -> list[list[Candidate]]:
-    """Return the candidates per group. Hold a model's unproven or unjudged candidates for review."""
+    """Return the candidates per group. Hold unproven or unverified candidates of a model for review."""
     pairs = [
         (candidate, turns)
         for candidates, turns in groups
@@ -251,7 +251,7 @@ def verify(caller: Caller, groups: Sequence[Group], seconds: float) -> list[list
 def _batches(
     pairs: Sequence[SessionCandidate], capabilities: Capabilities
 ) -> Iterator[Sequence[SessionCandidate]]:
-    """Halve the pairs until each call fits the window."""
+    """Split the pairs in half until each call fits the model's window."""
     half = len(pairs) // 2
     if len(pairs) > AT_ONCE or (
         half and not _has_room(prompt_for(pairs, capabilities, 0.0), capabilities)
@@ -281,7 +281,7 @@ def _apply_verdict(candidate: Candidate, verdict: Verdict | None) -> Candidate:
 
 
 def _subject(candidate: Candidate, rest: str) -> str:
-    """Keep the subject if it contains no removed word, else derive a subject from the remaining text."""
+    """Return a candidate's subject, or a new subject from the remaining text if the old one has removed words."""
     removed, subject = _content_words(candidate.content) - _content_words(rest), candidate.subject
     return title_of(rest) if removed & _content_words(subject) else subject
 
@@ -291,7 +291,7 @@ def _content_words(text: str) -> frozenset[str]:
 
 
 def prompt_for(pairs: Sequence[SessionCandidate], able: Capabilities, seconds: float) -> Prompt:
-    """Build the prompt for verdicts on candidates, with each evidence turn once, then the statements."""
+    """Build the prompt for verdicts on candidates. Each evidence turn is shown once, before the statements."""
     transcript: list[str] = []
     listed: list[str] = []
     for turns in {id(turns): turns for _, turns in pairs}.values():
@@ -329,7 +329,7 @@ def prompt_for(pairs: Sequence[SessionCandidate], able: Capabilities, seconds: f
 
 
 def _with_context(turns: Sequence[Turn], evidence: Sequence[Sequence[int]]) -> list[int]:
-    """Return the cited turns, the owner's next turns and, for an owner's turn, the previous agent turn and outcome."""
+    """Return the evidence, the owner's next turns and, for an owner's turn, the agent turn before and the outcome."""
     cited = {at for places in evidence for at in places}
     shown: set[int | None] = {*cited}
     for at in cited:
@@ -341,7 +341,7 @@ def _with_context(turns: Sequence[Turn], evidence: Sequence[Sequence[int]]) -> l
         following = next(later, None)
         shown.add(following)
         if turns[at].speaker is Speaker.OWNER:
-            # The turn that the owner answers, or the plan that the owner accepts, and the outcome.
+            # Add the turn that the owner answers, or the plan that the owner accepts, and the outcome.
             accepts = at > 0 and is_accepted_plan(turns, at - 1)
             shown.add(at - 1 if accepts else before(turns, at, Speaker.AGENT))
             last = before(turns, len(turns) if following is None else following, Speaker.AGENT)
@@ -350,7 +350,7 @@ def _with_context(turns: Sequence[Turn], evidence: Sequence[Sequence[int]]) -> l
 
 
 def _lines(turns: Sequence[Turn], numbers: Mapping[int, int]) -> Iterator[str]:
-    """Render numbered turns, with a date where the day changes."""
+    """Render numbered turns, with a date whenever the day changes."""
     day, calls = "", list(calls_of(turns))
     for at, number in numbers.items():
         turn = turns[at]
@@ -369,21 +369,21 @@ def _system_prompt() -> str:
 
 # -- Number of memories per session ----------------------------------------------------------------
 # A model that reads part by part proposes the most important points of each part, so long sessions yield too many
-# proposals. People keep about a dozen memories from sixty owner messages and a few from two. The constants come from
-# the labels of two people. See decision 12.
+# proposals. People keep about a dozen memories from sixty owner messages, and a few memories from two messages. The
+# constants are derived from labels by two people. See decision 12.
 
 
 _GROWTH, _BASE_MEMORIES = 1.3, 1
 
 
 def most_of(turns: Sequence[Turn], begin: int) -> int:
-    """Return the maximum number of memories for the turns from ``begin`` on, based on the number of owner messages."""
+    """Return the maximum number of memories for turns from ``begin`` on, based on the number of owner messages."""
     messages = {utterance.index for utterance in utterances(turns) if utterance.index >= begin}
     return math.ceil(_GROWTH * math.sqrt(len(messages))) + _BASE_MEMORIES
 
 
 def worthiest(candidates: Sequence[Candidate], most: int) -> list[Candidate]:
-    """Hold back all but the ``most`` most important memories. Among equals, keep the last."""
+    """Hold all but the ``most`` most important memories for review. Among equally important memories, keep the last."""
     memories = [at for at, candidate in enumerate(candidates) if not candidate.held]
     return _hold_all_but(
         candidates, sorted(memories, key=lambda at: (-candidates[at].importance, -at))[:most]
@@ -391,7 +391,7 @@ def worthiest(candidates: Sequence[Candidate], most: int) -> list[Candidate]:
 
 
 def first_of(candidates: Sequence[Candidate], most: int) -> list[Candidate]:
-    """Hold back all but the ``most`` most important candidates, including candidates already held.
+    """Hold all but the ``most`` most important candidates for review, counting candidates already held.
 
     This limits a model that proposes the same memory in many variants.
     """
@@ -410,16 +410,16 @@ def _hold_all_but(candidates: Sequence[Candidate], kept: Collection[int]) -> lis
 
 
 # -- Extraction ------------------------------------------------------------------------------------
-# The stages with a model are turns, shown transcript, proposals and verification. The deterministic extractor handles
+# With a model, turns become a transcript, then proposals, then verified candidates. The deterministic extractor handles
 # every part for which a model call fails, so no part of a session is lost.
 
 
 THREADS = 4
 ATTEMPTS = 3
-"""Number of attempts per whole session."""
+"""Maximum number of attempts to ask about a whole session."""
 
 ROUNDS = 8
-"""Number of attempts per part of a session before the deterministic extractor takes over."""
+"""Maximum number of attempts per part of a session before the deterministic extractor takes over."""
 
 MOST_A_CHUNK = 8
 _RESERVED_TOKENS = 4_000
@@ -429,8 +429,9 @@ _RESERVED_TOKENS = 4_000
 class ExtractionOptions:
     """Options of an extraction.
 
-    ``begin`` is the first turn, and ``way`` says whether to read a session whole. ``owner_only`` omits other speakers.
-    ``related`` memories are shown as known. ``near`` finds memories similar to given texts.
+    ``begin``: index of the first turn to extract from. ``way``: whether to show a session as a whole. ``owner_only``:
+    omit other speakers. ``related``: memories shown as known. ``near``: function that finds memories similar to given
+    clauses.
     """
 
     begin: int = 0
@@ -444,23 +445,23 @@ class ExtractionOptions:
 
 
 Checked = tuple[list[Candidate], list[Overtaken]]
-"""A session's memories, and the known memories that the session overtakes."""
+"""A session's memories, and the known memories that the session outdates."""
 
 Judged = tuple[list[Candidate], list[Overtaken], list[Overtaken]]
-""":data:`Checked` after verification, followed by the known memories that the session might overtake, for review."""
+""":data:`Checked` after verification, followed by known memories that the session might outdate, for review."""
 
 Borne = tuple[list[Candidate], list[Overtaken], Sequence[Turn]]
-"""A session's checked memories, the known memories that it overtakes, and its turns."""
+"""A session's checked memories, the known memories that the session outdates, and the turns."""
 
 
 @frozen
 class Extraction:
-    """The result for one session.
+    """The result of extraction from one session.
 
-    ``overtaken`` are known memories that the session outdates, and ``doubted`` those that only the model considers
-    outdated. ``dropped`` counts rejected proposals per reason. ``parts`` is the number of parts (1 for a whole
-    session), and ``by_rules`` the number of parts that the deterministic extractor handled. ``problem`` and ``hint``
-    describe the last failure.
+    ``overtaken``: known memories that the session outdates. ``doubted``: known memories that only the model considers
+    outdated. ``dropped``: number of rejected proposals per reason. ``parts``: number of parts, 1 for a whole session.
+    ``by_rules``: number of parts that the deterministic extractor handled. ``problem`` and ``hint``: description of the
+    last failure.
     """
 
     candidates: tuple[Candidate, ...]
@@ -478,7 +479,7 @@ class Extraction:
     problem: str | None = None
     hint: str | None = None
     is_over: bool = False
-    """True if further calls of this model would currently fail."""
+    """True if further calls to the model would currently fail."""
 
     is_useless: bool = False
     """True if the model never answered in the requested format."""
@@ -500,7 +501,8 @@ def extract_with(
 ) -> Extraction:
     """Return the memories of a session's turns from ``options.begin`` on, in conversation order.
 
-    The result depends only on turns and answers, not on their order of arrival. Model errors are not raised.
+    The result depends only on the turns and answers, not on the order in which answers arrive. Model errors are not
+    raised.
     """
     if session.kind is not SessionKind.MAIN:
         return Extraction((), model.name)
@@ -508,7 +510,7 @@ def extract_with(
 
 
 def verify_all(caller: Caller, borne: Sequence[Borne], seconds: float) -> list[Judged]:
-    """Verify memories session by session. Hold unproven memories, and accept only proven changes.
+    """Verify each session's memories and changes. Hold unproven memories, and accept only proven changes.
 
     If several sessions change the same memory, the last change counts.
     """
@@ -549,10 +551,11 @@ def ask_in_two_calls(
     bears: Callable[[Seen], bool],
     asking: Callable[[Sequence[Memory]], Prompt],
 ) -> Reply | None:
-    """Ask a model which known memories the sessions overtake, then what else is worth keeping.
+    """Ask a model which known memories the sessions outdate, then what else is worth keeping.
 
-    Changes need a separate call, because the model handles them carelessly in a combined call. Without an answer, no
-    memory is overtaken. A memory whose change fails the checks stays known in the second call. See decision 13.
+    Two calls are needed because the model handles changes carelessly in a combined call. If the first call has no
+    answer, no memory counts as outdated. If a change fails the checks, the second call shows the memory as known. See
+    decision 13.
     """
     changes = (
         caller.ask(for_changes(shown, memories, caller.capabilities, seconds), Changes)
@@ -565,7 +568,7 @@ def ask_in_two_calls(
 
 
 class Asking:
-    """One session, with the questions about it and the evaluation of the answers."""
+    """The questions about one session, and the evaluation of the answers."""
 
     def __init__(
         self, caller: Caller, session: Session, turns: Sequence[Turn], options: ExtractionOptions
@@ -607,13 +610,13 @@ class Asking:
         return self.extraction(parts, answers, judged)
 
     def apply_rules(self, parts: Sequence[Chunk]) -> Extraction:
-        """Return the result for a session about which the model gave no answer."""
+        """Return the result from rules alone, for a session without an answer from the model."""
         return self.extraction(
             parts, [None] * len(parts), (self._by_rules(parts, everything=True), [], [])
         )
 
     def check(self, parts: Sequence[Chunk], answers: Sequence[Reply | None]) -> Checked:
-        """Return the proposals that pass the checks, without duplicates, and the overtaken memories."""
+        """Return the proposals that pass the checks, without duplicates, and the outdated memories."""
         candidates = self._checked_candidates(parts, answers)
         kept = merge(candidates)
         self.repeated = len(candidates) - len(kept)
@@ -671,7 +674,7 @@ class Asking:
         return Checks(self.turns, begin=self.options.begin)
 
     def bears(self, chunk: Chunk, seen: Seen) -> bool:
-        """Return True if the turns of a part confirm a change reported by the model."""
+        """Return True if a part's turns confirm a change reported by the model."""
         return bool(self._check_changes(chunk, [seen], self.known))
 
     def _check_changes(
@@ -682,7 +685,7 @@ class Asking:
     def _related_changes(self, chunk: Chunk, endings: Sequence[Overtaken]) -> list[Overtaken]:
         """Ask about further memories that are similar to the outdated clauses.
 
-        These memories can repeat such a clause in passing, and few of them are similar to the session.
+        Such memories can repeat an outdated clause in passing without being similar to the session.
         """
         known_ids = {memory.id for memory in self.known}
         near = [
@@ -707,7 +710,7 @@ class Asking:
         return capabilities.known and count_tokens(chunk.text) <= min(DIGEST_TOKENS, room)
 
     def _ask_whole(self, chunk: Chunk) -> Reply | None:
-        """Ask about the whole session. Return ``None`` after three failed attempts or a truncated answer."""
+        """Ask about the whole session. Return ``None`` after a truncated answer or three failed attempts."""
         for _ in range(ATTEMPTS):
             answer = self._ask("whole", chunk)
             if answer is not None or self.caller.stopped or self.caller.was_cut:
@@ -728,7 +731,6 @@ class Asking:
     def _ask_pending(
         self, parts: Sequence[Chunk], pending: Sequence[int]
     ) -> Iterator[tuple[int, Reply | None]]:
-        """Ask once about each pending part, in parallel."""
         pool = ThreadPoolExecutor(min(THREADS, len(pending)), thread_name_prefix="nacre-extraction")
         try:
             futures: list[tuple[int, Future[Reply | None]]] = [
@@ -807,7 +809,7 @@ MOST = 8
 
 @frozen
 class FinishedSession:
-    """A finished session, its turns, and the index of the first turn not yet shown to a model."""
+    """A finished session, the turns, and the index of the first turn not yet shown to a model."""
 
     session: Session
     turns: Sequence[Turn]
@@ -815,13 +817,13 @@ class FinishedSession:
 
 
 def size_of(shown: FinishedSession) -> int:
-    """Return the number of tokens of a session that a model would be shown."""
+    """Return the number of a session's tokens that would be shown to a model."""
     chunk = whole(lay_out(shown.turns), shown.begin)
     return count_tokens(chunk.text) if chunk else 0
 
 
 def count_fitting(sizes: Sequence[int], able: Capabilities) -> int:
-    """Return the number of leading sessions that fit in one call, or 0 if the first one is not small."""
+    """Return how many of the first sessions fit one call together, or 0 if the first session is not small."""
     total, most = 0, min(DIGEST_TOKENS, chunk_size(able) // CHARACTERS_A_TOKEN)
     for count, size in enumerate(sizes[:MOST]):
         total += size
@@ -833,10 +835,10 @@ def count_fitting(sizes: Sequence[int], able: Capabilities) -> int:
 def extract_together(
     caller: Caller, sessions: Sequence[FinishedSession], options: ExtractionOptions
 ) -> list[Extraction] | None:
-    """Extract the memories of several sessions with shared calls, in order. Return ``None`` without an answer.
+    """Extract the memories of several sessions with shared calls, in order. Return ``None`` if there is no answer.
 
-    Each session is evaluated separately, and a memory that cites turns of two sessions is dropped. The caller, not the
-    results, counts the cost of the calls.
+    Each session is evaluated separately. A memory that cites turns of two sessions is dropped. The cost of the calls is
+    recorded in ``caller``, not in the results.
     """
     extractions: list[tuple[Asking, Chunk]] = []
     number = 0
@@ -891,11 +893,11 @@ def _part_of_session(answer: Reply, chunk: Chunk) -> Reply:
 
 
 # -- Known memories --------------------------------------------------------------------------------
-# A writer is shown the memories stored in the session and the memories most similar to the session's text.
+# A writer is shown the memories stored in a session and the memories most similar to the session's text.
 
 
 MOST_RELATED = 24
-"""Maximum number of memories from other sessions. No cosine threshold separates ended memories. See seed facts 1.5."""
+"""Maximum number of memories from other sessions. See seed facts 1.5."""
 
 MOST_OF_SESSION = 40
 _MAX_LEXICAL_CANDIDATES = 15
@@ -913,7 +915,7 @@ _MAX_LEXICAL_QUERIES = 6
 def find_related(
     home: Home, sessions: Sequence[FinishedSession], project: str | None, writer: str
 ) -> tuple[Memory, ...]:
-    """Return known memories that a writer may see: first those from the sessions, then those similar to new content."""
+    """Return known memories that a writer may see, first from the sessions, then memories similar to new content."""
     own = {
         memory.id: memory
         for session in sessions
@@ -936,9 +938,9 @@ def find_related(
 def find_touched(
     home: Home, project: str | None, writer: str, clauses: Sequence[str]
 ) -> tuple[Memory, ...]:
-    """Return a project's and projectless trusted memories that share most words with outdated clauses.
+    """Return the trusted memories that share most words with outdated clauses, from a project or without a project.
 
-    Return only memories that the writer may see. Take the turn lock, which callers release while they wait for a model.
+    Return only memories that the writer may see. Take the turn lock, which callers release while waiting for a model.
     """
     admitted = Filter(projects=(project,) if project else (), trusted=True)
     with home.turn:
@@ -963,7 +965,7 @@ def _new_statements(shown: FinishedSession) -> Iterator[Statement]:
 
 
 def _new_messages(shown: FinishedSession) -> Iterator[str]:
-    """Return the agent's new messages, which usually reveal that a memory no longer holds."""
+    """Return the agent's new messages. Such messages usually reveal which memories no longer hold."""
     return (
         turn.text[:_MESSAGE_CHARACTERS]
         for turn in shown.turns[shown.begin :]
@@ -978,7 +980,7 @@ def _longest(texts: Iterable[str], most: int) -> list[str]:
 def stored_in(home: Home, session: str, turns: Sequence[Turn]) -> tuple[Memory, ...]:
     """Return the trusted memories stored in a session, including the agent's proposals, in order of creation.
 
-    If the host does not pass the session to the store command, use the ids printed in the session's turns.
+    If the host does not pass the session id to the store command, use the memory ids printed in the session's turns.
     """
     memories = {
         memory.id: home.memories.find(memory.id) for memory in home.memories.known_of(session)
@@ -997,9 +999,9 @@ def stored_in(home: Home, session: str, turns: Sequence[Turn]) -> tuple[Memory, 
 def _nearby(
     home: Home, project: str | None, stated: Sequence[str], reported: Sequence[str]
 ) -> Sequence[Memory]:
-    """Return the project's and projectless trusted memories that are most similar to a session's text, nearest first.
+    """Return the trusted memories most similar to a session's text, nearest first, from a project or without a project.
 
-    Compare vectors if there are any, else search the words of the owner's statements for at most five seconds.
+    Compare vectors if available, else search for the words of the owner's statements for at most five seconds.
     """
     admitted = Filter(projects=(project,) if project else (), trusted=True)
     until = time.monotonic() + _LEXICAL_SECONDS

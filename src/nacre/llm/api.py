@@ -1,4 +1,4 @@
-"""Connections to model providers, and models over the Anthropic and OpenAI APIs and MCP sampling."""
+"""Connections to model providers, and models accessed through the Anthropic and OpenAI APIs and MCP sampling."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _UNABLE = re.compile(
     re.I,
 )
 _GRACE_SECONDS = 1.0
-"""Seconds added to the library's own timeout, so that its more detailed error arrives first."""
+"""Seconds to wait beyond the library's own timeout, so that the library's more detailed error arrives first."""
 
 _RETRY_SECONDS = 5.0
 _call = threading.local()
@@ -202,7 +202,7 @@ def _parsed(body: bytes) -> Any:
 
 
 def body_of(target: CallTarget, response: Any, shape: type[S]) -> S:
-    """Parse the body of a successful response. Raises ModelUnavailableError if it is not from the provider."""
+    """Parse a successful response's body. Raises ModelUnavailableError if the response is not from the provider."""
     body: bytes = response.content
     try:
         return json_values.parse_json_tree(body, shape)
@@ -210,7 +210,7 @@ def body_of(target: CallTarget, response: Any, shape: type[S]) -> S:
         parsed = _parsed(body)
         if isinstance(parsed, Mapping) and parsed.get(
             "error"
-        ):  # some gateways report it this way, with status 200
+        ):  # some gateways report failures this way, with status 200
             codes, message = _error_details(parsed)
             status = re.match(r"[45]\d\d\b", codes)
             raise failures.refusal(
@@ -280,7 +280,7 @@ def _stricter(value: Any) -> Any:
 
 
 def schema_text(prompt: Prompt) -> str:
-    """Return the schema as text for the prompt, or an empty text if the answer is plain text."""
+    """Return the schema as text for the prompt, or an empty string if the answer is plain text."""
     if not prompt.answer:
         return ""
     schema = json.dumps(prompt.answer, ensure_ascii=False, sort_keys=True)
@@ -299,7 +299,7 @@ def system_of(prompt: Prompt, able: Capabilities) -> str:
 
 
 STREAMED_TOKENS = 8_192
-"""Maximum tokens of an unstreamed answer. Proxies cut connections that stay silent for minutes."""
+"""Maximum number of tokens in an unstreamed answer. Proxies cut connections that stay silent for minutes."""
 
 _LOGIN = {"anthropic-beta": "oauth-2025-04-20"}
 _LESS = {"schema": "tool", "tool": "text"}
@@ -693,7 +693,7 @@ Sample = Callable[[str, str, int], tuple[str, str]]
 
 
 class SamplingModel:
-    """A model behind a callback. Implements LanguageModel. Clients report no tokens: four characters count as one."""
+    """A model accessed through a callback. Implements LanguageModel. Tokens are estimated at four characters each."""
 
     def __init__(self, sample: Sample) -> None:
         self._target = CallTarget(

@@ -1,4 +1,4 @@
-"""Calibration: the meaning of an embedding model's cosines."""
+"""Calibration of an embedding model's cosine similarities."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ else:
 _UNKNOWN = "unknown"
 _BUNDLED = "minilm-l6-v2-int8"
 _BUNDLED_SEES = (0.0563, 0.7256)
-"""Mean cosines of the bundled model for the probes."""
+"""Mean cosines of the probes, measured with the bundled model."""
 
 Seen = tuple[float, float]
 """Mean cosines of the probe questions with unrelated passages and with their own passages."""
@@ -32,12 +32,12 @@ Seen = tuple[float, float]
 class Calibration:
     """Cosine thresholds of an embedding model.
 
-    Between a question and a passage, ``unrelated`` is chance and ``related`` is a plain restatement. Between two
-    statements, ``link`` is the minimum for a link, and ``same`` for possible equality. A language model compares
-    statements from ``ask``, or from ``ask_more`` if many comparisons are affordable. A reply uses a memory from
-    ``used``. A memory stored by an agent repeats a correction from ``corrected``.
+    ``unrelated``, ``related``: values for a question with an unrelated passage, and with a plain restatement. ``link``,
+    ``same``: minimum for a link between two statements, and for possible equality. ``ask``: minimum at which a language
+    model compares two statements. ``ask_more``: the same if many comparisons are affordable. ``used``: minimum at which
+    a reply uses a memory. ``corrected``: minimum at which an agent's memory repeats a correction.
 
-    ``reads_unspaced`` means that the model handles scripts without spaces. It is True for unmeasured models.
+    ``reads_unspaced``: the model handles scripts without spaces. True for unmeasured models.
     """
 
     unrelated: float
@@ -51,7 +51,7 @@ class Calibration:
     reads_unspaced: bool = True
 
     def meaning(self, cosine: float) -> float:
-        """Return a question-passage cosine on a scale for all models: ``unrelated`` is 0 and ``related`` is 1."""
+        """Convert a question-passage cosine to a scale shared by all models. ``unrelated`` becomes 0, ``related`` 1."""
         return (cosine - self.unrelated) / (self.related - self.unrelated)
 
 
@@ -79,7 +79,7 @@ def seen_by(questions: NDArray[np.float32], passages: NDArray[np.float32]) -> Se
 def calibration_of(model: str | None, seen: Seen | None = None) -> Calibration:
     """Return a model's calibration. ``model`` is the name of its vectors.
 
-    An unmeasured model gets the bundled model's values, scaled by its cosines for the probes. Without these cosines, it
+    An unmeasured model gets the bundled model's values, scaled by its probe cosines, ``seen``. Without ``seen``, it
     gets the table ``unknown``.
     """
     tables = _tables()
@@ -95,7 +95,7 @@ def calibration_of(model: str | None, seen: Seen | None = None) -> Calibration:
 
 
 def _scaled(cosine: float, seen: Seen) -> float:
-    """Scale a cosine of the bundled model to a model with the given probe cosines. 1 stays 1."""
+    """Scale a cosine of the bundled model to a model with the given probe cosines. A cosine of 1 stays 1."""
     (chance, restated), (own_chance, own_restated) = seen, _BUNDLED_SEES
     if cosine <= own_restated:
         return chance + (cosine - own_chance) * (restated - chance) / (own_restated - own_chance)

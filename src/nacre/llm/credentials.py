@@ -47,10 +47,10 @@ _YES = ("yes", "true", "1", "on")
 class Provider:
     """A provider of models and the format of its calls.
 
-    ``variables`` are the environment variables that can hold its key. ``api_key`` is a key from the configuration.
-    Calls under a ``subscription`` have no price, so tokens are counted instead. ``beside`` is roughly the number of
-    tokens that an agent's command adds to each question. ``keys`` are the environment variables of keys that would be
-    billed for its calls instead. ``answers`` is the minimum that all its models support (see Capabilities), or empty if
+    ``variables``: environment variables that can hold its key. ``api_key``: key from the configuration.
+    ``subscription``: True if calls have no price, so that tokens are counted instead. ``beside``: approximate number of
+    tokens that an agent's command adds to each question. ``keys``: environment variables of keys that would be billed
+    instead of the subscription. ``answers``: minimum that all its models support (see Capabilities), or empty if
     unknown.
     """
 
@@ -69,7 +69,7 @@ class Provider:
 
 
 def providers(settings: Settings) -> dict[str, Provider]:
-    """Return all providers by name, ending with the user's. Raises ModelRefusedError if one of these is invalid."""
+    """Return all providers by name, the user's last. Raises ModelRefusedError if one of the user's is invalid."""
     return {
         name: provider_of(settings, name) for name in (*_built_in(), *settings["models.providers"])
     }
@@ -78,7 +78,8 @@ def providers(settings: Settings) -> dict[str, Provider]:
 def provider_of(settings: Settings, name: str) -> Provider:
     """Return a provider by name. ``models.providers`` takes precedence over the built-in table.
 
-    Raises ModelRefusedError if it is unknown, or if its address would send prompts unencrypted to another machine.
+    Raises ModelRefusedError if the provider is unknown, or if its address would send prompts unencrypted to another
+    machine.
     """
     own: Mapping[str, str] | None = settings["models.providers"].get(name)
     provider = _built_in().get(name)
@@ -238,7 +239,7 @@ def path_of(settings: Settings) -> Path:
 
 
 def read(settings: Settings) -> dict[str, str]:
-    """Return all keys by provider. Raises UnusableCredentialsError."""
+    """Return all keys, keyed by provider. Raises UnusableCredentialsError."""
     text, _ = read_small(path_of(settings))
     try:
         table = tomllib.loads(text).get(_TABLE, {})
@@ -281,20 +282,20 @@ def _write(settings: Settings, keys: dict[str, str]) -> None:
 
 
 # -- Keys in the system's keyring ------------------------------------------------------------------
-# The import takes 70 ms, and a locked keyring might wait for a person. Both are deferred until a key is needed, and
+# The import takes 70 ms, and a locked keyring might wait for the user. Both are deferred until a key is needed, and
 # limited in time.
 
 
 SERVICE = "nacre"
 _READ_TIMEOUT_SECONDS = 5.0
 _WRITE_TIMEOUT_SECONDS = 60.0
-"""Time limit in seconds for writing. Desktops ask their user to unlock the keyring."""
+"""Time limit in seconds for writing. Desktops ask the user to unlock the keyring."""
 
 A = TypeVar("A")
 
 
 def why_not() -> str:
-    """Return why no keyring can be used, or an empty string if one can."""
+    """Return the reason why no keyring can be used, or an empty string."""
     try:
         keyring = _bounded(lambda: _library().get_keyring(), _READ_TIMEOUT_SECONDS)
     except UnavailableError as error:
@@ -421,7 +422,7 @@ _MILLISECONDS = 1000
 class Login:
     """A login in a tool's file: a secret, its kind and expiry, and a warning about the file.
 
-    ``is_renewable`` means that the tool renews it without the user.
+    ``is_renewable``: True if the tool can renew the login without the user.
     """
 
     path: Path
@@ -485,7 +486,7 @@ def may_be_in_keychain(settings: Settings, tool: str) -> bool:
 
 
 def elsewhere(settings: Settings, tool: str) -> str:
-    """Return a note on places, unread by nacre, where the tool might keep its login, or an empty string."""
+    """Return a note on places not read by nacre where the tool might keep its login, or an empty string."""
     if tool == "claude":
         return (
             "it is in the macOS keychain, which nacre does not read"
@@ -608,7 +609,7 @@ class Credential:
 class Place:
     """A place searched for a credential. ``credential`` is set even if it cannot be used.
 
-    ``problem`` says why not. ``warning`` describes a risk of this place. ``hint`` is the remedy.
+    ``problem``: reason why the credential cannot be used. ``warning``: risk of this place. ``hint``: remedy.
     """
 
     origin: str
@@ -659,7 +660,7 @@ def fits(settings: Settings, place: Place, provider: str) -> bool:
 
 
 def look(settings: Settings, provider: str, *, clock: Clock = utc_now) -> Iterator[Place]:
-    """Yield every place in order with its contents. A place is opened only when the iteration reaches it."""
+    """Yield every place in order. A place is opened only when the iteration reaches it."""
     yield from _in_config(settings, provider)
     yield from _in_environment(settings, provider)
     if not provider_of(settings, provider).needs_key:
@@ -688,7 +689,7 @@ def variables_for(settings: Settings, provider: str) -> list[str]:
 
 
 def own_variable(provider: str) -> str:
-    """Return the variable for a key that only nacre uses. It takes precedence over all others."""
+    """Return the variable for a key that only nacre uses. It takes precedence over all other variables."""
     return "NACRE_" + re.sub(r"\W", "_", provider).upper() + "_API_KEY"
 
 

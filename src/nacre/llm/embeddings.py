@@ -162,7 +162,7 @@ BATCH_TOKENS = 60_000
 """Number of tokens per call, well below every provider's limit."""
 
 _BYTES_PER_TOKEN = 3
-"""Low estimate: English tokens have about four characters, and Chinese tokens one, with three bytes."""
+"""Low estimate. English tokens have about four characters, and Chinese tokens one, with three bytes."""
 
 _MAX_TRIES = 5
 

@@ -95,7 +95,7 @@ class CallTarget:
 
 @frozen
 class _Row:
-    """A refusal's statuses (empty: any) and words, and the message for it."""
+    """Statuses (empty: any) and words of a refusal, and the message for it."""
 
     statuses: tuple[int, ...]
     words: str
@@ -256,7 +256,7 @@ def cut_off(target: CallTarget) -> ModelUnavailableError:
 
 
 def ended(target: CallTarget) -> ModelUnavailableError:
-    """Return the error for an agent's command that was killed from outside."""
+    """Return the error for an agent's command that another program killed."""
     message = (
         f"the command of {target.provider.label} was killed before it answered ({target.name})"
     )
@@ -273,7 +273,7 @@ def broken(target: CallTarget) -> ModelUnavailableError:
 
 
 def strange(target: CallTarget, kind: str = "", body: bytes = b"") -> ModelUnavailableError:
-    """Return the error for a 2xx response that is not from the provider, such as a foreign page or invalid JSON."""
+    """Return the error for a 2xx response that is not from the provider, such as an unrelated page or invalid JSON."""
     if "html" in kind or body.lstrip()[:1] == b"<":
         return UnexpectedServiceError(
             f"{target.host} answers with a web page instead of {target.provider.label}'s format ({target.name})",
@@ -303,7 +303,7 @@ def _is_json(body: bytes) -> bool:
 
 
 def no_answer(target: CallTarget, detail: str) -> UnreadableModelError:
-    """Return the error for a command that succeeds with an unreadable answer. It is not retried."""
+    """Return the error for a command that succeeds with an unreadable answer. Such a call is not retried."""
     label = target.provider.label
     problem = f"the command of {label} succeeds, but its answer cannot be read ({target.name})"
     message = f"{problem}{_quoted(target, detail.strip())}"
@@ -475,7 +475,7 @@ _SHOWN_CHARACTERS = 4_000
 _OTHERWISE = "choose another model: nacre writer setup; or set its abilities in models.capabilities (docs/models.md)"
 
 REPAIR = "\n\nYou answered:\n"
-"""Text between a prompt and the previous answer that is returned with it."""
+"""Text between a prompt and the previous answer if both are sent back."""
 
 
 def schema_of(answer: type[msgspec.Struct]) -> dict[str, Any]:
@@ -619,9 +619,9 @@ class Answers(Protocol):
 class Cached:
     """A model that repeats stored answers for equal prompts. Implements LanguageModel.
 
-    Prompts are equal if the model, version, schema and all texts are equal. Truncated, too long or corrected answers
-    are not stored. A correction also deletes the previous answer. Model tests (Task.TEST) and conversations (Task.CHAT)
-    always reach the model.
+    Prompts are equal if the model, version, schema and all text are equal. Answers that were truncated, corrected or
+    too long are not stored. A correction also deletes the previous answer. Model tests (Task.TEST) and conversations
+    (Task.CHAT) always reach the model.
     """
 
     def __init__(self, model: LanguageModel, answers: Answers) -> None:
@@ -674,7 +674,7 @@ def key_of(model: str, prompt: Prompt) -> str:
 
 
 def key_of_billing(settings: Settings, provider: Provider) -> str:
-    """Return the source of the API key billed for an agent's command. It is empty with a sign-in or without a key."""
+    """Return the source of the API key billed for an agent's command. It is empty if a sign-in or no key exists."""
     tool = COMMANDS.get(provider.api)
     if not provider.subscription or tool is None or credentials.is_signed_in(settings, tool):
         return ""

@@ -46,7 +46,7 @@ _WORDS = re.compile(r"[^ !-/:-@\[-`{-~]+|[!-/:-@\[-`{-~]")
 _MAX_CACHED_WORDS = 1 << 15
 _MAX_CACHED_CHARACTERS = 1 << 15
 _SYLLABLES = range(0xAC00, 0xD7A4)
-"""Hangul syllables, which decompose alike in every Unicode version."""
+"""Hangul syllables, which decompose identically in every Unicode version."""
 
 _BERT = {
     "type": "BertNormalizer",
@@ -58,7 +58,7 @@ _BERT = {
 
 @frozen
 class Encoded:
-    """The tokens of a text, including the tokens before and after it."""
+    """The tokens of a text, including the special tokens before and after it."""
 
     ids: list[int]
 
@@ -82,7 +82,7 @@ class _Page(msgspec.Struct, frozen=True):
     dropped: list[int]
     space: list[int]
     apart: list[int]
-    """Signs and ideographs, each of which is a word."""
+    """Symbols and ideographs, each of which is a word."""
 
     becomes: dict[str, str]
 
@@ -324,7 +324,7 @@ def side_by_side(
 
 
 def readable(text: str) -> str:
-    """Return the readable part of a text. Lone surrogates are replaced, because the tokenizer refuses them."""
+    """Return the start of a text, with lone surrogates replaced because the tokenizer refuses them."""
     return text[:_MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8")
 
 
@@ -524,7 +524,7 @@ class FolderEmbedder:
         return copied
 
     def close(self) -> None:
-        """Do nothing. There is nothing to release."""
+        """Do nothing."""
 
     def _vector(self, text: str) -> NDArray[np.float32]:
         encoded = self._tokenizer.encode(self._prefix + readable(text))
@@ -543,7 +543,7 @@ class FolderEmbedder:
         return unit
 
     def _pooled(self, states: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return a text's vector from its tokens' vectors, none of which is padding."""
+        """Pool the vectors of a text's tokens into one vector. No token is padding."""
         if self._options.pooling == "cls":
             pooled: NDArray[np.float32] = states[0]
         elif self._options.pooling == "last":

@@ -46,8 +46,8 @@ class CommandModel:
     still retrying at the timeout. ``piece`` returns the text that an output line adds to a plain-text answer.
 
     The question begins with a mark, and an environment variable is set. nacre reads no session with the mark and does
-    nothing under the variable, so that it never learns from its own calls. Variables that indicate a running agent are
-    removed, because the command would consider itself part of that agent's session. Raises ModelRefusedError if the
+    nothing if the variable is set, so that it never learns from its own calls. Variables that indicate a running agent
+    are removed, because the command would consider itself part of that agent's session. Raises ModelRefusedError if the
     program is not on PATH.
     """
 
@@ -185,7 +185,7 @@ class CommandModel:
 
 
 def instructions(prompt: Prompt) -> str:
-    """Return the system prompt for a command. It is the prompt's own if the answer is plain text."""
+    """Return the system prompt for a command. For a plain-text answer, this is the prompt's own system prompt."""
     return INSTRUCTIONS if prompt.answer else prompt.system or "You answer in plain text."
 
 
@@ -204,7 +204,7 @@ def events_in(text: str) -> Iterator[Values]:
 
 
 def link(theirs: Path, names: Iterable[str], ours: Path) -> None:
-    """Create a folder for one call, with links to the named files of the owner, if they exist.
+    """Create a folder for one call, with links to those of the owner's named files that exist.
 
     If a sign-in is renewed during the call, a link updates the original file.
     """
@@ -236,7 +236,7 @@ class _Process:
     def answer(self, question: bytes) -> int:
         """Send the question and return the exit status.
 
-        Raises OSError, TruncatedAnswerError if ended before the start.
+        Raises OSError, TruncatedAnswerError if the process is ended before it starts.
         """
         with self._lock:
             if self._is_over:
@@ -424,7 +424,7 @@ _CONFIG = (
 )
 """Settings that remove notes on this machine from the prompt, and disable extra tools and servers.
 
-Versions ignore unknown settings.
+Codex ignores unknown settings.
 """
 
 _WITHOUT_TOOLS = (
@@ -518,7 +518,7 @@ def _tools_codex_cli(prompt: Prompt, target: CallTarget) -> Sequence[str]:
 def _home_of_its_own(folder: Path, environ: Mapping[str, str]) -> Mapping[str, str]:
     """Return the variables for a temporary home that contains only the sign-in.
 
-    No option hides AGENTS.md in the owner's home, and each call would write there. The sign-in is a link, so that
+    No option hides AGENTS.md in the owner's home, and each call would write to it. The sign-in is a link, so that
     renewal updates the original file. The owner's home is used if links are impossible or the sign-in is not a file. In
     the latter case, a keyring might store it under the home's name.
     """

@@ -273,7 +273,7 @@ class Books(Protocol):
         """
 
     def trace(self, call: Call, prompt: Prompt, answer: str, error: str) -> None:
-        """Keep the texts of a call."""
+        """Keep a call's prompt, answer and error."""
 
     def close(self) -> None:
         """Release resources."""
@@ -353,7 +353,7 @@ def of_failed(
 
 
 def most_of(prompt: Prompt, able: Capabilities) -> int | None:
-    """Return the maximum cost of a prompt, or ``None`` without a price.
+    """Return the maximum cost of a prompt, or ``None`` if there is no price.
 
     This assumes the longest answer, an empty cache, and two bytes per token. Few texts need that many tokens.
     """
@@ -391,7 +391,7 @@ _MAX_LIST_BYTES = 1_000_000
 
 
 def list_proposed(provider: Provider) -> list[str]:
-    """Return model names, starting with the recommended model, or none if none are known."""
+    """Return the known model names, starting with the recommended model. The list can be empty."""
     listed = listed_here(provider)
     if listed is not None:
         return listed

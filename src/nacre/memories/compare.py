@@ -1,4 +1,4 @@
-"""Claims and contradictions judged by a model and resolved by code, and comparison by vectors."""
+"""Claims, contradictions (judged by a model and resolved by code), and comparison of memories by vectors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MOST_HINTS = 50
 """Maximum number of known entities in a prompt. See seed facts 1.3."""
 
 LONGEST_TEXT = 1_500
-"""Maximum number of characters of a memory in a prompt. The claim and its end are near the start."""
+"""Maximum number of characters of a memory in a prompt. The claim and its expiry are near the start."""
 
 _MAX_NAME_CHARACTERS = 80
 _MAX_OBJECT_CHARACTERS = 300
@@ -156,7 +156,7 @@ AUTO_SUPERSEDE = 0.85
 """Confidence above which a fact or preference is superseded without asking the owner."""
 
 UNSURE = 0.75
-"""Confidence up to which the owner decides. See seed facts 1.3."""
+"""Maximum confidence at which the owner decides. See seed facts 1.3."""
 
 MOST_REASON = 200
 _OWNER_DECIDES = (Kind.DECISION, Kind.LESSON)
@@ -212,7 +212,7 @@ class TodosAnswer(msgspec.Struct, forbid_unknown_fields=True):
 
 @frozen
 class Judgement:
-    """The verdict on a pair, its confidence (0 to 1) and a one-sentence explanation."""
+    """A verdict on a pair of memories, with confidence (0 to 1) and a one-sentence explanation."""
 
     bearing: Bearing
     confidence: float
@@ -228,9 +228,10 @@ class Judgement:
 
 
 def judge_prompt(memory: Memory, others: Sequence[Memory], answer: dict[str, Any]) -> Prompt:
-    """Return the prompt that asks how other memories relate to ``memory``, with the days and order of statements.
+    """Return the prompt that asks how other memories relate to ``memory``.
 
-    The later statement supersedes, and days alone do not order statements of the same day.
+    The prompt contains days and the order of statements, because the later statement supersedes and
+    days do not order statements of the same day.
     """
     lines = [
         _as_dated_data(
@@ -251,7 +252,7 @@ def judge_prompt(memory: Memory, others: Sequence[Memory], answer: dict[str, Any
 
 
 def todos_prompt(memory: Memory, todos: Sequence[Memory], answer: dict[str, Any]) -> Prompt:
-    """Return the prompt that asks which open todos a memory shows to be done."""
+    """Return the prompt that asks which open todos are done according to a memory."""
     lines = "\n".join(as_data(todo, number=number) for number, todo in enumerate(todos, 1))
     text = f"The memory:\n{as_data(memory)}\n\nOpen todos:\n{lines}"
     return Prompt(
@@ -296,7 +297,7 @@ def judgements(answer: JudgeAnswer, count: int) -> list[Judgement]:
 def find_finished(
     answer: TodosAnswer, memory: Memory, todos: Sequence[Memory]
 ) -> list[tuple[Memory, str]]:
-    """Return the todos that a memory reports as done, each with a quote from the memory without a negation."""
+    """Return the todos that are done according to a memory, each with a quote that is not negated."""
     done: dict[int, tuple[Memory, str]] = {}
     for item in answer.done:
         quote = item.quote.strip().strip("\"'“”‘’…")
@@ -306,7 +307,7 @@ def find_finished(
 
 
 def _is_said(quote: str, memory: Memory) -> bool:
-    """Return True if a memory contains the quote without a negation in the 40 characters before."""
+    """Return True if a memory contains the quote without a negation in the preceding 40 characters."""
     plain_quote, plain_text = normalise(quote), normalise(memory.content)
     if len(plain_quote) < _MIN_QUOTE_CHARACTERS or plain_quote not in plain_text:
         return False
@@ -320,9 +321,10 @@ def resolve(
 ) -> Resolution:
     """Return the consequence for two judged memories.
 
-    Events stay true. A judgement above ``sure`` supersedes a fact or preference that is not more
-    important. The owner decides about decisions, lessons and judgements up to .75, if only an agent
-    contradicts the owner, and if the later memory is about an earlier time. See seed facts 1.3.
+    Events stay true. A judgement with a confidence above ``sure`` supersedes a fact or preference
+    that is not more important. The owner decides if the earlier memory is a decision or lesson, if
+    the confidence is at most .75, if only an agent contradicts the owner, or if the later memory is
+    about an earlier time. See seed facts 1.3.
     """
     if earlier.kind is Kind.EVENT or judgement.bearing in (Bearing.COEXISTS, Bearing.UNRELATED):
         return Resolution.COEXIST

@@ -80,10 +80,11 @@ Why = Annotated[str | None, Meta(description="Why.")]
 class Asking:
     """Options for asking a model about new memories.
 
-    ``online`` explicitly requests or forbids asking. ``None`` makes asking background work.
-    ``aggressive`` asks about less similar memories and shows ten instead of five. ``None`` follows
-    the settings. ``threshold`` replaces the calibrated minimum cosine of the nearest memory.
-    ``seconds`` limits the time for all answers. ``None`` applies only the limit per model call.
+    ``online``: whether asking is explicitly requested or forbidden. If ``None``, asking counts as
+    background work. ``aggressive``: whether to ask about less similar memories and show ten instead
+    of five. If ``None``, the settings decide. ``threshold``: minimum cosine similarity of the
+    nearest memory, instead of the calibrated value. ``seconds``: time limit for all answers. If
+    ``None``, only the limit per model call applies.
     """
 
     online: bool | None = None
@@ -151,7 +152,7 @@ class StoreRequest(Request, frozen=True, kw_only=True):
 
     @property
     def asking(self) -> Asking:
-        """The options for asking a model about it."""
+        """The options for asking a model about the memory."""
         return Asking(self.online_dedup, self.aggressive, self.dedup_threshold)
 
 
@@ -295,7 +296,7 @@ def evidence_of(
 
 
 def unsaid(home: home.Home) -> Iterator[str]:
-    """Yield the ids of active memories whose document no longer contains their passage or words."""
+    """Yield the ids of active memories whose source document no longer contains their passage or words."""
     tools = [adapter.tool for adapter in registry.adapters().values() if adapter.guesses]
     rows = home.reviews.unfounded(tools)
     for memory in home.memories.rows_of(rows).values():
@@ -304,7 +305,7 @@ def unsaid(home: home.Home) -> Iterator[str]:
 
 
 def _is_said(home: home.Home, memory: Memory) -> bool:
-    """Return True if the current document contains every word of a memory."""
+    """Return True if a memory's source document still contains every word of the memory."""
     stems: set[str] = set()
     for session in home.sessions.find(memory.source.session or ""):
         for item in home.sessions.turns_of(session.row):
@@ -315,7 +316,7 @@ def _is_said(home: home.Home, memory: Memory) -> bool:
 # -- Rules for agents ----------------------------------------------------------
 #
 # A memory that an agent stores is a proposal. Search finds proposals, but they are not shown
-# unasked and supersede nothing until the owner keeps them (``nacre review``) or states them. An
+# unsolicited and supersede nothing until the owner keeps them (``nacre review``) or states them. An
 # agent's request to retire, edit or suppress the owner's memories goes into the review queue.
 
 
@@ -323,7 +324,7 @@ MOST_IMPORTANT = 7
 """Maximum importance of a memory stored by an agent."""
 
 MOST_IMPORTANT_QUOTED = 8
-"""Maximum importance of the owner's words stored by an agent, as for an explicit request to remember."""
+"""Maximum importance of the owner's words stored by an agent, equal to that of an explicit request to remember."""
 
 _MAX_DETAIL_CHARACTERS = 300
 
@@ -364,7 +365,7 @@ def _without_weight(memory: Memory, max_importance: int) -> Memory:
 
 
 def as_agent_may(memory: Memory, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an agent's changes to its own memory.
+    """Return the fields to change when an agent edits its own memory.
 
     Changes other than tags make the memory a proposal again.
     """
@@ -388,7 +389,10 @@ def as_agent_may(memory: Memory, changes: Mapping[str, Any]) -> dict[str, Any]:
 def distrust(
     home: home.Home, run: home_change.Run | None, stored: Sequence[tuple[str, str]]
 ) -> None:
-    """Demote memories that agents stored from external text, given as pairs (session, end of memory id)."""
+    """Demote memories that agents stored from external text.
+
+    ``stored`` contains pairs (session, end of memory id).
+    """
     demoted = [
         replace(memory, trust=Trust.UNTRUSTED, proposed=True, speaker=Speaker.AGENT)
         for session, end in stored
@@ -404,7 +408,7 @@ def distrust(
 
 
 def is_owners(memory: Memory) -> bool:
-    """Return True if the owner is the memory's speaker."""
+    """Return True if a memory's speaker is the owner."""
     return memory.speaker is Speaker.OWNER
 
 
@@ -423,7 +427,7 @@ def wish(home: home.Home, memories: Sequence[Memory], action: str) -> None:
 
 
 def keep(change: home_change.Change, memories: Sequence[Memory]) -> None:
-    """Mark memories that an agent proposed, or the owner merely approved, as the owner's words."""
+    """Mark memories proposed by an agent, or merely approved by the owner, as the owner's words."""
     home = change.home
     for memory in (
         memory for memory in memories if memory.proposed or memory.as_worded() != memory

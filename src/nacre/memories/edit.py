@@ -38,10 +38,10 @@ _MANY_FILES = 20
 
 @frozen
 class _FileWithoutId:
-    """A file that will get its memory's id, and a creation date that survives copying.
+    """A file that will get its memory's id and creation date. The date survives copying.
 
-    ``text`` is the file's content, ``base`` the hash of its bytes, and ``rest`` the work left after
-    writing the id.
+    ``text``: content of the file. ``base``: hash of the bytes. ``rest``: work left after writing
+    the id.
     """
 
     path: str
@@ -59,7 +59,7 @@ class _FileWithoutId:
 
 @frozen
 class _ReadFile:
-    """A read file, with its text, the hash of its bytes, its memory, and its stated kind and project."""
+    """A file that was read, with text, hash, memory, and the kind and project in the front matter."""
 
     stat: FileStat
     text: str
@@ -73,12 +73,12 @@ class _ReadFile:
 class _FollowUp:
     """Manual edits for the journal, and the work left after indexing.
 
-    The work concerns files without an id, memories whose folder and front matter differ,
-    successions that a person might have changed, and memories moved to or from ``retired/``. If the
-    front matter was edited, the file moves. If the file moved, its front matter changes.
-    ``deferred`` files count as unread and are handled in one transaction after all other files. If
-    ``awaits``, new memories are queued for a model. If the whole vault is new, only files without
-    an id are queued, because a person just wrote them.
+    ``nameless``: files without an id. ``misplaced``: memories whose folder and front matter differ.
+    If the front matter was edited, the file moves. If the file moved, the front matter changes.
+    ``changed``: memories whose succession might have changed. ``retired``, ``returned``: memories
+    moved to or from ``retired/``. ``deferred``: files that count as unread and are handled in one
+    transaction after all other files. ``awaits``: whether new memories are queued for a model. If
+    the whole vault is new, only files without an id are queued, because a person just wrote them.
     """
 
     awaits: bool = True
@@ -112,8 +112,8 @@ def _is_changed(stat: FileStat, seen: SeenMemoryFile | None) -> bool:
 def read_changes(home: Home, *, from_remote: bool) -> int:
     """Read manual edits, except in files with a pending write, and return the number of edited files.
 
-    Edits and moves form one operation, deletions a second. The vault lock is held until all files
-    have an id, because another process would assign different ids.
+    Edits and moves form one operation, and deletions form a second. The vault lock is held until
+    all files have an id, because another process would assign different ids.
     """
     with home.change(REMOVE, why=DELETED) as removal, home.change(EDIT) as change:
         return _read_edits(change, removal, from_remote=from_remote)
@@ -221,7 +221,7 @@ def read_written(change: Change, paths: Iterable[str], *, awaits: bool) -> None:
 
 
 def _stat(home: Home, path: str) -> FileStat | None:
-    """Return a file's stat as a scan does, or ``None`` if the file does not exist."""
+    """Return a file's stat in the same way as a scan, or ``None`` if the file does not exist."""
     if not path.isprintable():
         return None  # a scan reports the remedy
     try:
@@ -244,7 +244,7 @@ def _missing_paths(
     *,
     from_remote: bool,
 ) -> list[str]:
-    """Return the paths of missing files, or none if so many are missing that the folder might be unavailable."""
+    """Return the paths of missing files, or no paths if so many are missing that the folder might be unavailable."""
     pending = home.files.pending_paths()
     missing = [path for path in seen if path not in stats and path not in pending]
     if from_remote or len(missing) - len(stats.keys() - seen.keys()) <= max(
@@ -269,7 +269,8 @@ def _removal_of(home: Home, file: SeenMemoryFile) -> Intent:
 def _journal(change: Change, intents: list[Intent]) -> None:
     """Record manual edits in the journal.
 
-    A text with a secret is withheld in a separate operation until fixed.
+    A file with a secret is recorded in a separate operation, without text, until the secret is
+    removed.
     """
     change.intend(
         [intent for intent in intents if intent.action == "remove" or intent.document], applied=True
@@ -281,7 +282,7 @@ def _journal(change: Change, intents: list[Intent]) -> None:
 
 
 def _read(home: Home, stat: FileStat, seen: SeenMemoryFile | None) -> _ReadFile | None:
-    """Read a changed file. Return ``None`` if its bytes are unchanged or it is not a valid memory.
+    """Read a changed file. Return ``None`` if the bytes are unchanged or the memory is invalid.
 
     Invalid files are reported and, unless they contain a secret, remembered until they change.
     """
@@ -368,7 +369,6 @@ def _with_own_id(
 
 
 def _id_in(home: Home, path: str) -> str | None:
-    """Return the id currently in a file's front matter."""
     try:
         front, _ = split(home.vault.read(path).decode("utf-8"))
         return str(load(front).get("id") or "") if front else None
@@ -389,7 +389,7 @@ def _accept(
     *,
     defers: bool = False,
 ) -> None:
-    """Index a file. With ``defers``, leave a file with consequences for the last transaction."""
+    """Index a file. With ``defers``, a file with consequences is left for the last transaction."""
     memory, stated_values = file.memory, file.stated
     last_seen = seen_before.get(file.stat.path)
     before = home.memories.find(memory.id)
@@ -432,7 +432,6 @@ def _accept(
 
 
 def _follow_up_of(file: _ReadFile, before: Memory | None, memory: Memory) -> _FollowUp:
-    """Return the work caused by a new or changed memory."""
     follow_up = _FollowUp()
     if memory is not file.memory or file.stated.differs(memory.kind, memory.project):
         follow_up.misplaced.append(memory)
@@ -478,7 +477,7 @@ def _give_ids(change: Change, nameless: list[_FileWithoutId]) -> None:
     """Write ids into files without an id.
 
     No intent is used, because unredacted hand-written text must not enter the database. After a
-    crash, the next scan finds the file without its expected hash.
+    crash, the next scan finds the file, because no hash is recorded.
     """
     home = change.home
     for file in nameless:
@@ -538,14 +537,13 @@ def scan(
 ) -> int:
     """Complete interrupted writes, then index changed files and return their number.
 
-    If most files are missing, nothing is retired, unless the change came ``from_remote``, where
-    deletions are intended and restored files are in the ledger. Content that the ledger forgets is
-    deleted, even if another machine forgot it.
+    If most files are missing, nothing is retired, unless the changes came ``from_remote``, because
+    remote deletions are intended and the ledger contains restored files. Content forgotten on any
+    machine, according to the ledger, is deleted.
 
     A malformed file is reported in ``home.problems`` and its last valid version stays indexed. If
-    nothing changed, which is the usual case, no lock is taken and nothing is written. Pending
-    writes of other processes are ignored without waiting. Nothing happens if the database is not
-    writable.
+    nothing changed, no lock is taken and nothing is written. Pending writes of other processes are
+    ignored without waiting. Nothing happens if the database is not writable.
     """
     home.problems.clear()
     if home.database.unwritable:

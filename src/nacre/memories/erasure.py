@@ -82,7 +82,7 @@ def withdraw(home: Home, affected: Affected) -> None:
 
 
 def withdraw_matching(home: Home, match: Pattern) -> None:
-    """Reduce transcripts with a match anywhere to their indexed turns."""
+    """Keep only the indexed turns of transcripts that match anywhere."""
     states = [
         state
         for state in home.archive.all()
@@ -116,7 +116,7 @@ def _texts(payload: packs.Payload) -> Iterator[str]:
 # -- Chats ---------------------------------------------------------------------
 #
 # nacre's own transcripts, files and database of channel conversations. Transcripts of other tools
-# belong to those tools and stay.
+# are not erased.
 
 
 _TOOL = "nacre-chat:"
@@ -140,7 +140,7 @@ def erase_matching(home: Home, match: Pattern) -> None:
 
 
 def erase_chats(home: Home, affected: Affected, barred: Barred) -> None:
-    """Delete forgotten conversations with their files, and forgotten, even pending, messages of other conversations."""
+    """Delete forgotten conversations with their files, and forgotten messages, even pending, of other conversations."""
     forgotten = [
         session.id.removeprefix(_TOOL)
         for session in affected.sessions
@@ -227,7 +227,7 @@ class _Chat:
             return ()
 
     def _is_gone(self, record: dict[str, Any], barred: Barred | None) -> bool:
-        """Return True if a line, or the message that it edits, is forgotten."""
+        """Return True if a record, or the message edited by the record, is forgotten."""
         if barred is None or record.get("type") != "message":
             return barred is None
         session, ids = (f"{_TOOL}{self.session}", (record.get("id"), _message(record).get("edits")))
@@ -354,10 +354,10 @@ _KEPT_ACTIONS = (FORGET, ALLOW_AGAIN, RETIRE_ALWAYS, RETIRE_NO_LONGER)
 def apply_tombstones(home: Home, *, patient: bool = True) -> int:
     """Delete stored items that tombstones bar and return their number.
 
-    This acts only after an interrupted run, on tombstones from another machine's ledger, or if a
-    memory's file returned. Otherwise it costs only a few lookups. Call it whenever the ledger might
-    have changed. Memories being edited are reported in ``home.problems`` and deleted next time.
-    Without ``patient``, a ledger that another process is writing is skipped.
+    Call this whenever the ledger might have changed. There is work only after an interrupted run,
+    for tombstones from another machine's ledger, or if a memory's file returned. Otherwise, the
+    call costs only a few lookups. Memories being edited are reported in ``home.problems`` and
+    deleted next time. Without ``patient``, a ledger that another process is writing is skipped.
     """
     if (home.files.has_intents() or is_ledger_new(home)) and not _update_tombstones(
         home, patient=patient
@@ -458,7 +458,7 @@ def erase_written_bytes(home: Home) -> bool:
 
 
 def _erase_from_server(home: Home) -> bool:
-    """Prune names. The server itself reuses the space of deleted rows."""
+    """Prune names. The server reuses the space of deleted rows automatically."""
     home.erasing.prune_names()
     return erase_bytes(home)
 
@@ -511,7 +511,7 @@ def _without_words(line: str, ids: set[str], quotes: Pattern | None) -> str:
 
 
 def _erase_memories(change: Change, affected: Affected) -> None:
-    """Write changed memories, so that none names a deleted memory, and then delete files and rows."""
+    """Write changed memories, which no longer name deleted memories, and then delete files and rows."""
     entries = [
         change.entry("retire", memory=memory.id, reason=OUTLIVED) for memory in affected.retired
     ]
@@ -588,7 +588,7 @@ def remove_empty_projects(home: Home, slugs: Iterable[str]) -> None:
 
 
 def _name_sessions(home: Home, affected: Affected, runs: Sequence[Tombstone]) -> None:
-    """Add tombstones for sessions forgotten only by date or project, so that they stay deleted when they grow."""
+    """Add tombstones for sessions forgotten only by date or project, so that grown sessions stay deleted."""
     named_ids = {tombstone.value for tombstone in runs if tombstone.kind is TombstoneKind.SESSION}
     scopes = sorted({tombstone.run for tombstone in runs if tombstone.kind is TombstoneKind.BEFORE})
     session_ids = sorted({session.id for session in affected.sessions} - named_ids)

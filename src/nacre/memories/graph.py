@@ -39,8 +39,8 @@ T = TypeVar("T")
 class Net:
     """A graph of memories, numbered in a stable order.
 
-    ``links`` has one (source, target) pair per link. ``neighbours`` lists each linked memory once,
-    in either direction.
+    ``links``: one (source, target) pair per link. ``neighbours``: memories linked in either
+    direction, each listed once.
     """
 
     def __init__(self, ids: Sequence[str], links: Sequence[tuple[int, int]]) -> None:
@@ -106,7 +106,7 @@ def cached(home: home.Home, request: object, kind: type[T], analyse: Callable[[]
 
 
 def net_of(home: home.Home, project: str | None) -> Net:
-    """Return the graph of all active memories, or those of one project, with links valid today."""
+    """Return the graph of active memories, optionally of one project, with links valid today."""
     ids = home.links.nodes(project)
     places = {name: at for at, name in enumerate(ids)}
     edges = home.links.between(home.today(), project)
@@ -427,7 +427,7 @@ class Gap:
 
 @frozen
 class Gaps:
-    """Memories with at most one link, proven memories first. ``unlinked`` counts those without links."""
+    """Memories with at most one link, proven memories first. ``unlinked`` counts memories without links."""
 
     found: tuple[Gap, ...]
     total: int
@@ -483,7 +483,7 @@ class MapEdge:
 class GraphMap:
     """The most linked memories and the links between them.
 
-    ``memories`` and ``links`` count the whole selection.
+    ``memories``, ``links``: numbers in the whole selection.
     """
 
     nodes: tuple[MapNode, ...]
@@ -496,8 +496,8 @@ class GraphMap:
 class Brief:
     """A summary of all memories, as numbers and as ``text``.
 
-    ``gaps`` counts memories with at most one link, ``unlinked`` those without links, and ``stale``
-    those that might be outdated according to the latest check.
+    ``gaps``: number of memories with at most one link. ``unlinked``: number of memories without
+    links. ``stale``: number of memories that might be outdated according to the latest check.
     """
 
     text: str
@@ -519,8 +519,8 @@ class Brief:
 #
 # No model is used, and results are deterministic. Only links that
 # :meth:`nacre.store.memories.Links.count` counts are considered. Similarity is not a link, so a
-# memory that only resembles others is a gap. The seed omits such memories from its ranking. See
-# seed facts 2.2.
+# memory that only resembles other memories is a gap. The seed omits such memories from its ranking.
+# See seed facts 2.2.
 
 
 GAP_LINKS = 1
@@ -601,7 +601,7 @@ def components(home: home.Home, request: AnalysisRequest) -> Components:
 RECENT = timedelta(days=30)
 _RECENT_MEMORIES = 200
 _CENTRAL_CANDIDATES = 20
-"""Number of most linked memories to consider. Only vouched memories are named."""
+"""Number of most linked memories to consider. Only memories that are vouched for are named."""
 
 _SUBJECT_CHARACTERS = 70
 
@@ -860,7 +860,7 @@ def unlink_origin(home: home.Home, request: UnlinkOriginRequest) -> LinkChange:
 
 
 def _resolve_numbered(home: home.Home, request: NewLink, number: int, total: int) -> _NewLink:
-    """Return the link to write for one of ``total`` requests. Errors name the request's number."""
+    """Return the link to write for one of ``total`` requests. Errors contain the request's number."""
     try:
         source = store.get(home, request.source)
         target = (

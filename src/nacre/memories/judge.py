@@ -56,7 +56,7 @@ LONGEST = 4_000
 """Maximum number of characters to compare in a text."""
 
 ENOUGH_TURNS = 500
-"""Minimum number of turns in a home for its word counts to decide which words are rare."""
+"""Minimum number of turns in a nacre home before its word counts determine which words are rare."""
 
 _PRIOR_TURNS = 500
 _WORDS_PER_TURN = 20
@@ -91,7 +91,7 @@ class Relation(StrEnum):
 
 @frozen
 class Verdict:
-    """The relation of two statements, a short reason, and how similar they are (0 to 1)."""
+    """The relation of two statements, a short reason, and their similarity (0 to 1)."""
 
     relation: Relation
     reason: str = ""
@@ -150,7 +150,7 @@ def judge(
 
     Both belong to the same project, or at least one applies to all projects.
 
-    ``cosine`` compares their vectors, if both have vectors.
+    ``cosine`` is the cosine similarity between their vectors, or ``None`` if a vector is missing.
     """
     project = later.project or earlier.project
     old, new = read(earlier.content[:LONGEST], project), read(later.content[:LONGEST], project)
@@ -179,9 +179,9 @@ def judge(
 
 
 def _keeps(kind: Kind, later_kind: Kind) -> bool:
-    """Return True if a memory of ``later_kind`` never ends a memory of ``kind``.
+    """Return True if a memory of ``later_kind`` never supersedes a memory of ``kind``.
 
-    Events stay true, only a todo ends a todo, and a lesson ends only a lesson.
+    Events stay true, only a todo supersedes a todo, and a lesson supersedes only a lesson.
     """
     return (
         kind is Kind.EVENT
@@ -226,7 +226,7 @@ def _has_inverting_word(statement: Statement) -> bool:
 
 
 def _departure(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None:
-    """Return the verdict if the later statement declares something gone that the earlier statement asserts."""
+    """Return the verdict if something in the earlier statement is gone according to the later statement."""
     for departure in new.departures:
         if (
             not departure.subject <= old.words
@@ -315,7 +315,7 @@ def _topic(statement: Statement) -> frozenset[str]:
 def _contradiction(
     earlier: Memory, later: Memory, old: Statement, new: Statement
 ) -> Verdict | None:
-    """Return a doubt if both share a subject (explicit or at the start of the text) or verb and cannot both be true."""
+    """Return a doubt if both statements share a subject (explicit or leading) or a verb, and cannot both be true."""
     if old.departures or new.departures or earlier.kind not in _CLAIMS:
         return None
     is_opposite = (old.negations > 0) != (new.negations > 0)
@@ -385,7 +385,8 @@ def closes(todo: Memory, later: Memory) -> bool:
 def says_done(text: str, start: int = 0, end: int | None = None) -> bool | None:
     """Return True if ``text[start:end]`` says that something is done.
 
-    Return False if a negation occurs in the 40 characters before, or ``None`` if neither is said.
+    Return False if a negation occurs in the preceding 40 characters, or ``None`` if the text says
+    neither.
     """
     match = cues().pattern["done"].search(text, start, len(text) if end is None else end)
     if match is None:
@@ -412,7 +413,7 @@ CONTRADICTS = "contradicts"
 _BOTH_HOLD = frozenset({APART, SPECIALIZES})
 
 _UNTRUSTED = Verdict(Relation.RELATED, "from an untrusted source")
-"""Verdict for text from an untrusted source, which cannot end, close or confirm the owner's statements."""
+"""Verdict for text from an untrusted source, which cannot supersede, close or confirm the owner's statements."""
 
 
 @frozen
@@ -433,12 +434,12 @@ class Comparison:
 
     @property
     def is_replaced(self) -> bool:
-        """True if the other memory is later and replaces this one."""
+        """True if the other memory is later and replaces this memory."""
         return not self.is_later and self.verdict.relation is Relation.SUPERSEDES
 
     @property
     def doubts(self) -> bool:
-        """True if the other memory is probably outdated because of this one."""
+        """True if the other memory is probably outdated because of this memory."""
         return self.is_later and self.verdict.relation is Relation.DOUBTS
 
     @property
@@ -461,10 +462,10 @@ def compare(
     seen: Seen | None = None,
     rarity: Rarity | None = None,
 ) -> list[Comparison]:
-    """Compare a memory with those of ``others`` that apply to the same project.
+    """Compare a memory with all ``others`` that apply to the same project.
 
-    ``cosines`` maps memory ids to cosines of ``model``. ``seen`` contains measurements for a model
-    without a built-in calibration. ``rarity`` detects rare words.
+    ``cosines`` maps memory ids to cosine similarities, measured with ``model``. ``seen`` contains
+    measurements for a model without a built-in calibration. ``rarity`` detects rare words.
     """
     limits = calibration_of(model, seen)
     cosines = cosines or {}
@@ -521,17 +522,20 @@ def _compare_pair(
 
 
 def vouches(memory: Memory, other: Memory) -> bool:
-    """Return True if only ``memory`` is vouched for. It then counts as later, regardless of dates."""
+    """Return True if only ``memory`` is vouched for. ``memory`` then counts as later, regardless of dates."""
     return memory.is_vouched and not other.is_vouched
 
 
 def outranks(memory: Memory, other: Memory) -> bool:
-    """Return True if the owner stated ``memory`` but no words of ``other``, which then cannot end ``memory``."""
+    """Return True if the owner stated ``memory``, and ``other`` is not in the owner's own words.
+
+    ``other`` then cannot supersede ``memory``.
+    """
     return memory.speaker is Speaker.OWNER and not other.is_worded
 
 
 def _weaken(verdict: Verdict) -> Verdict:
-    """Weaken a supersession to a doubt, because only words from the owner can end the owner's statement."""
+    """Weaken a supersession to a doubt, because only words from the owner can supersede the owner's statement."""
     if verdict.relation is Relation.SUPERSEDES:
         return replace(verdict, relation=Relation.DOUBTS)
     return verdict
@@ -541,7 +545,7 @@ _SAYING_THE_SAME = frozenset({Relation.SAME, Relation.SUPERSEDES})
 
 
 def _share_a_key(memory: Memory, other: Memory) -> bool:
-    """Return True if both have the same explicit key, which only one memory can have.
+    """Return True if both memories have the same explicit key, which must be unique.
 
     A learned key is only a reason to compare, because a rule and its special case can share a key.
     """
@@ -604,8 +608,8 @@ def superseded_ids(memory: Memory) -> dict[str, str | None]:
 def release(home: Home, removed: Sequence[Memory]) -> list[Memory]:
     """Return the memories to write when ``removed`` memories are retired.
 
-    Their predecessors are active again, or superseded by the next remaining successor. Nothing is
-    written.
+    Their predecessors become active again, or are superseded by the next remaining successor.
+    Nothing is written.
     """
     gone_ids = {memory.id for memory in removed}
     changed: dict[str, Memory] = {}
@@ -685,7 +689,8 @@ def _still_holding(home: Home, memory: Memory, gone_ids: Collection[str]) -> Mem
 def reconcile(home: Home, changed: Iterable[tuple[Memory | None, Memory]]) -> list[Memory]:
     """Return the memories to update after manual edits so that both sides of each succession agree.
 
-    ``changed`` has each memory before and after its edit. A person can add or remove either side.
+    ``changed`` contains each memory before and after its edit. A person can add or remove either
+    side.
     """
     updates: dict[str, Memory] = {}
     for before, after in changed:
@@ -718,10 +723,10 @@ def _find_unretired(home: Home, memory_ids: Iterable[str]) -> list[Memory]:
 
 # -- Decisions by a language model ---------------------------------------------
 #
-# ADD, UPDATE, SKIP and SUPERSEDE come from agenr (online dedup from a cosine of .72). AMEND is for
-# memories that are partly outdated. A model refers to memories by their numbers in the prompt. A
-# decision is discarded if it would lose a number, name or negation, or if a weaker source would
-# change a memory from a stronger source.
+# ADD, UPDATE, SKIP and SUPERSEDE come from agenr (online dedup from a cosine similarity of .72).
+# AMEND is for memories that are partly outdated. A model refers to memories by their numbers in the
+# prompt. A decision is discarded if it would lose a number, name or negation, or if a weaker source
+# would change a memory from a stronger source.
 
 
 VERSION = "decide-2"
@@ -755,7 +760,7 @@ class Action(StrEnum):
 
 
 _IN_WORDS = frozenset({Action.UPDATE, Action.AMEND})
-"""Actions with a new text."""
+"""Actions that require new text."""
 
 
 # The docstring is part of the schema that models see.
@@ -805,7 +810,7 @@ def mark(memory: Memory) -> str:
 
 
 def prompt_for(memory: Memory, near: Sequence[Memory], *, seconds: float) -> Prompt:
-    """Return the prompt with a new memory and its nearest memories, as data that cannot close the tags."""
+    """Return the prompt with a new memory and its nearest memories, escaped so that no text can close the tags."""
     stored = "\n".join(_as_json_line(other, number) for number, other in enumerate(near, start=1))
     return Prompt(
         Task.DEDUP,
@@ -851,7 +856,7 @@ def refusal(decision: Decision, memory: Memory, target: Memory) -> str | None:
 
 
 def _refuse_skip(_: Decision, memory: Memory, target: Memory) -> str | None:
-    """Refuse to skip a memory unless a target of the same kind and trust says everything."""
+    """Refuse to skip a memory unless a target of the same kind and trust already says everything."""
     if why := _refuse_mixed_sources(memory, target):
         return why
     if missing := lost(memory.content, [target.content]):
@@ -892,7 +897,7 @@ def _refuse_mixed_sources(memory: Memory, target: Memory) -> str | None:
 
 
 def _refuse_supersede(_: Decision, memory: Memory, target: Memory) -> str | None:
-    """Refuse to end a memory unless the new memory is later, of a similar kind, and not from a weaker source."""
+    """Refuse to supersede a memory unless the new one is later, of a similar kind, and not from a weaker source."""
     if _is_weaker(memory, target):
         return "an agent's statement cannot end the owner's"
     are_like = memory.kind is target.kind or {memory.kind, target.kind} <= _SUCCESSIVE_KINDS
@@ -902,7 +907,7 @@ def _refuse_supersede(_: Decision, memory: Memory, target: Memory) -> str | None
 
 
 def _refuse_amend(decision: Decision, memory: Memory, target: Memory) -> str | None:
-    """Refuse to end part of a memory if the remaining text adds anything or loses most of the memory."""
+    """Refuse to remove part of a memory if the remaining text adds anything or omits most of the memory."""
     if why := _refuse_supersede(decision, memory, target):
         return why
     remaining = decision.merged
@@ -929,7 +934,7 @@ def _refuse_earlier(memory: Memory, target: Memory) -> str | None:
 
 
 def _is_weaker(memory: Memory, other: Memory) -> bool:
-    """Return True if the owner said ``other`` but no word of ``memory``."""
+    """Return True if the owner stated ``other``, and ``memory`` is not in the owner's own words."""
     return other.speaker is Speaker.OWNER and not memory.is_worded
 
 

@@ -74,9 +74,9 @@ def place(
     ``more`` contains candidates in addition to memories with similar words.
 
     A retired memory is restored only if stored manually (``by_hand``), not if a session repeats it.
-    With ``touched``, :func:`write_touched` writes the files of confirmed memories. An echo confirms
-    nothing, because the agent might have read it in nacre. A model's ``decision`` applies if the
-    rules are unsure and the target is unchanged.
+    With ``touched``, :func:`write_touched` writes the files of confirmed memories. With
+    ``is_echo``, nothing is confirmed, because the agent might have read the memory in nacre. A
+    model's ``decision`` applies if the rules are unsure and the target is unchanged.
     """
     home = change.home
     repeat = None if is_echo else partial(confirm, change, memory=memory, touched=touched)
@@ -220,12 +220,12 @@ def _follow(
 
 
 def unite(home: Home, target: Memory, memory: Memory, decision: Decision) -> Memory:
-    """Return ``target`` with a text merged from it and a new memory.
+    """Return ``target`` with text merged from ``target`` and a new memory.
 
     Speaker, trust and subject do not change.
 
-    The date is the later of both, so that a statement read afterwards supersedes the memory only if
-    it was made later.
+    The later date is kept, so that a statement read afterwards supersedes the memory only if the
+    statement was made later.
     """
     is_inferred = Confidence.INFERRED in (target.confidence, memory.confidence)
     merged = replace(
@@ -276,9 +276,9 @@ def reword(
 
 
 def keep_rest(home: Home, target: Memory, memory: Memory, decision: Decision) -> Memory:
-    """Return a memory, in a model's words, without the part that a new memory ended.
+    """Return a memory, reworded by a model, without the part superseded by a new memory.
 
-    The turn is evidence for the new memory, so only the turn's time is recorded.
+    The source turn is evidence for the new memory, so only the turn's time is recorded.
     """
     return reword(
         home,
@@ -358,7 +358,7 @@ def _with_doubts(
     *,
     is_ended: bool,
 ) -> Memory:
-    """Return a memory with its doubts, except about memories that it replaced or that doubt it."""
+    """Return a memory with links to doubted memories, except memories that it replaced or that doubt it."""
     for comparison in comparisons:
         if comparison.is_doubted or comparison.other.id in replaced_ids:
             memory = without_doubt(memory, comparison.other.id)
@@ -370,7 +370,7 @@ def _with_doubts(
 def confirm(
     change: Change, existing: Memory, memory: Memory, touched: set[str] | None = None
 ) -> None:
-    """Count a repetition and record its source, in the file immediately or later with all ``touched`` files."""
+    """Count a repetition and record its source. The file is written now, or later with all ``touched`` files."""
     home = change.home
     # Stating an expired memory again renews it.
     if existing.expires_on and existing.expires_on <= day_of(memory.created):
@@ -406,10 +406,8 @@ def confirm(
 def _in_same_words(home: Home, memory: Memory) -> Memory | None:
     """Return the memory of the same project, in any state, with the same text.
 
-    Symbols count: C++ is not C.
-
-    Otherwise return a global memory with this text that the owner retired, because the memory must
-    not return in a project.
+    Otherwise, return a global memory with this text that the owner retired, because the memory must
+    not return in a project. Symbols are compared, so C++ differs from C.
     """
     for project in dict.fromkeys((memory.project, None)):
         existing = home.memories.find(home.memories.same_content(memory.content, project) or "")
@@ -440,10 +438,10 @@ def _known_outcome(
     *,
     by_hand: bool,
 ) -> StoreOutcome | None:
-    """Return the outcome for a memory with a known text, unless it was stated after the known memory was superseded.
+    """Return the outcome for known text, unless the memory was stated after the known memory's successor.
 
-    A memory from an untrusted source does not make a trusted memory known, and cannot confirm a
-    trusted memory.
+    A trusted memory does not count as known because of an untrusted memory, and cannot be confirmed
+    by an untrusted memory.
     """
     if existing.superseded_by:
         newer = change.home.memories.find(existing.superseded_by)
@@ -461,7 +459,7 @@ def _known_outcome(
 
 
 def _reverse_doubts(change: Change, known_id: str, memory: Memory) -> None:
-    """Reverse doubts about a memory that was repeated later, so that it doubts the doubting memories.
+    """Reverse doubts about a memory that was repeated later, so that the memory doubts those that doubted it.
 
     Doubts from a trusted source or the owner stay if the repetition is from neither.
     """

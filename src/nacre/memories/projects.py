@@ -57,7 +57,7 @@ class NewPage:
 
 
 def facts(page: Page | None) -> dict[str, tuple[str, ...]]:
-    """Map names to a page's lists, with normalised remotes. Without a page, the result is empty."""
+    """Map the names of a page's lists to their values, with normalised remotes. Empty if ``page`` is ``None``."""
     lists = (
         {name: tuple(list_of(page.values, name)) for name in (*LISTS, "dependencies")}
         if page
@@ -360,7 +360,7 @@ class ProjectMergePlan:
 
     ``takes`` lists the keys that will resolve to ``into`` as (``remote``, ``root``, ``label`` or
     ``alias``, value). ``words`` is the text that will be appended to the page of ``into``.
-    ``evidence`` lists the reasons for merging that code found.
+    ``evidence`` lists the reasons for merging found by code.
     """
 
     project: str
@@ -415,7 +415,7 @@ def known_project(home: Home, name: str) -> str:
 
 
 def known_slugs(home: Home) -> list[str]:
-    """Return all projects that have a page, memories or sessions."""
+    """Return the slugs of all projects that have a page, memories or sessions."""
     return sorted({*projects(home), *home.project_contents.sessions()})
 
 
@@ -569,7 +569,7 @@ def _matches_any(slug: str, patterns: Sequence[str]) -> bool:
 
 
 def _move_memories(change: Change, source: str, into: str) -> int:
-    """Move a project's memories in any state, in steps of 20 between which other processes can write."""
+    """Move a project's memories in any state, in steps of 20. Other processes can write between steps."""
     home, count = change.home, 0
     while ids := home.project_contents.memory_ids(source, FEW):
         if count and change.yield_locks():

@@ -70,7 +70,7 @@ class Doubtful:
 
 
 def decisions(home: home.Home, memories: Iterable[Memory], asking: Asking) -> Decisions:
-    """Return a model's decisions about new memories that are about to be placed, in the given order.
+    """Return a model's decisions about new memories, which will be placed in the given order.
 
     Call this without holding a lock or a transaction. ``note`` reports failures of the model.
     """
@@ -100,7 +100,7 @@ def decisions(home: home.Home, memories: Iterable[Memory], asking: Asking) -> De
 def weigh(
     home: home.Home, memories: Sequence[Memory]
 ) -> Iterable[tuple[Memory, list[Comparison], dict[str, float]]]:
-    """Yield each new memory, its rule-based comparisons with similar memories, and a map from their ids to cosines.
+    """Yield each new memory, its rule-based comparisons, and a map from compared memory ids to cosine similarities.
 
     Earlier items of ``memories`` count as stored. Raises EmbedderUnavailableError.
     """
@@ -166,7 +166,7 @@ def may_ask(home: home.Home, asking: Asking) -> bool:
 
 
 def _is_settled(home: home.Home, memory: Memory) -> bool:
-    """Return True if the rules decide without comparing, or the memory is too long to be judged."""
+    """Return True if the rules decide without comparing, or the memory is too long to judge."""
     same = home.memories.find(home.memories.same_content(memory.content, memory.project) or "")
     return (
         (same is not None and not same.retired)
@@ -200,7 +200,7 @@ class _Vectors:
             start += len(pieces)
 
     def of_index(self, memory: Memory) -> dict[int, float]:
-        """Map the rows of indexed memories to their cosines with ``memory``."""
+        """Map the rows of indexed memories to their cosine similarities to ``memory``."""
         best: dict[int, float] = {}
         for piece in self._own[memory.id] if self._has_index else ():
             for row, cosine in self._index.memory_cosines(piece).items():
@@ -208,7 +208,7 @@ class _Vectors:
         return best
 
     def cosine(self, memory: Memory, other: Memory) -> float:
-        """Return the highest cosine of any two passages."""
+        """Return the highest cosine similarity between any passages of two memories."""
         return float((self._own[memory.id] @ self._own[other.id].T).max())
 
 

@@ -40,7 +40,7 @@ NEARLY = 0.8
 class RetirePlan:
     """Memories to retire, and the names used for them: (pattern, match, canonical key).
 
-    ``is_wider`` is true if a subject or pattern matches more memories than were named.
+    ``is_wider``: true if a subject or pattern matches more memories than were named.
     """
 
     memories: tuple[Memory, ...]

@@ -48,7 +48,7 @@ class Slot:
 
 @frozen
 class Departure:
-    """Something that a statement declares gone, with its stems, text and case, and other stems of the clause."""
+    """Something gone according to a statement, with its stems, text and case, and other stems of the clause."""
 
     subject: frozenset[str]
     text: str
@@ -191,7 +191,7 @@ class Statement:
 
     @cached_property
     def departures(self) -> list[Departure]:
-        """The things that the text declares gone."""
+        """The things that are gone according to the text."""
         if self.has("condition"):
             return []
         departures = [self._departure(pattern, leads=leads) for pattern, leads in cues().departures]
@@ -244,7 +244,7 @@ class Statement:
 
 @lru_cache(maxsize=4096)
 def read(text: str, project: str | None = None) -> Statement:
-    """Return the statement of a text."""
+    """Parse text as a statement. Results are cached."""
     return Statement(text, project)
 
 
@@ -267,7 +267,7 @@ def _tokens(text: str) -> Iterator[Token]:
 
 
 def _pairs(run: str, start: int) -> Iterator[Token]:
-    """Yield overlapping pairs of Chinese characters, except words without a topic."""
+    """Yield overlapping pairs of Chinese characters, except non-topical words."""
     at = 0
     for border in [*cues().unspaced.finditer(run), None]:
         piece = run[at : border.start() if border else len(run)]
@@ -304,7 +304,7 @@ def negations(text: str) -> int:
 
 
 def firm_words(text: str) -> frozenset[str]:
-    """Return the words that negate, forbid, or exclude other cases in a text."""
+    """Return the words in a text that negate, forbid, or exclude other cases."""
     return read(text).cues("denial") | read(text).cues("firm")
 
 
@@ -335,7 +335,7 @@ MOST_LEFT_OUT = 0.5
 
 _VALUE = re.compile(r"[a-z]*[A-Z0-9](?:[\w.,:%/-]*\w)?")
 _KIN = 5
-"""Minimum number of initial letters that two forms of a word share. Their lengths differ by less."""
+"""Minimum number of initial letters shared by two forms of a word, and limit of their difference in length."""
 
 
 def lost(text: str, kept: Sequence[str]) -> str | None:
@@ -430,9 +430,9 @@ def _is_kin(word: str, other: str) -> bool:
 
 
 def swaps(text: str, others: Sequence[str]) -> str | None:
-    """Return two things that a text swaps compared with ``others``, or ``None``.
+    """Return two things that are swapped in a text compared with ``others``, or ``None``.
 
-    For example "the hub asks the door", if ``others`` contain only "the door asks the hub".
+    For example, "the hub asks the door" if ``others`` contains only "the door asks the hub".
     """
     other_triples = {triple for other in others for triple in _triples(read(other))}
     for first, verb, last in _triples(read(text)):
@@ -458,7 +458,7 @@ def _triples(statement: Statement) -> list[tuple[str, str, str]]:
 def exchanges(text: str, other: str) -> str | None:
     """Return the first number or name whose order differs between two texts, or ``None`` if the order is the same.
 
-    For example "7 days in staging, 30 in production" against the reverse.
+    For example, "7 days in staging, 30 in production" differs from the reverse.
     """
     values, other_values = _values(text), _values(other)
     for now, before in zip(

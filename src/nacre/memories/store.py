@@ -1,7 +1,7 @@
-"""Usage records of memories, and operations on single memories: store, edit, retire, read and list.
+"""Usage records of memories, and operations on single memories.
 
 A recall appends one line to a spool. Folding counts lines in transactions that also record the
-spool's name and position, so that a crash counts no line twice.
+spool's name and position, so that no line is counted twice after a crash.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _LATEST_MS = 2**62
 class Use:
     """A use of memories at a given time (in epoch milliseconds), in the host's session if known.
 
-    ``is_look`` marks the opening of one memory, which counts as an access but not a recall.
+    ``is_look``: true if one memory was opened, which counts as an access but not as a recall.
     """
 
     at: int
@@ -88,7 +88,7 @@ def spool_use(
 ) -> None:
     """Append a use of memories to the spool, without a database write.
 
-    This never makes an answer fail.
+    An error never makes an answer fail.
     """
     record: dict[str, object] = {"at": to_ms(home.clock()), "ids": list(memory_ids)}
     if session:
@@ -159,7 +159,7 @@ def today(home: Home) -> int:
 def queue_reviews(home: Home) -> None:
     """Queue for review frequently used memories of low quality, and memories contradicted more than once.
 
-    Also queue agents' proposals, and memories that their document no longer contains.
+    Also queue agents' proposals, and memories whose source document no longer contains them.
     """
     at = to_ms(home.now()) or 0
     for memory, quality, recalls in home.reviews.low_quality():
@@ -280,8 +280,8 @@ def _progress_key(spool: Path) -> str:
 def _count(home: Home, session: str, use: Use) -> None:
     """Count one use.
 
-    A look is an access. A recall counts once per session, and again if the session continues a day
-    later.
+    Opening a memory counts as an access. A recall counts once per session, and again if the session
+    continues a day later.
     """
     if use.is_look:
         home.usage.look(use.ids)
@@ -359,7 +359,7 @@ def store(home: Home, new: StoreRequest, statement: OwnerWords | None = None) ->
     If another process is writing, wait and leave the vector to the next ingest.
 
     Without ``force``, a memory that repeats a memory of the same project is not stored twice, and a
-    memory that contradicts an earlier one replaces it. The durable memory gets a vector if the
+    memory replaces an earlier memory that it contradicts. The stored memory gets a vector if the
     model is available, and is then compared by meaning. A memory from an agent is a proposal,
     unless the owner made the ``statement`` in a session. If the rules are unsure, a language model
     can be asked first (``asking``), for at most ``dedup.model_seconds``. Raises InvalidMemoryError,
@@ -442,7 +442,6 @@ def _by_meaning(home: Home, memory: Memory, rehearsal: Rehearsal) -> Rehearsal:
 
 
 def _model_decisions(home: Home, memory: Memory, new: StoreRequest) -> requests.Decisions:
-    """Return a model's decisions, or none with ``force``."""
     if new.force:
         return requests.Decisions()
     return requests.decisions(
@@ -456,7 +455,7 @@ def new_memory(
     project_of: Callable[[Home, Path], str | None],
     statement: OwnerWords | None,
 ) -> Memory:
-    """Return the memory to store, without secrets, as a proposal if an agent states it.
+    """Return the memory to store, without secrets. A memory stated by an agent is a proposal.
 
     Raises InvalidMemoryError.
     """
@@ -495,7 +494,7 @@ def new_memory(
 def _place(
     change: Change, memory: Memory, *, alone: bool, decision: Decision | None
 ) -> StoreOutcome:
-    """Place a memory, or with ``alone`` store it next to all other memories.
+    """Place a memory, without comparing it if ``alone`` is set.
 
     A quote from a session does not count as stored manually, so it does not restore a memory that
     was retired later.

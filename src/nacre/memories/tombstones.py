@@ -50,7 +50,7 @@ _ABOUT_FORGETTING = re.compile(
 
 
 def heed_ledger(home: Home) -> None:
-    """Update tombstones and standing retirements from the ledger. New entries become due.
+    """Update tombstones and standing retirements from the ledger. New entries are marked as due.
 
     Do nothing while a write is pending.
     """
@@ -194,7 +194,7 @@ class Barred:
         )
 
     def has_words(self, text: str) -> bool:
-        """Return True if a text equals that of a forgotten memory or title."""
+        """Return True if a text equals the text of a forgotten memory or a forgotten title."""
         return bool(self.words) and any(words_value(key, text) in self.words for key in self.keys)
 
     def is_before(self, moment: datetime | None, project: str | None, session_id: str = "") -> bool:
@@ -324,7 +324,7 @@ class Gate:
         return replace(session, title=None) if is_barred else session
 
     def bars(self, memory: Memory) -> bool:
-        """Return True if a memory about to be learned uses forgotten evidence."""
+        """Return True if a memory about to be learned is based on forgotten evidence."""
         return self._barred.strip(memory) != memory
 
 
@@ -420,9 +420,9 @@ def _text(value: Any) -> str | None:
 class Affected:
     """The stored items that tombstones affect.
 
-    ``sessions``, ``memories`` and ``handoffs`` are deleted. ``turns`` maps remaining sessions to
-    their deleted turns. ``changed`` memories are rewritten, and some are retired because their
-    successor is deleted. ``untitled`` sessions lose their title.
+    ``sessions``, ``memories``, ``handoffs``: items to delete. ``turns``: map from remaining
+    sessions to the turns to delete. ``changed``: memories to rewrite, including memories retired
+    because their successor is deleted. ``untitled``: sessions that lose their title.
     """
 
     sessions: tuple[SessionPlace, ...]
@@ -443,7 +443,7 @@ class Affected:
 
 
 def survey(home: Home, barred: Barred) -> Affected:
-    """Find the items that tombstones affect, without changing them."""
+    """Find the items that tombstones affect."""
     sessions = home.erasing.sessions()
     forgotten = [
         session for session in sessions if barred.has_session(session.id, _parent(session))
@@ -577,7 +577,7 @@ class Pattern:
             )
 
     def search(self, text: str) -> Any:
-        """Return the first match, if any. Raises InvalidQueryError if a text takes too long."""
+        """Return the first match, if any. Raises InvalidQueryError if matching takes too long."""
         try:
             return self._search(text)
         except TimeoutError as error:
@@ -634,7 +634,7 @@ QUOTED = 40
 """Number of characters without punctuation that count as a quote, halved in languages without spaces."""
 
 _MIN_SENTENCE_CHARACTERS = 20
-"""Minimum number of characters of a quoted sentence anywhere, halved in languages without spaces."""
+"""Minimum number of characters of a whole sentence that counts as a quote, halved in languages without spaces."""
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 
@@ -642,9 +642,9 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 class Quotes:
     """Finds quotes of forgotten texts in other texts.
 
-    Forgotten texts are divided into blocks of half of ``QUOTED``, so that a quote always contains a
-    whole block. Blocks are looked up at each position of the other text, and the surroundings of
-    each hit are compared.
+    Forgotten texts are divided into blocks of ``QUOTED`` / 2 characters, so that a quote always
+    contains a whole block. Blocks are looked up at each position of the other text, and the
+    surroundings of each hit are compared.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:

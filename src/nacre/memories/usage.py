@@ -74,7 +74,7 @@ _MIN_QUALITY = 0.1
 
 @frozen
 class Borders:
-    """Minimum similarities between a memory and a reply that uses it, or a new memory that corrects it."""
+    """Minimum similarities at which a reply uses a memory, or a new memory corrects a memory."""
 
     name: str
     used: float
@@ -85,10 +85,10 @@ BY_WORDS = Borders("words", 0.4, 0.6)
 
 
 def verdict(reply: float, stored: float, borders: Borders) -> Verdict:
-    """Return a reply's verdict on a memory.
+    """Return whether an agent used, ignored or corrected a memory.
 
-    ``reply`` is the reply's similarity to the memory. ``stored`` is the highest similarity of a
-    memory that the agent stored.
+    ``reply``: similarity between the reply and the memory. ``stored``: highest similarity between
+    the memory and a memory stored by the agent.
     """
     if stored >= borders.corrected:
         return Verdict.CORRECTED
@@ -96,7 +96,7 @@ def verdict(reply: float, stored: float, borders: Borders) -> Verdict:
 
 
 def quality_after(before: float, verdict: Verdict, kind: Kind, share: float = REPLY_SHARE) -> float:
-    """Return (1 - share) · before + share · signal, but at least the kind's minimum."""
+    """Return (1 - share) · before + share · (signal of the verdict), but at least the kind's minimum."""
     floor = min(before, _MIN_QUALITY_BY_KIND.get(kind, _MIN_QUALITY))
     return min(1.0, max(floor, (1 - share) * before + share * SIGNALS[verdict]))
 
@@ -149,9 +149,9 @@ def history_of(home: Home, request: decision.ReferenceRequest) -> list[home_view
 def bring_back(home: Home, reference: str, why: str | None = None) -> Memory:
     """Restore a superseded or retired memory and return it.
 
-    The successor stays active too, and no comparison will end either memory again. Memories that
-    the retirement reactivated are superseded again, and the memory's pending reviews reopen. Raises
-    NotFoundError, ConflictError.
+    The successor stays active too, and no comparison will supersede either memory again. Memories
+    that the retirement reactivated are superseded again, and the memory's pending reviews reopen.
+    Raises NotFoundError, ConflictError.
     """
     with home.change("unretire", why=why) as change:
         return hold_again(change, reference)
@@ -195,7 +195,6 @@ def hold_again(change: change.Change, reference: str) -> Memory:
 
 
 def _add_predecessors(home: Home, memory: Memory, chain: dict[str, Memory]) -> None:
-    """Add all direct and indirect predecessors of a memory."""
     stack = [memory]
     while stack:
         older = [old for old in home.memories.replaced_by(stack.pop().id) if old.id not in chain]
@@ -204,7 +203,7 @@ def _add_predecessors(home: Home, memory: Memory, chain: dict[str, Memory]) -> N
 
 
 def _followers(home: Home, memory: Memory) -> list[Memory]:
-    """Return the memories that supersede a memory according to either side."""
+    """Return the memories that supersede a memory, as recorded in either memory."""
     sources = [
         link.source
         for link in home.links.of(memory.id)
@@ -282,7 +281,6 @@ def _write(home: Home, path: str, present: bytes | None, text: str | None) -> bo
 
 
 def _pages(home: Home) -> Mapping[str, str]:
-    """Map the path of each listing to its text."""
     entries: dict[str | None, dict[str, Memory]] = defaultdict(dict)
     paths = {file.memory: path for path, file in home.files.seen().items()}
     rows = home.selection.latest_memories(Filter(), limit=_NO_LIMIT, today=home.today())

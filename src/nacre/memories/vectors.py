@@ -1,8 +1,8 @@
 """Embedding of memories and turns, and switching the embedding model.
 
 Missing vectors are computed in small steps and can be interrupted between steps. If a different
-model is configured, its vectors are computed next to the current vectors and replace them when
-complete. Until then, searches use the current vectors, and new texts get both.
+model is configured, its vectors are computed separately and replace the current vectors when
+complete. Until then, searches use the current vectors, and new texts get vectors from both models.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ PASSAGE_CHARACTERS = 900
 """Maximum number of characters of a passage, about 220 English tokens. The bundled model reads 256 tokens."""
 
 MAX_PASSAGES_A_TURN = 24
-"""Maximum number of passages per turn. A longer turn is a paste, which its start identifies."""
+"""Maximum number of passages per turn. A longer turn is pasted text, which is identified by its start."""
 
 STEP_TURNS = 128
 STEP_MEMORIES = 64
@@ -214,7 +214,7 @@ class _Work:
         return sum(self._filled.missing())
 
     def mark_requested(self, embedder: Embedder) -> Embedder:
-        """Return the configured model, marked as requested if the user requested it."""
+        """Return the configured model, marked as requested by the user if applicable."""
         return as_requested(embedder) if self.is_asked else embedder
 
     def looks_at(self, vectors: Vectors) -> None:
@@ -280,8 +280,8 @@ def _look_at_probes(vectors: Vectors, embedder: Embedder) -> None:
 def embed_memories(home: Home, *, begins: bool = False) -> dict[str, StoreOutcome]:
     """Embed new memories, newest first, for at most two seconds. The next ingest embeds what remains.
 
-    Without any vectors, start only if ``begins``. Return the outcomes for memories that repeat or
-    replace other memories by meaning.
+    If there are no vectors, start only if ``begins`` is true. Return the outcomes for memories that
+    repeat or replace other memories by meaning.
     """
     outcomes: dict[str, StoreOutcome] = {}
     home.memories.has_new_rows = False
@@ -569,7 +569,7 @@ def _model_of(home: Home, setting: str, place: Place) -> str:
 
 
 def _texts_to_embed(home: Home, model: str) -> Iterator[str]:
-    """Yield each distinct passage without a vector of a model."""
+    """Yield each distinct passage that has no vector from ``model``."""
     is_in_use = home.vectors.model() == model
     vectors = home.vectors if is_in_use else home.other_vectors
     is_begun = vectors.model() == model

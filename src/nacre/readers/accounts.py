@@ -39,7 +39,7 @@ _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+("?)|[{}]', re.DOTALL)
 
 
 def conversations(source: Source) -> Iterator[dict[str, Any]]:
-    """Yield each conversation in an export. Count truncated conversations and non-objects as
+    """Yield each conversation in an export. Count truncated conversations and other values as
     corrupt.
 
     Raises UnreadableTranscriptError.
@@ -59,8 +59,8 @@ def conversations(source: Source) -> Iterator[dict[str, Any]]:
 
 
 def first_text(head: Head) -> str:
-    """Return the start of an export's conversations, zipped or not. Empty if there are none or the
-    file is not JSON.
+    """Return the start of the conversations in an export, zipped or not, or an empty string if
+    there are none or the file is not JSON.
     """
     text = head.text
     if head.data.startswith(b"PK\x03\x04"):
@@ -73,7 +73,7 @@ def first_text(head: Head) -> str:
 
 
 def split_array(blocks: Iterator[bytes]) -> Iterator[bytes | None]:
-    """Yield each outermost JSON object as bytes. Yield None last if an object is truncated."""
+    """Yield each outermost JSON object as bytes, and finally None if an object is truncated."""
     buffer, at, depth, start = b"", 0, 0, -1
     for block in blocks:
         buffer += block
@@ -133,7 +133,7 @@ class _AccountReader:
         self.exchange = Exchange()
 
     def complete(self, turn: Turn, stamp: object, *claims: Values, cites_web: bool) -> Turn:
-        """Return the turn with its time, speaker, trust and flags. Add an id if it has none."""
+        """Return the turn with its time, speaker, trust and flags. Add an id if the turn has none."""
         is_agent = turn.speaker is Speaker.AGENT
         judged = self.exchange.judge(turn.text) if is_agent else Judgement()
         turn = replace(
@@ -248,7 +248,7 @@ class _Reader(_AccountReader):
         yield from self.say(message, Speaker.AGENT)
 
     def hear(self, message: Values) -> None:
-        """Record a tool's output and complete its call. Outside text affects the trust of the
+        """Record a tool's output and complete its call. External text affects the trust of the
         agent's next words.
         """
         name = str(mapping(message, "author").get("name") or "")
@@ -280,7 +280,7 @@ class _Reader(_AccountReader):
         yield self.complete(turn, stamp, *claims, cites_web=cites_web)
 
     def flush(self) -> Iterator[Turn]:
-        """Yield a turn for calls that no agent text follows."""
+        """Yield a turn for calls that are not followed by the agent's text."""
         if self.calls and self.pending_call:
             (identity, stamp), calls = self.pending_call, tuple(self.calls)
             self.calls, self.pending_call = [], None
@@ -409,7 +409,7 @@ class _ClaudeAiReader(_AccountReader):
         yield self.complete(turn, stamp, message, *blocks, cites_web=cites_web)
 
     def calls(self, blocks: Sequence[Values]) -> tuple[ToolCall, ...]:
-        """Return the tool calls with their outcomes. Record outside text in results before the
+        """Return the tool calls with their outcomes. Record external text in results before the
         message's text is judged.
         """
         calls: dict[str, ToolCall] = {}
@@ -439,7 +439,7 @@ class _ClaudeAiReader(_AccountReader):
         self.exchange.heard_from(name, call.input if call else "", output)
 
     def attached(self, message: Values) -> list[str]:
-        """Return the names of attached files. The owner did not write their content."""
+        """Return the names of attached files. The owner did not write the content."""
         names = []
         for item in (*objects(message, "attachments"), *objects(message, "files")):
             if isinstance(item.get("extracted_content"), str):

@@ -36,14 +36,14 @@ ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 
 _RAW_DECODER = json.JSONDecoder()
 _MILLISECONDS_FROM = 100_000_000_000
-"""Larger numbers are epoch milliseconds (since March 1973). Smaller numbers are epoch seconds
+"""Larger numbers mean epoch milliseconds (since March 1973). Smaller numbers mean epoch seconds
 (until the year 5138).
 """
 
 
 def split_objects(line: bytes) -> tuple[list[bytes], bool]:
-    """Split a line that can contain several JSON objects without a separator. The flag is True if
-    part of the line is not JSON.
+    """Split a line that can contain several JSON objects without a separator. The returned flag is
+    True if part of the line is not JSON.
     """
     if b"}{" not in line:
         return [line], False
@@ -67,8 +67,8 @@ def split_objects(line: bytes) -> tuple[list[bytes], bool]:
 def decode(decoder: msgspec.json.Decoder[T], raw: bytes | msgspec.Raw) -> T | None:
     """Decode one object, or return None if it is invalid.
 
-    Lone surrogates in escapes and invalid UTF-8 are replaced. NaN and infinities, which Python
-    writes, become null.
+    Lone surrogates in escapes and invalid UTF-8 are replaced. NaN and infinity, which Python can
+    write, become null.
     """
     try:
         return decoder.decode(raw)
@@ -121,8 +121,8 @@ class Places:
     """Places to search for transcripts: the user's home folder, environment variables, and
     ``sys.platform``.
 
-    ``projects`` are folders of known sessions, because some tools keep transcripts there. ``own``
-    is nacre's home, if known.
+    ``projects``: folders of known sessions, in which some tools keep transcripts. ``own``: nacre's
+    home folder, if known.
     """
 
     home: Path
@@ -132,7 +132,7 @@ class Places:
     own: Path | None = None
 
     def folder(self, variable: str, *default: str) -> Path:
-        """Return the folder that a variable names, or else one in the home folder."""
+        """Return the folder in an environment variable, or else a folder in the user's home."""
         return Path(self.environ.get(variable) or self.home.joinpath(*default)).expanduser()
 
 
@@ -145,15 +145,15 @@ class Root:
 
 
 class Tables(Protocol):
-    """A read-only view of a tool's database. It changes no file, even while the tool writes."""
+    """A read-only view of a tool's database. Reading changes no file, even while the tool writes."""
 
     def columns(self, table: str) -> tuple[str, ...]:
-        """Return the columns of a table. A missing table has none."""
+        """Return a table's columns. A missing table has no columns."""
 
     def all(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
         """Return all rows of a statement.
 
-        The read lock ends when this method returns. Select the rows of one session by an index
+        The read lock ends when this method returns. Select the rows of one session through an index
         instead of whole tables.
         """
 
@@ -179,8 +179,8 @@ class Head:
     def objects(self) -> tuple[JsonObject, ...]:
         """JSON objects on the first 20 complete lines. Other lines are skipped.
 
-        Empty if most lines are not objects, because a text that quotes a record is not a
-        transcript.
+        The result is empty if most lines are not objects, because text that quotes a record is not
+        a transcript.
         """
         lines = self.data.split(b"\n")
         if len(self.data) >= HEAD_BYTES and len(lines) > 1:
@@ -198,9 +198,9 @@ class Head:
 class Source:
     """The transcript that an adapter parses, such as :class:`FileSource`.
 
-    ``carry`` survives between incremental readings of a file. In it, adapters store the JSON values
-    that they need to continue in the middle, such as the session id, working directory and model.
-    ``identities`` are the owner's names in chats (``owner.identities``).
+    ``carry``: JSON values that an adapter keeps between incremental readings of a file, such as the
+    session id, working directory and model. ``identities``: the owner's names in chats
+    (``owner.identities``).
     """
 
     path: Path
@@ -209,7 +209,7 @@ class Source:
     database: Tables | None = None
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Yield complete lines with their byte offsets, from the end of the last reading.
+        """Yield complete lines with their byte offsets, starting at the end of the last reading.
 
         An incomplete last line is left for the next reading. Blank lines are skipped. Overlong
         lines are skipped and counted.
@@ -217,13 +217,13 @@ class Source:
         return iter(())
 
     def text(self) -> str:
-        """Return the whole file as text, for formats without one record per line. Invalid UTF-8 is
+        """Return the whole file as text, for formats without lines of records. Invalid UTF-8 is
         replaced.
         """
         raise UnreadableTranscriptError(f"{self.path} is a database")
 
     def hold(self, offset: int) -> None:
-        """Start the next reading at ``offset`` again, because a message there can still grow. A
+        """Start the next reading at ``offset``, because the message there can still grow. A
         database has no offsets.
         """
 
@@ -256,23 +256,30 @@ def records(source: Source, line: bytes, decoder: msgspec.json.Decoder[T]) -> It
 
 @frozen
 class Adapter:
-    """Functions and facts to find, recognise and read one tool's transcripts.
+    """Functions and facts to find, recognise and read one tool's transcripts. Several adapters can
+    read one tool, one per format.
 
     ``parse`` yields a :class:`Session` before its turns, whenever it learns a fact such as the
     title, and when the file switches to a different session. Every :class:`Turn` belongs to the
-    last session yielded. A ``whole`` format is read from the start whenever the file changes, and
-    content that disappeared is forgotten. If such a file is incomplete, ``parse`` raises
-    UnreadableTranscriptError, so that the earlier content stays. Other formats continue where the
-    last reading ended. Several adapters can read one tool, one per format. A format that
-    ``guesses`` accepts nearly any file, so a changed file is sniffed again. ``beside`` yields the
-    files that belong to a transcript, for any path. A transcript counts as changed when one of
-    these files changes. ``environment`` lists the variables that ``roots`` reads. A daemon started
-    by the system receives only these variables.
+    last session yielded.
 
-    ``resume`` is the command that reopens a session, with ``{id}`` for its id. Empty if the tool
-    has no such command.
+    ``whole``: the format is read from the start whenever the file changes, and content that
+    disappeared is forgotten. If such a file is incomplete, ``parse`` raises
+    UnreadableTranscriptError, so that the earlier content is kept. Other formats continue where the
+    last reading ended.
 
-    ``versions``, ``reads`` and ``leaves_out`` are documentation for docs/agents.md: the tool
+    ``guesses``: the format accepts nearly any file, so a changed file is sniffed again.
+
+    ``beside``: function that yields the other files of a transcript, given any path. A change to
+    one of these files counts as a change to the transcript.
+
+    ``environment``: names of the variables that ``roots`` reads. A daemon started by the system
+    receives only these variables.
+
+    ``resume``: command that reopens a session, with ``{id}`` for its id. Empty if the tool has no
+    such command.
+
+    ``versions``, ``reads`` and ``leaves_out``: documentation for docs/agents.md, namely the tool
     versions examined, and the content that is read and skipped, separated by semicolons.
     """
 
@@ -319,7 +326,8 @@ def read_head(path: Path) -> Head:
 
 
 def read_later(path: Path) -> Head | None:
-    """Return the first readable line of a file and the next short lines, or None if there are none.
+    """Return the first readable line of a file and the next short lines, or None if no line is
+    readable.
 
     Use it if the first 64 KiB do not identify the format. Raises UnreadableTranscriptError if the
     file cannot be read.
@@ -337,7 +345,7 @@ def read_later(path: Path) -> Head | None:
 
 
 def is_too_long(path: Path) -> bool:
-    """Return True if a file might contain records but every line exceeds the limit. Raises
+    """Return True if a file might contain records but every line exceeds the length limit. Raises
     UnreadableTranscriptError.
     """
     return (
@@ -360,7 +368,8 @@ def _lines(file: BinaryIO, max_bytes: int) -> Iterator[bytes]:
 class FileSource(Source):
     """A :class:`Source` that reads one file from a cursor.
 
-    Use it as a context manager. After parsing, ``cursor()`` returns the start of the next reading.
+    Use it as a context manager. After parsing, ``cursor()`` returns the position for the next
+    reading.
     """
 
     def __init__(self, path: Path, previous: Cursor | None = None) -> None:
@@ -429,7 +438,7 @@ class FileSource(Source):
         return bool(self._counted) and self._offset <= self._counted
 
     def cursor(self) -> Cursor:
-        """Return the start of the next reading."""
+        """Return the position at which the next reading starts."""
         return Cursor(
             inode=self._stat.st_ino,
             offset=self._offset if self._held is None else min(self._held, self._offset),
@@ -463,8 +472,8 @@ def fingerprint_of(file: BinaryIO, length: int) -> str:
 
 
 def is_complete(line: bytes) -> bool:
-    """Return True if a last line without a newline is a complete object. Some tools end files like
-    this.
+    """Return True if a last line without a newline is a complete object. Some tools omit the final
+    newline.
     """
     stripped = line.strip()
     if not stripped.endswith(b"}"):
@@ -490,8 +499,8 @@ _MAX_SIDE_FILE_BYTES = 16 * 1024 * 1024
 
 @lru_cache(maxsize=1)
 def shape_of(head: Head) -> tuple[bool, frozenset[str]]:
-    """Return whether a JSON document is an array, and the keys of its first object, as far as the
-    head goes.
+    """Return whether a JSON document is an array, and the keys of its first object that are in the
+    head.
     """
     text = head.text.lstrip("\ufeff \t\r\n")
     if text[:1] not in ("{", "["):
@@ -516,7 +525,7 @@ def shape_of(head: Head) -> tuple[bool, frozenset[str]]:
 
 
 def keys_of(head: Head) -> frozenset[str]:
-    """Return the keys of a document that is an object. Other documents have none."""
+    """Return the keys of a document if it is an object, or else no keys."""
     is_array, keys = shape_of(head)
     return frozenset() if is_array else keys
 
@@ -525,7 +534,7 @@ def document(source: Source) -> Any:
     """Return the JSON document in a file.
 
     Raises UnreadableTranscriptError if the document is incomplete, for example while the tool
-    writes it. The earlier content then stays.
+    writes it. The earlier content is then kept.
     """
     value = plain(source.text())
     if value is None:
@@ -580,7 +589,7 @@ def beside(path: Path, most: int = _MAX_SIDE_FILE_BYTES) -> Any:
 
 
 def modified(source: Source) -> datetime | None:
-    """Return the file's modification time, for formats without times."""
+    """Return the file's modification time, for formats that record no times."""
     try:
         return datetime.fromtimestamp(source.path.stat().st_mtime, UTC)
     except (OSError, OverflowError, ValueError):
@@ -608,7 +617,7 @@ Look = Callable[[Path], Tables]
 
 
 def statement(name: str) -> str:
-    """Return a statement from ``readers/sql/*.sql``. Raises KeyError."""
+    """Return the named statement from ``readers/sql/*.sql``. Raises KeyError."""
     return statements("nacre.readers", "sql")[name]
 
 
@@ -620,7 +629,7 @@ def has_columns(tables: Tables | None, required: Mapping[str, Set[str]]) -> bool
 
 
 def as_bytes(value: object) -> bytes:
-    """Return a stored text or blob as bytes, or empty bytes for other types."""
+    """Return stored text or a blob as bytes, or empty bytes for other types."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace")
     return value if isinstance(value, bytes) else b""
@@ -633,7 +642,7 @@ def log_of(path: Path) -> Iterator[Path]:
 
 
 def tables_of(source: Source) -> Tables:
-    """Return the database of a source. Raises UnreadableTranscriptError if it has none."""
+    """Return the database of a source. Raises UnreadableTranscriptError if there is none."""
     if source.database is None:
         raise UnreadableTranscriptError(f"{source.path} is no database")
     return source.database
@@ -642,7 +651,7 @@ def tables_of(source: Source) -> Tables:
 class DatabaseSource(Source):
     """A :class:`Source` for a database. ``look`` opens related databases.
 
-    The carry of the last reading is passed on unchanged, since marks instead of offsets identify
+    The carry of the last reading is passed on unchanged, because marks instead of offsets identify
     new content.
     """
 
@@ -659,7 +668,7 @@ class DatabaseSource(Source):
 
     @property
     def start(self) -> int:
-        """A start offset such that the file size minus this offset is the number of bytes read."""
+        """Start offset, chosen so that the file size minus this offset is the number of bytes read."""
         return self._seen.st_size - self.bytes_read
 
     def unknown(self, record: str) -> None:
@@ -703,7 +712,7 @@ class _Counted:
 
 
 class Part(Source):
-    """A :class:`Source` for one of several sessions in a source.
+    """A :class:`Source` for one session in a source that contains several.
 
     A part is always read from the start, so its carry starts empty.
     """
@@ -739,7 +748,7 @@ class Marks:
         self._now: dict[int, None] = {}
 
     def is_new(self, session: str, *mark: object) -> bool:
-        """Return True if a session is unread or has changed."""
+        """Return True if a session has not been read or has changed."""
         digest = hashlib.blake2b(
             "\0".join(map(str, (session, *mark))).encode("utf-8", "replace"), digest_size=7
         )

@@ -1,9 +1,9 @@
 """Claude Code: ``~/.claude/projects/<slug>/<session>.jsonl``, with sub-agents in a folder of the
 session.
 
-An API message spans several lines with one content block each. The results of its tool calls are in
-between. A message stays open until the next message starts. If it is open at the end of the file,
-it is read again next time.
+An API message spans several lines with one content block each, and the results of its tool calls
+are between these lines. A message stays open until the next message starts. A message that is open
+at the end of the file is read again next time.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ from nacre.readers.trust import (
 from nacre.values.session import Flag, Session, SessionKind, Speaker, ToolCall, Trust, Turn
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""Pattern of ids that no other session reuses."""
+"""Pattern of ids that are unique across sessions."""
 _EXIT_CODE = re.compile(r"\AExit code (\d+)")
 _MAX_SPOKEN_PROMPTS = 20
 _SYNTHETIC_MODEL = "<synthetic>"
@@ -165,8 +165,8 @@ class Reader:
             yield from self.owner(_with_suffix(record, "feedback"), feedback)
 
     def another(self, record: Record, text: str) -> Items:
-        """Yield words in the owner's place from a different agent or a stranger. Text from the host
-        is only recorded as outside.
+        """Yield text that a different agent or a stranger wrote in the owner's place. Text from the
+        host is only recorded as external text.
         """
         words, flags = self.typed(text)
         self.exchange.saw(text)
@@ -175,7 +175,7 @@ class Reader:
             yield from self.say(record, Speaker.SYSTEM, words, flags, trust=Trust.UNTRUSTED)
 
     def interrupted(self, record: Record, text: str) -> Items:
-        """Yield the host's note that the owner interrupted the agent, after the open messages."""
+        """Yield the open messages, then the host's note that the owner interrupted the agent."""
         yield from self.close_sides()
         if not record.isSidechain:
             yield from self.close(_MAIN_THREAD)
@@ -187,7 +187,7 @@ class Reader:
         yield from self.derived(record, text)
 
     def derived(self, record: Record, text: str) -> Items:
-        """Yield a text that the host composed from earlier messages in this or a different session."""
+        """Yield text that the host composed from earlier messages in this or a different session."""
         judged = self.exchange.judge(self.exchange.clean(text).text)
         yield from self.say(
             record, Speaker.SYSTEM, text, Flag.SUMMARY | judged.flags, trust=judged.trust
@@ -235,10 +235,10 @@ class Reader:
             )
 
     def declined(self, record: Record, call: Call | None, words: str) -> Items:
-        """Yield what the owner wrote when declining a call.
+        """Yield the words with which the owner declined a call.
 
-        The words replace the call's result, and the record does not distinguish the two. If the
-        failed tool could have written the words, they are not the owner's.
+        The record contains either these words or the call's result. Words that the failed tool
+        might have written do not count as the owner's.
         """
         words = self.exchange.clean(words).text
         if is_tools(TOOL, words):
@@ -259,7 +259,7 @@ class Reader:
             )
 
     def hear(self, call: Call | None, block: Block, output: str) -> None:
-        """Record a tool's output. The output of an unknown call counts as outside text."""
+        """Record a tool's output. The output of an unknown call counts as external text."""
         self.exchange.heard(output, outside=not call or call.outside, own=bool(call and call.own))
         if shows_image(block.content):
             self.exchange.unseen()
@@ -292,10 +292,10 @@ class Reader:
 
     def queued(self, record: Record) -> Items:
         """Handle prompts typed while the agent works. A prompt is delivered when it leaves the
-        queue, unless it was taken back.
+        queue, unless the owner withdrew it.
 
-        A removal with a text or a reason is only a note, and the delivered prompt has a separate
-        record.
+        A removal record with text or a reason is only a note, because the delivered prompt has a
+        separate record.
         """
         queue = self.carry["queue"]
         match record.operation:
@@ -316,7 +316,7 @@ class Reader:
                     yield from self.say_queued(record, when, text)
 
     def say_queued(self, record: Record, when: str, text: str) -> Items:
-        """Yield a prompt from the queue only once."""
+        """Yield a queued prompt, but only once."""
         words, flags = self.typed(text, ahead=True)
         if not words:
             return
@@ -371,8 +371,8 @@ class Reader:
                     group.texts.append(arguments["plan"])
 
     def pull_request(self, record: Record) -> Items:
-        """Yield a pull request of the session once, after the open message. The host repeats these
-        records.
+        """Yield each pull request of the session once, after the open message, because the host
+        repeats the records.
         """
         if record.prUrl and record.prUrl not in self.carry.setdefault("linked", []):
             self.carry["linked"].append(record.prUrl)
@@ -386,8 +386,8 @@ class Reader:
             yield from self.say(link, Speaker.SYSTEM, f"Pull request: {link.prUrl}", Flag.META)
 
     def progress(self, offset: int, record: Record) -> Items:
-        """Yield a sub-agent's messages from progress records. Old versions stored them there
-        without a file.
+        """Yield a sub-agent's messages from progress records, which old versions wrote instead of a
+        separate file.
         """
         progress = mapping(plain(record.data)) if self.inline_agents else {}
         agent = string(progress, "agentId")
@@ -440,7 +440,9 @@ class Reader:
             yield from self.say_links()
 
     def typed(self, text: str, *, ahead: bool = False) -> tuple[str, Flag]:
-        """Return the owner's words in a prompt. Record other people's text as outside."""
+        """Return the owner's words in a prompt and their flags. Record other people's text as
+        external.
+        """
         cleaned = self.exchange.clean(text)
         words, flags, others = (typed_ahead if ahead else typed)(cleaned.text)
         if others:
@@ -487,8 +489,8 @@ class Reader:
         )
 
     def say_first(self, session_id: str | None) -> Items:
-        """Yield the held first prompt. If the host cleared a session to start a new one, the prompt
-        still names the old session.
+        """Yield the first prompt with the id of the answering session. If the host cleared a
+        session, the prompt still has the old id.
         """
         prompts, self.first = self.first, []
         self.carry["begun"] = bool(prompts) or self.carry.get("begun", False)
@@ -526,7 +528,7 @@ class Reader:
 
 
 def _with_suffix(record: Record, suffix: str) -> Record:
-    """Return a copy of a record with a suffixed id, for a second turn from it."""
+    """Return a copy of a record with a suffixed id, for a second turn from the same record."""
     return msgspec.structs.replace(record, uuid=f"{record.uuid} {suffix}")
 
 

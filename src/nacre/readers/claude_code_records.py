@@ -40,12 +40,12 @@ from nacre.values.session import (
 
 _QUESTION_ENDS = ("?", "？", ":", "：")
 _HIDDEN_QUESTION = "…?"
-"""Placeholder for a question that draws on outside text."""
+"""Placeholder for a question that draws on external text."""
 
 
 @frozen
 class Answer:
-    """The owner's answer to a question. ``is_typed`` is True if the answer is not an option."""
+    """The owner's answer to a question. ``is_typed``: True if the answer is not an option."""
 
     question: str
     answer: str
@@ -75,10 +75,10 @@ def answered(question: str, answer: str, options: Sequence[str]) -> Answer:
 def messages_of(
     answers: Iterable[Answer], trust_of: Callable[[str], Trust]
 ) -> tuple[list[str], str]:
-    """Split form answers into the owner's messages and outside text.
+    """Split form answers into the owner's messages and external text.
 
-    Questions and options are the agent's words. If a question draws on outside text, only its
-    answer is kept. An answer that draws on outside text is not the owner's statement. Each typed
+    Questions and options are the agent's words. If a question draws on external text, only its
+    answer is kept. An answer that draws on external text is not the owner's statement. Each typed
     answer is a separate message.
     """
     chosen, typed, foreign = list[str](), list[str](), list[str]()
@@ -178,7 +178,7 @@ def is_string(raw: msgspec.Raw) -> bool:
 
 
 def string_of(raw: msgspec.Raw) -> str:
-    """Return a body that is a JSON string, or else an empty string."""
+    """Return the text of a JSON string, or else an empty string."""
     return str(plain(raw)) if is_string(raw) else ""
 
 
@@ -214,11 +214,13 @@ _HOST_TOOLS = frozenset(
 """Tools whose only output on failure is the host's message."""
 
 _SHELL, _EXIT_CODE_SINCE_MAJOR = "Bash", 2
-"""Since this major version, the result of a failed command begins with its exit code, not its output."""
+"""Shell tool, and first major version in which the result of a failed command begins with its exit
+code.
+"""
 
 
 def fails_in_words_of_host(call: Call, version: str | None) -> bool:
-    """Return True if the call's error result starts with text from the host in this version."""
+    """Return True if, in this version, the call's error result starts with text from the host."""
     if call.outside:
         return False
     major = (version or "").partition(".")[0]
@@ -254,7 +256,7 @@ _MAX_COUNTED_MESSAGES = 8
 class Sessions:
     """Facts about each session. ``carry`` contains all state for the next reading.
 
-    ``stem`` is the file name without its suffix, and the id for records without a session.
+    ``stem``: file name without its suffix, used as the id for records that name no session.
     """
 
     def __init__(self, carry: JsonObject, stem: str) -> None:
@@ -264,7 +266,7 @@ class Sessions:
         self.by_id: dict[str, Session] = {}
 
     def ids_of(self, record: Record) -> tuple[str, str]:
-        """Return the id of the owner's session and the id of the record's session. The two differ
+        """Return the id of the owner's session and the id of the record's session. The ids differ
         in a sub-agent's record.
         """
         own = record.sessionId or self.carry.get("session") or self.stem
@@ -310,8 +312,8 @@ class Sessions:
         return facts
 
     def finished(self, session: Session) -> Session:
-        """Return a session with its final facts. If one file has several sub-agents, their models
-        cannot be distinguished.
+        """Return a session with its final facts. The model of a sub-agent is unknown if the file
+        has several sub-agents.
         """
         spent = self.carry.get("spent", {}).get(session.native_id)
         tokens = Tokens(*spent["all"]) if spent else None
@@ -357,12 +359,14 @@ _INTERRUPTION_NOTE = re.compile(r"\[Request interrupted by user[^\]\n]{0,40}\]")
 _PLAN_HEAD = "Implement the following plan:"
 _FEEDBACK_HEAD = "\n\nUser feedback on this plan: "
 _PROMPT_COMMAND = "<command-message>"
-"""Start of commands that are prompts. Commands for the host, such as ``/model``, start with their
+"""Start of a command that is a prompt. A command for the host, such as ``/model``, starts with its
 name.
 """
 _COMMAND_TAGS = ("command-message", "command-name", "command-args")
 _SOURCE_FIELDS = ("source", "sender", "author", "from", "channel")
-"""Fields that the host does not write today. They would name the source of a queued command."""
+"""Fields that would name the source of a queued command. The host does not write these fields
+today.
+"""
 _QUEUED_COMMAND = re.compile(r"/[\w:-]+(?: |$)")
 _MAX_TITLE_CHARACTERS = 200
 _ANSWER_PAIR = re.compile(r'"((?:[^"\\]|\\.)+)"\s*=\s*"((?:[^"\\]|\\.)*)"')
@@ -401,8 +405,8 @@ def plan_of(text: str, accepted: str | None = None) -> tuple[str, str, str]:
     """Split a prompt that contains a plan into the owner's choice, the plan, and the owner's
     comment.
 
-    The agent wrote the plan. If ``accepted`` has the plan, the host wrote the text after the plan,
-    with the owner's comment at the end.
+    The agent wrote the plan. If ``accepted`` contains the plan, the host wrote the text after the
+    plan, with the owner's comment at the end.
     """
     head, _, rest = text.partition("\n\n")
     plan, words = rest.strip(), ""
@@ -418,8 +422,8 @@ def plan_of(text: str, accepted: str | None = None) -> tuple[str, str, str]:
 def is_feedback_on_call(record: Record, message: Message, calls: Mapping[str, Call]) -> bool:
     """Return True if a message's text is the owner's remark on an allowed tool call.
 
-    The host writes the remark as the only text after the only result, and names the record of the
-    call. Any other text next to a result is not the owner's.
+    The host writes the remark as the only text after the only result, and adds the id of the call's
+    record. Any other text next to a result is not the owner's.
     """
     first, *rest = blocks_of(message.content) or [Block()]
     call = calls.get(first.tool_use_id or "")
@@ -434,10 +438,10 @@ def is_feedback_on_call(record: Record, message: Message, calls: Mapping[str, Ca
 
 
 def rejection(content: msgspec.Raw, beside: msgspec.Raw) -> str | None:
-    """Return what the owner wrote when declining a call, or None if the call was not declined.
+    """Return the words with which the owner declined a call, or None if the call was not declined.
 
-    These words replace the call's result. The host writes strings in the content and in ``beside``.
-    A list or an object is a tool's output.
+    The words replace the call's result. The host writes strings in the content and in ``beside``. A
+    list or an object is a tool's output.
     """
     output = string_of(content)
     if not output.startswith(_REJECTION_HEAD) or not (
@@ -449,7 +453,7 @@ def rejection(content: msgspec.Raw, beside: msgspec.Raw) -> str | None:
 
 
 def answers_in(output: str, form: Form, beside: msgspec.Raw) -> list[Answer]:
-    """Return the owner's answers to the questions in ``form``. Read them from ``beside`` if
+    """Return the owner's answers to the questions in ``form``. Read the answers from ``beside`` if
     present, or else parse the output. A question can contain text that looks like a question with
     an answer.
     """
@@ -459,8 +463,8 @@ def answers_in(output: str, form: Form, beside: msgspec.Raw) -> list[Answer]:
 
 
 def listed_answers(text: str, form: Form) -> list[Answer]:
-    """Return the answers that the host lists when the owner prefers to talk or is done. The
-    remaining text is the host's.
+    """Return the answers that the host lists when the owner prefers to talk or has finished. The
+    host wrote the remaining text.
     """
     return _to_questions(_LISTED_ANSWER.findall(text), form)
 

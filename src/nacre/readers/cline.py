@@ -69,16 +69,16 @@ def roots(places: Places, tool: str, names: Sequence[str]) -> list[Root]:
 
 
 def is_roo(path: Path) -> bool:
-    """Return True if a task belongs to Roo Code. The message format is the same, but the folders
-    differ.
+    """Return True if a task belongs to Roo Code, which uses the same message format but different
+    folders.
     """
     folders = {part.lower() for part in path.parts}
     return not folders.isdisjoint(FOLDERS[ROO]) or (path.parent / "history_item.json").is_file()
 
 
 def session_of(source: Source, tool: str) -> Session:
-    """Return a task's session. Its id is the name of the task's folder. The tool's task list has
-    the working folder.
+    """Return a task's session. Its id is the name of the task's folder. The working folder comes
+    from the tool's task list.
     """
     path = source.path
     native_id = (
@@ -100,7 +100,7 @@ def session_of(source: Source, tool: str) -> Session:
 
 
 def folder_in(text: str) -> str | None:
-    """Return the working directory from the tool's text for the model."""
+    """Return the working directory named in the tool's text for the model."""
     match = _DIRECTORY.search(text)
     return match[1] if match else None
 
@@ -118,7 +118,7 @@ def model_of(message: Values) -> str | None:
     )
 
 
-# -- Messages that the person saw: ``tasks/<id>/ui_messages.json`` -------------
+# -- Messages shown to the user: ``tasks/<id>/ui_messages.json`` ---------------
 # ``api_conversation_history.json`` has the same task and is read only if there are no messages.
 
 
@@ -283,7 +283,7 @@ class _Reader:
         yield from self.talk.open(OpenTurn(identity, time, unique=False))
 
     def call(self, kind: str, message: Message, text: str) -> Items:
-        """Add a call. The tool's request for approval and its later report are the same call."""
+        """Add a call. The tool's request for approval and its later report belong to the same call."""
         if not text.strip():
             return
         command, _, output = (
@@ -311,9 +311,7 @@ class _Reader:
     def add_call_once(
         self, call_id: str, name: str, arguments: dict[str, Any] | str
     ) -> Call | None:
-        """Add and return a call. If the tool already asked for the same call, return the earlier
-        call.
-        """
+        """Add a call. If the tool already asked for approval of this call, return the earlier call."""
         calls = self.talk.calls
         previous = calls.get(self.last_call)
         call = calls[self.talk.add_call(call_id, name, arguments)] if self.talk.opened else None
@@ -331,7 +329,7 @@ class _Reader:
             self.miss()  # the words on a page are only in its picture
 
     def miss(self) -> None:
-        """Record that unrecorded outside text reached the agent."""
+        """Treat the agent as untrusted, because external text is missing from the transcript."""
         self.is_unseen = True
         self.talk.exchange.unseen()
 
@@ -375,7 +373,7 @@ def parse(source: Source, tool: str = CLINE) -> Items:
 
 
 def read_messages(source: Source, tool: str, value: Any) -> Items:
-    """Yield the session in the messages that the person saw."""
+    """Yield the session from the messages shown to the user."""
     return _Reader(source, tool, objects_in(value)).read()
 
 
@@ -408,7 +406,7 @@ ROO_MESSAGES = replace(
 
 
 # -- Model history: ``tasks/<id>/api_conversation_history.json`` ---------------
-# Read only if the messages that the person saw are missing, since one task is one session. The tool
+# Read only if the messages shown to the user are missing, since one task is one session. The tool
 # puts the owner's words in tags and writes everything else in a user message.
 
 
@@ -477,9 +475,9 @@ class _ModelHistoryReader:
     def text(
         self, place: str, message: Values, text: str, *, is_output: bool
     ) -> Generator[Session | Turn, None, bool]:
-        """Read one text of a user message. Return True if later texts might be tool output.
+        """Read one part of a user message. Return True if later parts might be tool output.
 
-        Tags in tool output prove nothing, since a page or a file can contain them. Words in such
+        Tags in tool output prove nothing, because a page or a file can contain tags. Words in such
         tags are kept as untrusted.
         """
         header = _HEADER.match(text)
@@ -503,8 +501,8 @@ class _ModelHistoryReader:
         return is_output or bool(header)
 
     def denied(self, place: str, message: Values, text: str) -> Items:
-        """Yield what the owner wrote when declining a call. The words replace the call's result,
-        and any result can imitate them.
+        """Yield the words with which the owner declined a call. The words replace the call's
+        result, and any result can imitate them.
         """
         match = _DENIAL.match(text)
         if match:
@@ -567,7 +565,7 @@ class _ModelHistoryReader:
                 self.source.unknown(f"block {block.get('type')}")
 
     def words(self, text: str) -> None:
-        """Read text, and calls in tags from old versions."""
+        """Read text, including calls that old versions wrote in tags."""
         text = _THINKING.sub("", text)
         self.talk.add_text(_CALL.sub("", text))
         for call in _CALL.finditer(text):

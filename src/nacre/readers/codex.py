@@ -247,7 +247,9 @@ def is_anothers(meta: Meta) -> bool:
 
 
 def typed(text: str) -> str:
-    """Return the owner's request without an IDE's context. Empty if Codex wrote the text."""
+    """Return the owner's request without an IDE's context, or an empty string if Codex wrote the
+    text.
+    """
     text = text.strip()
     if is_tools(TOOL, text) or (_TAGGED.match(text) and not replies_in(text)):
         return ""
@@ -358,8 +360,8 @@ class _Reader:
     # The session
 
     def begin(self, record: Record, raw: bytes) -> None:
-        """Set the session from the first ``session_meta``. The ``session_meta`` of a different
-        session before any turn starts a replay.
+        """Set the session from the first ``session_meta``. If a ``session_meta`` of a different
+        session precedes all turns, a replay starts.
         """
         if record.record_type or (record.type is None and record.session_id):
             return
@@ -382,8 +384,8 @@ class _Reader:
     def replays(self, record: Record) -> bool:
         """Return True if a record in a fork only repeats the parent's history.
 
-        Codex copies the history in one step, mostly with the time of the fork. The replay ends when
-        the fork's ``session_meta`` is repeated, or when a record is too late to be a copy.
+        Codex copies the history in one step, usually with the time of the fork. The replay ends
+        when the fork's ``session_meta`` is repeated, or when a record is too late to be a copy.
         """
         last = parse_time(self.source.carry.get("replay"))
         now, start = parse_time(record.timestamp), self.talk.session.started
@@ -409,7 +411,7 @@ class _Reader:
 
     def kept(self, offset: int, record: Record) -> Items:
         """Read a kept record. Form answers and user speech are the owner's words. A different
-        agent's message is outside text.
+        agent's message is external text.
         """
         content = plain(record.payload)
         kind, spoken = string(content, "type"), mapping(content, "data")
@@ -430,8 +432,8 @@ class _Reader:
                 yield from self.agent([words], "spoken", offset, record)
 
     def answered(self, item: Values, stamp: str | None) -> Items:
-        """Yield an answer with the agent's question, unless the question draws on outside text. If
-        the answer does too, neither is the owner's.
+        """Yield an answer with the agent's question, unless the question draws on external text. If
+        both draw on external text, neither counts as the owner's.
         """
         trusts = self.talk.exchange.trust_of
         question, answer = string(item, "question"), string(item, "answer") or ""
@@ -531,8 +533,8 @@ class _Reader:
                 self.pending.append((words, record.timestamp, is_others))
 
     def owner(self, words: str, record: Record, *, is_others: bool) -> Items:
-        """Yield a prompt from an event. Pending and later user messages in the history are
-        duplicates.
+        """Yield a prompt from an event. Pending and later user messages in the history repeat
+        prompts from events.
         """
         self.source.carry["events"] = True
         stamp, was_others = next(

@@ -73,9 +73,7 @@ def looks(program: str) -> bool:
 
 
 def programs(command: str) -> Iterator[str]:
-    """Yield the programs that a command line runs, with subcommand words if the program has
-    subcommands.
-    """
+    """Yield the programs that a command line runs, including their subcommands."""
     for words in map(_plain_words, parts(command)):
         if words:
             subcommand = " ".join(words[1:3]) if words[0] in _SUBCOMMAND_PROGRAMS else ""
@@ -95,8 +93,8 @@ def names(command: str) -> tuple[str, ...]:
 class Invocation(NamedTuple):
     """A program as people name it, such as ``git commit``.
 
-    ``told`` contains subcommands, without words such as ``run``. ``options`` contains long options,
-    without dashes and values.
+    ``told``: subcommands, without words such as ``run``. ``options``: long options, without dashes
+    and values.
     """
 
     name: str
@@ -195,7 +193,7 @@ _TAGS = (
 """Tags that harnesses and other memory tools put around text from this machine."""
 
 _OUTSIDE_TAGS = ("untrusted",)
-"""Tags that nacre puts around external text in an answer that is read through a pipe."""
+"""Tags that nacre puts around external text in answers written to a pipe."""
 
 _MARKERS = (
     ("<<<EXTERNAL_UNTRUSTED_CONTENT", "<<<END_EXTERNAL_UNTRUSTED_CONTENT"),
@@ -224,8 +222,8 @@ _SPACES = re.compile(r"\n{3,}")
 class Cleaned:
     """A cleaned message, and the text removed from it.
 
-    ``own`` was nacre's context, ``outside`` was in frames around external text, and ``local`` was
-    in frames around this machine's text.
+    ``own``: nacre's context. ``outside``: content of frames around external text. ``local``:
+    content of frames around this machine's text.
     """
 
     text: str
@@ -235,17 +233,18 @@ class Cleaned:
 
     @property
     def flags(self) -> Flag:
-        """The flag for a turn from which nacre's context was removed."""
+        """Flag for a turn from which nacre's context was removed."""
         return Flag.INJECTED if self.own else Flag.NONE
 
 
 def clean(text: str) -> Cleaned:
     """Strip injected blocks and bulky base64, and replace lone surrogates with ``?``.
 
-    A block extends to the last end mark, because its content can contain end marks. Without an end
-    mark, it extends to the end of the text. nacre's block with an end but no start extends from the
-    start of the text. Losing words is safer than attributing foreign text to the speaker. nacre's
-    marks also count when escaped, since summaries and JSON quote them.
+    A block extends to the last end mark, because its content can contain end marks. If there is no
+    end mark, the block extends to the end of the text. If nacre's block has an end but no start,
+    the block extends from the start of the text. Losing words is safer than attributing other
+    people's text to the speaker. nacre's marks also count when escaped, because summaries and JSON
+    quote them.
     """
     if not text.isascii():
         text = text.encode("utf-8", errors="replace").decode("utf-8")
@@ -285,7 +284,7 @@ def _without_own(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _without_frames(text: str, frames: Mapping[str, _Marks], removed: list[str]) -> str:
-    """Return a text without the given frames. Append the frames to ``removed``."""
+    """Return text without the given frames. Append the frames to ``removed``."""
     for mark, marks in frames.items():
         if mark in text:
             text = _without_frame(text, marks, removed)
@@ -293,7 +292,7 @@ def _without_frames(text: str, frames: Mapping[str, _Marks], removed: list[str])
 
 
 def _without_frame(text: str, marks: _Marks, removed: list[str]) -> str:
-    """Return a text without everything from the first start mark to the last end mark."""
+    """Return text without the part from the first start mark to the last end mark."""
     begin = marks[0].search(text)
     if begin is None:
         return text
@@ -308,8 +307,8 @@ def _may_hold_own(text: str) -> bool:
 
 
 def _may_hold_bulk(text: str) -> bool:
-    """Return True if the text might contain bulky base64. If so, an aligned block of half the
-    minimum length has no blank.
+    """Return True if the text might contain bulky base64. Such base64 fills an aligned block of
+    half the minimum length without a blank.
     """
     half = _MIN_BASE64_CHARACTERS // 2
     for at in range(0, len(text) - half + 1, half):
@@ -338,7 +337,7 @@ def is_tools(tool: str, text: str) -> bool:
 
 
 def without_tools_lines(tool: str, text: str) -> tuple[str, tuple[str, ...]]:
-    """Return a message without tool-written lines, and those lines."""
+    """Return a message without tool-written lines, and the removed lines."""
     cut: list[str] = []
     for phrases in _phrases_of(tool):
         end = next(_at_lines(text, phrases["ends"]), len(text))
@@ -403,8 +402,8 @@ _UNKNOWN_SENDER = "somebody"
 
 @frozen
 class Sender:
-    """The sender of a chat message. ``names`` are the names that the owner might have configured
-    for the sender.
+    """The sender of a chat message. ``names``: names that the owner might have configured for the
+    sender.
     """
 
     author: str
@@ -416,8 +415,8 @@ class Sender:
 
 
 def read_sender(text: str) -> tuple[str, Sender | None]:
-    """Split a message into its text and its sender. The sender is ``[Feishu] Otto:`` before the
-    text or ``[from: Otto]`` after it.
+    """Split a message into its text and its sender. The sender has the form ``[Feishu] Otto:``
+    before the text or ``[from: Otto]`` after the text.
 
     The sender before the text has priority.
     """
@@ -507,7 +506,8 @@ _RUNNER_ERROR = re.compile(
     r"npm (?:error|ERR!)|error Command failed|\S*\s?ELIFECYCLE|g?make(?:\[\d+\])?: \*\*\*|error: script \"|husky - "
     r"|\+ (?:CategoryInfo|FullyQualifiedErrorId)\b"
 )
-"""Start of lines in which a runner reports failure. The failed program's lines explain it better.
+"""Start of lines in which a runner reports failure. The failed program's own lines are more
+informative.
 """
 _PATH_KEYS = (
     "file_path",
@@ -572,8 +572,8 @@ _EXIT_LINE = re.compile(
 _MAX_PATH_CHARACTERS = 500
 _MAX_MADE = 10
 MEMORY_MADE = "memory "
-"""Prefix of the result of a call that stored a memory. The last characters of the memory's id
-follow.
+"""Prefix of the result of a call that stored a memory, followed by the last characters of the
+memory's id.
 """
 
 _MAKING_COMMAND = re.compile(
@@ -633,7 +633,7 @@ def answered(call: ToolCall, result: str | None, output: Callable[[], str] = str
 
 
 def action_of(name: str, arguments: Values | None = None) -> Action:
-    """Return a call's action. The tool's name determines it, or else the arguments do."""
+    """Return a call's action, determined by the tool's name or else by the arguments."""
     actions = _actions()
     lowered = name.lower()
     action = actions.get(lowered) or actions.get(_NAME_PREFIX.sub("", lowered))
@@ -646,8 +646,8 @@ def action_of(name: str, arguments: Values | None = None) -> Action:
 
 
 def telling(output: str) -> str:
-    """Return the lines of an output that explain the failure, or its last lines. Each has at most
-    600 characters.
+    """Return the lines of an output that explain the failure, or else its last lines. Each line has
+    at most 600 characters.
     """
     text = _TAG.sub("", output[-INPUT_CHARACTERS:])
     lines = [
@@ -778,7 +778,7 @@ def command_line(command: object) -> str:
 
 
 def _brief_patch(command: str) -> str:
-    """Return a command. If it contains a whole patch, return only the changed files."""
+    """Return a command, or only the changed files if the command contains a whole patch."""
     files = _patched_files(command)
     return f"apply_patch {files}" if files else command
 
@@ -851,7 +851,9 @@ _DESCRIBED_KEYS = (
     "description",
     "prompt",
 )
-"""Argument names, most informative first: a shell call has a command and a description."""
+"""Argument names, most informative first. A shell call, for example, has a command and a
+description.
+"""
 
 
 def _decode_object(text: str) -> dict[str, Any] | None:

@@ -90,11 +90,11 @@ _WORDS = frozenset({"", "markdownContent", "markdownVuln"})
 def parse_session_object(
     source: Source, values: Values, *, cwd: str | None = None, label: str | None = None
 ) -> Items:
-    """Yield the session in an object with ``requests``, and its turns. Yield nothing if it has no
-    messages.
+    """Yield the session in an object with ``requests``, followed by its turns. Yield nothing if
+    there are no messages.
 
-    ``source`` counts unknown items, and its carry is cleared. An export has no id. Its session is
-    named after the first request, whose id is the same in the original.
+    ``source`` counts unknown items. Its carry is cleared. An export has no id, so its session is
+    named after the first request, which has the same id in the original.
     """
     return _Reader(source, values, cwd, label).read()
 
@@ -164,7 +164,7 @@ class _Reader:
         yield from self.answer(request, own, time)
 
     def answer(self, request: Values, own: str | None, time: Any) -> Items:
-        """Yield the agent's answer as one turn up to its calls, and a new turn for later words."""
+        """Yield the agent's answer. Words after a call start a new turn."""
         done = parse_time(mapping(request, "modelState").get("completedAt")) or time
         response_id = string(request, "responseId") or (f"{own}-answer" if own else None)
         metadata = mapping(request, "result", "metadata")
@@ -263,7 +263,7 @@ def _reference(part: Values) -> str:
 
 
 def _output(content: Any, depth: int = 0) -> str:
-    """Return the words of a tool's result, at any depth."""
+    """Return the words in a tool's result, including nested content."""
     if isinstance(content, str) or depth > 12:
         return content if isinstance(content, str) else ""
     if isinstance(content, Mapping):
@@ -510,7 +510,7 @@ class _CliReader:
         )
 
     def interrupted(self, kind: str, event: Event, data: Values) -> Items:
-        """Yield a system message that the owner interrupted the agent or that the provider failed."""
+        """Yield a system message about an interruption by the owner or a failure of the provider."""
         text = string(data, "reason" if kind == "abort" else "message") or kind
         flags = Flag.META | Flag.INTERRUPTED if kind == "abort" else Flag.META
         note = f"Stopped: {text}" if kind == "abort" else text
@@ -549,7 +549,7 @@ class _CliReader:
         yield from self.talk.open(turn, before)
 
     def call(self, offset: int, event: Event, data: Values) -> Items:
-        """Start a call. The message before the call usually announces it."""
+        """Add a call to the open turn, or else to a new turn."""
         identity = str(data.get("toolCallId"))
         if data.get("parentToolCallId") or identity in self.talk.calls:
             return
@@ -581,8 +581,8 @@ class _CliReader:
 
 
 def _tokens_spent(data: Values) -> Tokens:
-    """Return the tokens of a run, added up per model or else per kind. Per model, the input
-    includes cached tokens.
+    """Return the tokens of a run, summed from counts per model, or else from counts per kind. The
+    input counts per model include cached tokens.
     """
     models = [mapping(value, "usage") for value in mapping(data, "modelMetrics").values()]
     tokens = Tokens()
@@ -661,7 +661,7 @@ ADAPTER_CLI = Adapter(
 SESSIONS = "interactive.sessions"
 
 EDITOR_TABLE = {"ItemTable": {"key", "value"}}
-"""The table of an editor's database."""
+"""Table and columns in an editor's database."""
 
 _CURSOR_FOLDERS = frozenset({"Cursor", ".cursor-server"})
 
@@ -698,13 +698,13 @@ def workspace_of(path: Path) -> tuple[str | None, str | None]:
 
 
 def item(tables: Tables, key: str) -> object:
-    """Return the value at a key of an editor's database, for the few keys with sessions."""
+    """Return the value of a key in an editor's database, for the few keys with sessions."""
     rows = tables.all(statement("editor_item"), key=key)
     return rows[0][0] if rows else None
 
 
 def item_mark(tables: Tables, key: str) -> tuple[object, ...]:
-    """Return a mark that changes with the value at a key. Empty if there is no value."""
+    """Return a mark that changes with the value of a key, or an empty mark if there is no value."""
     rows = tables.all(statement("editor_item_mark"), key=key)
     return tuple(rows[0]) if rows and rows[0][1] else ()
 

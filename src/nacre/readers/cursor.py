@@ -1,4 +1,4 @@
-"""Cursor's agent transcripts: the context around a person's words, and transcript folders."""
+"""Cursor's agent transcripts, their folders, and the context that Cursor adds to prompts."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ _MAX_FOLDERS_SEARCHED = 20_000
 class Prompt:
     """A user message split into the typed words, Cursor's context, and the time if present.
 
-    The typed words are at the end, between tags. An attached file can contain such tags, so
-    ``is_sure`` is False if there are several.
+    The typed words are at the end, between tags. ``is_sure`` is False if there are several such
+    tags, because an attached file can contain them.
     """
 
     words: str
@@ -76,7 +76,7 @@ def read_prompt(text: str) -> Prompt:
 
 
 def _time(text: str) -> datetime | None:
-    """Parse a time that Cursor wrote for the model. Return None without a time zone."""
+    """Parse a time that Cursor wrote for the model. Return None if there is no time zone."""
     match = _WRITTEN_TIME.search(text)
     if not match or not match[3]:
         return None
@@ -180,8 +180,8 @@ _QUIET = frozenset(
 
 
 class MessageReader:
-    """Converter of prompts and answers into a session's turns. A missing time is the last known
-    time.
+    """Converter of prompts and answers into a session's turns. A missing time is replaced by the
+    last known time.
     """
 
     def __init__(self, source: Source, session: Session) -> None:
@@ -203,7 +203,7 @@ class MessageReader:
     def prompt(
         self, text: str, *claims: Values, is_sure: bool = True
     ) -> Generator[Session | Turn, None, Prompt]:
-        """Yield the message that a person typed, or in a sub-agent, that the calling agent wrote."""
+        """Yield a prompt from a person, or from the calling agent in a sub-agent's session."""
         cleaned = self.talk.clean(text)
         prompt = read_prompt(cleaned.text)
         if prompt.context:
@@ -240,7 +240,9 @@ class MessageReader:
         yield from self.talk.open(OpenTurn(identity, self.time, unique=False), before)
 
     def miss(self) -> None:
-        """Distrust the agent from here on if the result of an outside call was not recorded."""
+        """Distrust the agent's further words if the result of a call that brings external text is
+        missing.
+        """
         if self.talk.waits_for_others:
             self.source.carry["unseen"] = True
         if self.source.carry.get("unseen"):
@@ -249,7 +251,7 @@ class MessageReader:
 
 # -- Text transcripts ``agent-transcripts/<id>.txt``, with headings for the speaker
 # A tool's output can contain such headings. Words under the owner's heading are therefore untrusted
-# after a result, and after outside text they are always untrusted.
+# after a result, and always untrusted after external text.
 
 
 _MARK = re.compile(
@@ -326,8 +328,8 @@ ADAPTER = Adapter(
 
 
 # -- Transcripts ``~/.cursor/projects/<project>/agent-transcripts/<id>/<id>.jsonl``
-# They have no ids, times, models or results. The session's id and time come from the file. If a
-# result from outside might be missing, later words of the agent are not trusted.
+# Messages have no ids, times, models or results. The session's id and time come from the file. If
+# an external result might be missing, later words of the agent are not trusted.
 
 
 _REDACTED = "[REDACTED]"
@@ -362,7 +364,7 @@ class _TranscriptsReader(MessageReader):
             self.source.unknown(str(role or record.get("type") or "no role"))
 
     def result(self, block: Values) -> None:
-        """Assign a result to the call that it names, or else to the first call without a result."""
+        """Assign a result to the call with its id, or else to the first call without a result."""
         calls = self.talk.calls
         named = str(block.get("tool_use_id") or "")
         pending = [key for key, call in calls.items() if call.call.outcome is None]

@@ -1,9 +1,9 @@
 """Cursor: conversations in the editor's databases and in the command line agent's stores.
 
 An agent's answer spans many bubbles. A bubble with words starts a turn, and the tool calls after
-the bubble belong to that turn. Ids are derived from words and their occurrence rather than from
-bubble ids. Cursor also writes the conversation as lines of text without ids, and both copies are
-one session.
+the bubble belong to that turn. Cursor also writes the conversation as lines of text without ids.
+Turn ids are therefore derived from words and their occurrence number, so that both copies are one
+session.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ _OUTSIDE_FIELDS = ("externalLinks", "selectedDocs", "useWeb", "selectedPullReque
 
 
 Bubble = Values
-"""One bubble. A person typed bubbles of type 1 or ``user``. Bubbles of type 2 or ``ai`` contain the
-agent's words, thoughts or calls.
+"""One bubble. Type 1 or ``user`` contains a person's words. Type 2 or ``ai`` contains the agent's
+words, thoughts or calls.
 """
 
 
@@ -78,7 +78,7 @@ def _words(bubble: Bubble) -> str:
 
 
 def _time(bubble: Bubble) -> datetime | None:
-    """Return the time of writing, if recorded. ``clientStartTime`` counts from the machine's start
+    """Return the bubble's time, if recorded. ``clientStartTime`` counts from the machine's start
     and is ignored.
     """
     timing = mapping(bubble, "timingInfo")
@@ -109,7 +109,7 @@ class Talk:
             yield from self.agent(bubble)
 
     def owner(self, bubble: Bubble) -> Items:
-        """Yield the message that a person typed, or in a sub-agent, that the calling agent wrote."""
+        """Yield a prompt from a person, or from the calling agent in a sub-agent's session."""
         yield from self.talk.write(self.talk.prompter, _words(bubble), self.time, bubble)
         places = (mapping(bubble, "context"), mapping(bubble, "context", "mentions"))
         if bubble.get("useWeb") or any(
@@ -118,7 +118,7 @@ class Talk:
             self.talk.exchange.unseen()  # the pages that the agent received are not recorded
 
     def agent(self, bubble: Bubble) -> Items:
-        """Start a turn with the words of a bubble. A call belongs to the open turn."""
+        """Start a turn with the words of a bubble, or add its call to the open turn."""
         info = bubble.get("modelInfo")
         model = info.get("modelName") if isinstance(info, dict) else bubble.get("modelType")
         self.talk.learn(model=model if isinstance(model, str) and model != "default" else None)
@@ -172,7 +172,7 @@ def result_text(result: object) -> str:
 
 
 def rich_words(rich: object) -> str:
-    """Return the words in the editor's tree of a message."""
+    """Return the words in a message that the editor stores as a tree."""
     if not isinstance(rich, str) or not rich.strip():
         return ""
     blocks = mapping(plain(rich), "root").get("children")
@@ -242,7 +242,7 @@ _PARENTS = (
 
 
 Composer = Values
-"""A conversation with its bubbles or their order."""
+"""A conversation with its bubbles, or with the order of its bubbles."""
 
 Exchange = tuple[str, str]
 Prompts = dict[str, list[datetime]]
@@ -295,7 +295,7 @@ class _Reader:
                 )
 
     def value_at(self, key: str) -> Any:
-        """Return the value at a key. Count an invalid value as corrupt."""
+        """Return the value of a key. Count an invalid value as corrupt."""
         raw = as_bytes(item(self.tables, key))
         value = plain(raw) if raw else None
         if raw and value is None:
@@ -347,7 +347,7 @@ class _Reader:
                 yield from self.conversation(name)
 
     def written(self) -> set[str]:
-        """Return the conversations with bubbles written since the last reading."""
+        """Return the ids of conversations with new bubbles since the last reading."""
         before, key = self.last_row, self.source.carry.get("key")
         last = self.tables.all(statement("cursor_last_row"))[0][0]
         key_at_row = self.tables.all(statement("cursor_key_at"), row=before)
@@ -403,7 +403,9 @@ class _Reader:
 
     @cached_property
     def folders(self) -> Mapping[str, str]:
-        """The folders of conversations, from the lists in this database and in workspace databases."""
+        """Folders of conversations, read from the lists in this database and in workspace
+        databases.
+        """
         folders = (
             dict(_list_conversations(self.tables, HEADERS, None))
             if has_columns(self.tables, EDITOR_TABLE)
@@ -482,8 +484,8 @@ def _times(
     opened: Mapping[Exchange, datetime],
     sent: datetime | None = None,
 ) -> list[datetime | None]:
-    """Return the known send times of prompts: from the list of prompts, from a composer opened from
-    the exchange, or for the last prompt, from the tab.
+    """Return the send times of prompts, where known. The sources are the list of prompts, a
+    composer opened from the exchange, and for the last prompt, the tab.
     """
     known_times: list[datetime | None] = []
     times_by_prompt = {words: iter(times) for words, times in prompts.items()}
@@ -507,7 +509,7 @@ def _without_copies(bubbles: Sequence[Bubble], seen: set[Exchange]) -> Sequence[
 
 
 def _list_conversations(tables: Tables, key: str, folder: str | None) -> Iterator[tuple[str, str]]:
-    """Yield the conversations at a key with their folders."""
+    """Yield the conversations listed under a key, with their folders."""
     for composer in objects(plain(as_bytes(item(tables, key))), "allComposers"):
         name, composer_folder = composer.get("composerId"), folder or _workspace_of(composer)
         if isinstance(name, str) and composer_folder:
@@ -680,7 +682,7 @@ class _StoreReader(MessageReader):
                 self.source.unknown("message without its blob")
 
     def everything(self) -> Iterator[bytes]:
-        """Yield all blobs in the order of writing, for stores without a usable list."""
+        """Yield all blobs in writing order, for stores without a usable list."""
         last = 0
         while rows := self.tables.all(statement("cursor_store_blobs"), row=last):
             for row, data in rows:
@@ -706,7 +708,7 @@ class _StoreReader(MessageReader):
             self.source.unknown(f"role {role}" if "role" in message else "blob")
 
     def packed(self, data: bytes) -> Items:
-        """Yield an older version's message, which has words, and an id if a person typed it."""
+        """Yield an older version's message. It contains words, and an id if a person typed it."""
         fields = read_fields(data) or []
         first = _first(fields)
         if len(first) == _DIGEST_BYTES:
@@ -738,12 +740,11 @@ class _StoreReader(MessageReader):
 
 
 def _first(fields: Iterable[Field]) -> bytes:
-    """Return the bytes of the first field with number 1, or empty bytes."""
     return next((data for number, data in fields if number == 1), b"")
 
 
 def _decode(data: bytes) -> str:
-    """Return bytes as text. Empty if they are not UTF-8."""
+    """Return bytes as text, or an empty string if they are not UTF-8."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:

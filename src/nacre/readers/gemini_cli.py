@@ -35,8 +35,8 @@ Message = Values
 _AGENT_TYPES = frozenset({"gemini", "model"})
 _NOTICES = frozenset({"info", "warning", "error"})
 _FILES = re.compile(r"-{3} Content from referenced files -{3}.*\Z", re.DOTALL)
-"""Matches to the end of the message, where the tool puts files, because a file can contain the end
-mark.
+"""Matches the files that the tool appends, up to the end of the message, because a file can contain
+the end mark.
 """
 _OMITTED_PREFIXES = ("<hook_context>", "/", "?")
 _SNAPSHOT = "<state_snapshot>"
@@ -54,7 +54,7 @@ _UUID_LENGTH = 36
 
 
 class _Reader:
-    """Reader whose ``header`` and ``messages`` reflect all events."""
+    """Reader that applies all events to ``header`` and ``messages``."""
 
     talk: Conversation
 
@@ -177,7 +177,7 @@ class _Reader:
         )
 
     def notice(self, identity: str, message: Message) -> Items:
-        """Yield a notice that the owner interrupted the agent or that the model failed. Skip other
+        """Yield a notice about an interruption by the owner or a failure of the model. Skip other
         notices.
         """
         words, time = _words(message.get("content")), parse_time(message.get("timestamp"))
@@ -222,7 +222,7 @@ def _outcome(call: Values, output: str) -> str:
 
 
 def _words(content: Any) -> str:
-    """Return the words of a text or a list of parts, without thoughts, images and tool results."""
+    """Return the words in text or in a list of parts, without thoughts, images and tool results."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else [content]

@@ -55,7 +55,7 @@ _NON_TEXT_TYPES = frozenset(
 
 @frozen
 class Line:
-    """One message. ``author`` is a person's name, or for a tool's result, the tool's name."""
+    """One message. ``author``: name of a person, or for a tool's result, name of the tool."""
 
     speaker: Speaker
     text: str
@@ -120,7 +120,7 @@ def session_facts(record: Values) -> dict[str, str]:
 
 
 def said(content: Any, depth: int = 0) -> str:
-    """Return the words of a message, which is a string, a block, or a list of both."""
+    """Return the words of a message: a string, a block, or a list of strings and blocks."""
     if isinstance(content, str):
         return content
     if depth > _MAX_DEPTH:
@@ -188,7 +188,6 @@ def _calls(record: Values) -> Iterator[Values]:
 
 
 def _first(record: Values, keys: Sequence[str]) -> str | None:
-    """Return the first non-empty field as text."""
     for key in keys:
         value = record.get(key)
         if (
@@ -298,9 +297,7 @@ class _Reader:
         yield turn
 
     def identify(self, facts: JsonObject, record: Values, line: Line, text: str) -> str:
-        """Return the message's id. If the previous line had the same id, it does not identify
-        messages, and a hash is returned.
-        """
+        """Return the message's id, or a hash if the previous line has the same id."""
         own = message_id(record)
         if own and own != facts.get("last_id"):
             facts["last_id"] = own
@@ -368,16 +365,14 @@ _DATE_IN_NAME = re.compile(
 )
 _UNDECODABLE_SHARE = 0.05
 _SPEAKERS = re.compile(r"^\W*(?:[\d:.,> -]+\W*)?Speaker \d+\b", re.MULTILINE)
-"""Speakers numbered by a recorder of meetings."""
+"""Numbered speakers in the transcript of a meeting recorder."""
 _NOT_TEXT = frozenset(
     {".json", ".jsonl", ".lock", ".zst", ".svg", ".xml", ".html", ".htm", ".csv", ".tsv"}
 )
 
 
 def is_text(head: Head) -> bool:
-    """Return True if a file is text that a person might have written: not empty, not binary, not
-    data.
-    """
+    """Return True if a file is text that a person might have written: not empty, binary or data."""
     if b"\x00" in head.data or not head.data.strip():
         return False
     name = head.path.name.lower()
@@ -391,12 +386,12 @@ def is_text(head: Head) -> bool:
 
 
 def _sniff_text(head: Head) -> bool:
-    """Return True for text, except notes of a meeting, because not all of its words are the owner's."""
+    """Return True for text other than meeting notes, which also contain other people's words."""
     return is_text(head) and not _SPEAKERS.search(head.text)
 
 
 def name_session(path: Path) -> str:
-    """Return a session id for a file that contains none."""
+    """Return a session id for a file that contains no id."""
     return f"{path.stem}-{turn_hash('file', path.absolute().as_posix(), 0)[:8]}"
 
 
@@ -423,7 +418,7 @@ def make_turns(texts: Iterable[str], time: datetime | None) -> Iterator[Turn]:
 
 
 def group_paragraphs(text: str) -> Iterator[str]:
-    """Join paragraphs up to the limit. Split a longer paragraph between words."""
+    """Join paragraphs up to the length limit. Split a longer paragraph between words."""
     group = ""
     for paragraph in re.split(r"\n\s*\n", text.replace("\r\n", "\n")):
         for piece in _pieces(paragraph.strip("\n"), TURN_CHARACTERS):
@@ -446,7 +441,7 @@ def _pieces(paragraph: str, limit: int) -> Iterator[str]:
 
 
 def parse_plain_text(source: Source) -> Items:
-    """Parse one text."""
+    """Parse one text file."""
     time = date_in_name(source.path.name)
     turns = list(make_turns(group_paragraphs(source.text()), time))
     if turns:

@@ -42,8 +42,8 @@ class _File(msgspec.Struct, gc=False):
 
     @property
     def note(self) -> str:
-        """The note about the file in the text. Brackets in the name, which anybody can choose,
-        cannot end the note.
+        """Note that represents the file in the text. Anybody can choose the file name, so brackets
+        in the name cannot end the note.
         """
         name = one_line(
             f"{self.name or 'without a name'}{', ' * bool(self.mediaType)}{self.mediaType}"
@@ -74,8 +74,8 @@ class _Message(msgspec.Struct, gc=False):
         )
 
     def is_one_of(self, identities: Sequence[str]) -> bool:
-        """Return True if the owner configured the sender for this channel. A different channel can
-        have the same id.
+        """Return True if the sender is one of the owner's identities for this channel. Ids are
+        unique only within a channel.
         """
         names = (identity.strip().partition(":") for identity in identities)
         return self.sender in {
@@ -150,7 +150,7 @@ class _Reader:
         """Return a message's speaker and trust.
 
         As in OpenClaw's sessions, a person in a direct chat might be the owner if no identities are
-        configured. The message is then the owner's, but not trusted.
+        configured. The message then counts as the owner's, but is not trusted.
         """
         identities = self.source.identities
         if message.owner or message.is_one_of(identities):
@@ -159,7 +159,7 @@ class _Reader:
         return Speaker.OWNER if may_be_owner else Speaker.SYSTEM, Trust.UNTRUSTED
 
     def agent(self, line: _Line, message: _Message) -> Items:
-        """Yield an answer. Its trust comes from the messages since the last answer."""
+        """Yield an answer. The messages since the last answer determine its trust."""
         self.talk.learn(model=message.model)
         self.talk.spend(
             Tokens(total(message.usage, "input"), 0, total(message.usage, "output")).bounded
@@ -194,7 +194,7 @@ def channel_of(key: str) -> str:
 
 
 def sessions_folder(home: Path) -> Path:
-    """Return the folder with a home's conversations."""
+    """Return the folder with the conversations in nacre's home folder."""
     return home / "gateway" / "sessions"
 
 

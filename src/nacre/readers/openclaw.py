@@ -80,8 +80,8 @@ _RECALLED_SECTION = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _CURRENT_MESSAGE = "[Current message - respond to this]"
-"""Separator between other people's chat messages and the message itself. OpenClaw wrote the last
-separator.
+"""Separator between other people's chat messages and the current message. OpenClaw wrote the last
+such separator.
 """
 _QUOTED_REPLY = re.compile(r"\[Replying to [^\]\n]{0,200}\](?:.*\[/Replying\]|.*\Z)", re.DOTALL)
 _FORWARDED = re.compile(r"^\[Forwarded\b[^\]\n]{0,200}\]", re.MULTILINE)
@@ -91,7 +91,7 @@ _SENDER_BLOCKS = ("Conversation info", "Sender")
 _OWN_INTERFACES = frozenset(
     {"control-ui", "openclaw-control-ui", "openclaw-tui", "webchat", "tui", "cli"}
 )
-"""OpenClaw's interfaces, where the owner writes."""
+"""OpenClaw's own interfaces, in which the owner writes."""
 _CHAT_FIELDS = ("username", "e164", "tag")
 _CRON = re.compile(r"\[cron:[^\]\n]*\]")
 _PROMPTS: tuple[tuple[re.Pattern[str], SessionKind | None], ...] = (
@@ -111,10 +111,11 @@ _SILENT_REPLIES = frozenset({"HEARTBEAT_OK", "NO_REPLY"})
 class Prompt:
     """A user message split into its parts.
 
-    ``senders`` are named in the message, as in chats. ``is_direct`` is True if they wrote only to
-    the agent. ``others`` is other people's text: replies, quotes, and OpenClaw's additions.
-    ``is_anothers`` is True if someone other than the owner wrote the whole message. ``harness`` is
-    True if OpenClaw wrote the message, and ``kind`` is then the kind of session.
+    ``senders``: senders named in the message, as in chats. ``is_direct``: True if the senders wrote
+    only to the agent. ``others``: other people's text, namely replies, quotes, and OpenClaw's
+    additions. ``is_anothers``: True if someone other than the owner wrote the whole message.
+    ``harness``: True if OpenClaw wrote the message. ``kind``: kind of session, for messages that
+    OpenClaw wrote.
     """
 
     words: str
@@ -171,14 +172,13 @@ def read_prompt(text: str) -> Prompt:
 
 
 def _cut(pattern: re.Pattern[str], text: str, removed: list[str]) -> str:
-    """Return a text without the matches of a pattern. Append the matches to ``removed``."""
     removed += [match[0] for match in pattern.finditer(text)]
     return pattern.sub("", text)
 
 
 def _without_envelope(words: str) -> tuple[str, list[Sender], Sender | None]:
-    """Return a message without its envelope, the senders in its envelopes, and the sender that a
-    bridge wrote into it.
+    """Return a message without its envelopes, the senders in these envelopes, and the sender named
+    by a bridge.
 
     A message has several envelopes if messages waited for the agent. An envelope with only a time
     is from OpenClaw's interface.
@@ -193,7 +193,7 @@ def _without_envelope(words: str) -> tuple[str, list[Sender], Sender | None]:
 
 def _message_facts(text: str) -> tuple[list[Sender], bool, str | None]:
     """Return the senders, the group flag and the group's label from OpenClaw's blocks before a
-    message. Anybody can write later blocks.
+    message. Ignore later blocks, which anybody can write.
     """
     facts: dict[str, Values] = {}
     at = 0
@@ -246,7 +246,7 @@ _SUMMARY_ROLES = frozenset({"branchSummary", "compactionSummary"})
 _NAMED_ID = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?=\.jsonl)")
 _EXITED = re.compile(r"Command exited with code (-?\d{1,9})\s*\Z")
 _ABORTED = re.compile(r"(?:Command|Operation) aborted\s*\Z")
-"""Like ``_EXITED``, this matches the end of a tool's output after an interruption or a failure."""
+"""Matches the end of a tool's output after an interruption or a failure, like ``_EXITED``."""
 _FOLDERS = (".openclaw", ".clawdbot", ".moltbot")
 _PATTERNS = ("*.jsonl", "*.jsonl.reset.*", "*.jsonl.deleted.*")
 
@@ -301,8 +301,8 @@ _MESSAGE = msgspec.json.Decoder(Message)
 class Reader:
     """Reader of one session's entries.
 
-    ``session`` contains facts that are already known. If it is a sub-agent's or scheduled session,
-    its prompts do not change the kind. ``trust`` is the trust of its prompts.
+    ``session``: facts that are already known. Prompts do not change the kind of a sub-agent's or
+    scheduled session. ``trust``: trust of the session's prompts.
     """
 
     def __init__(
@@ -365,8 +365,8 @@ class Reader:
         )
 
     def settle_kind(self, kind: SessionKind | None, *, human: bool) -> None:
-        """Set the session's kind. It is scheduled, heartbeat or sub-agent until a person writes in
-        the session.
+        """Set the session's kind, which is scheduled, heartbeat or sub-agent until a person writes
+        in the session.
         """
         if human and not self.source.carry.get("human"):
             self.source.carry["human"] = True
@@ -415,7 +415,7 @@ class Reader:
         """Return a message's speaker and trust.
 
         If no identities are configured, a person who writes directly to the agent might be the
-        owner. The message is then the owner's, but not trusted.
+        owner. The message then counts as the owner's, but is not trusted.
         """
         identities = self.source.identities
         is_known = message.facts.get("senderIsOwner") is True or (
@@ -552,7 +552,7 @@ ENVIRONMENT = ("OPENCLAW_HOME", "OPENCLAW_STATE_DIR")
 
 
 def state_folders(places: Places) -> list[Path]:
-    """Return OpenClaw's state folders, under its current and former names."""
+    """Return OpenClaw's state folders, including those with former names."""
     home = Path(places.environ.get("OPENCLAW_HOME") or places.home).expanduser()
     state = places.environ.get("OPENCLAW_STATE_DIR")
     return [Path(state).expanduser()] if state else [home / name for name in _FOLDERS]

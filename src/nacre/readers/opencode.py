@@ -58,7 +58,7 @@ _REFUSED = re.compile(
 
 
 def session_of(info: Values, *, project: str | None = None) -> Session:
-    """Return the session that an object in a file or an export describes."""
+    """Return the session described by an object from a file or an export."""
     parent, title = string(info, "parentID"), string(info, "title")
     return Session(
         TOOL,
@@ -95,8 +95,8 @@ class Talk:
             self.source.unknown(f"role {role}")
 
     def user(self, message: Values, parts: Iterable[Values]) -> Items:
-        """Yield the message that a person typed, or in a sub-agent, that the calling agent wrote.
-        Leave out OpenCode's additions.
+        """Yield a prompt from a person, or from the calling agent in a sub-agent's session. Leave
+        out OpenCode's additions.
         """
         typed: list[str] = []
         for part in parts:
@@ -118,7 +118,9 @@ class Talk:
         )
 
     def agent(self, message: Values, parts: Iterable[Values]) -> Items:
-        """Yield an answer with its calls. Mark an answer that summarises the session as derived."""
+        """Yield an answer with its calls. An answer that summarises the session is marked as
+        derived.
+        """
         self.learn(message)
         counts = mapping(message, "tokens")
         cache = mapping(counts, "cache")
@@ -192,7 +194,7 @@ class Talk:
             self.is_done = False
 
     def learn(self, message: Values) -> None:
-        """Update the model. Update the folder if the session has none."""
+        """Update the session's model, and its folder if it has none."""
         model_info = message if string(message, "modelID") else mapping(message, "model")
         model = answered_by(string(model_info, "modelID"), string(model_info, "providerID"))
         folder = self.talk.session.cwd or string(mapping(message, "path"), "cwd")
@@ -297,7 +299,7 @@ class _Reader:
             self.open.append(name)
 
     def facts(self, name: str) -> JsonObject | None:
-        """Return a session's facts under the keys of older files, or None if the session was
+        """Return a session's facts with the keys of older files, or None if the session was
         deleted.
         """
         rows = self.tables.all(statement("opencode_session"), session=name)
@@ -440,7 +442,6 @@ def _order(message: Values) -> tuple[float, str]:
 
 
 def _messages_of(path: Path) -> Iterator[Path]:
-    """Yield the message files of a session file in OpenCode's storage."""
     if path.name.endswith(".json") and path.parent.parent.name == "session":
         yield from _Folders(path).messages(path.stem)
 

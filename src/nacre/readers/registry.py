@@ -43,18 +43,18 @@ _GENERAL: dict[str, str] = {
     "markdown": "nacre.readers.generic:ADAPTER_MARKDOWN",
     "text": "nacre.readers.generic:ADAPTER_PLAIN_TEXT",
 }
-"""Adapters by name (the tool, or ``<tool>-<format>``) in sniffing order, from specific to
+"""Adapters, keyed by name (the tool, or ``<tool>-<format>``), in sniffing order from specific to
 permissive formats.
 """
 
 
 @cache
 def adapters() -> Mapping[str, Adapter]:
-    """Return all adapters by name, in sniffing order.
+    """Return all adapters, keyed by name, in sniffing order.
 
-    Plugin adapters come first and replace built-ins of the same name. Plugin adapters that guess
-    come after the specific built-ins. Raises UnavailableError if a plugin's adapter cannot be
-    loaded.
+    Plugin adapters come first and replace built-in adapters of the same name. Plugin adapters that
+    guess come after the specific built-in adapters. Raises UnavailableError if a plugin's adapter
+    cannot be loaded.
     """
     return dict(_iter_adapters())
 
@@ -89,10 +89,10 @@ def get_adapter(tool: str) -> Adapter:
 
 
 def adapter_of(tool: str, path: Path) -> Adapter | None:
-    """Return the adapter for a file that was previously read as this tool's. If there are several,
-    return the first that recognises the file.
+    """Return the adapter for a file that was previously read as this tool's. If there are several
+    adapters, return the first that recognises the file.
 
-    A guess is repeated, because a file that was nearly empty might have looked like a note.
+    A guess is repeated, because a nearly empty file might have looked like a note.
     """
     candidates = adapters_of(tool)
     if len(candidates) == 1 and not candidates[0].guesses:
@@ -125,8 +125,8 @@ def parts_of(path: Path) -> Iterator[Path]:
 
 @cache
 def _side_file_functions() -> tuple[Callable[[Path], Iterable[Path]], ...]:
-    """Return the distinct functions that list a transcript's other files. Every transcript is
-    checked.
+    """Return the distinct functions that list a transcript's other files. They are called for every
+    transcript.
     """
     return tuple(dict.fromkeys(adapter.beside for adapter in adapters().values() if adapter.beside))
 
@@ -159,8 +159,10 @@ _DAYS = {"h": 1 / 24, "d": 1.0, "w": 7.0, "m": 30.0}
 
 @frozen
 class Retention:
-    """How a tool deletes transcripts: after ``days`` without changes, or beyond the newest
-    ``files`` of a folder. ``setting`` is the name and location of the setting.
+    """Rule by which a tool deletes transcripts.
+
+    ``days``: maximum number of days without changes. ``files``: maximum number of files in a
+    folder. ``setting``: name and location of the setting.
     """
 
     tool: str
@@ -171,7 +173,7 @@ class Retention:
 
 
 def retentions(places: Places) -> list[Retention]:
-    """Return the retention of tools that delete transcripts. Unreadable settings count as unset."""
+    """Return the rules of tools that delete transcripts. Unreadable settings count as unset."""
     candidates = [_claude_code(places), _gemini_cli(places), _COPILOT_CHAT]
     return [retention for retention in candidates if retention]
 

@@ -1,10 +1,9 @@
 """Trust and speaker of each turn, and the ordered turns of a session.
 
-An agent's statement draws on text from outside or from nacre if the two share five consecutive
-words or the statement quotes the text. The comparison ignores case, punctuation, emphasis, line
-breaks, list marks and identifier style. In scripts without spaces, eight characters count as five
-words. Only hashes of word runs are stored, so they survive between incremental readings of a
-session.
+An agent's statement draws on external text or nacre's text if the two share five consecutive words
+or the statement quotes the text. The comparison ignores case, punctuation, emphasis, line breaks,
+list marks and identifier style. In scripts without spaces, eight characters count as five words.
+Only hashes of word sequences ("runs") are kept between incremental readings of a session.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ owner typed.
 """
 
 RUN = 5.0
-"""Minimum number of consecutive words shared with outside text. See docs/trust.md."""
+"""Minimum number of consecutive words shared with external text. See docs/trust.md."""
 
 SHORT_RUN = 3.0
 """Minimum length in words of a short statement. Statements shorter than ``RUN`` are compared whole.
@@ -77,8 +76,7 @@ _DIRECTIVE_MARKS = (
     "from now on",
 )
 """Marks of lines that give instructions. In local tool output (files, logs, errors, commits), only
-such lines are compared. Statements about code repeat the words of other lines, which do little
-harm.
+such lines are compared. Other lines do little harm, and statements about code repeat their words.
 """
 _PIPE_MARKS = ("| sh", "| bash")
 _HAN_MARKS = tuple(
@@ -155,12 +153,14 @@ _OWN_COMMAND = re.compile(r"(?:^|[|;&(]\s*|\b(?:run|exec|-m)\s+)(?:\S*/)?nacre\s
 
 
 def is_outside_source(word: str) -> bool:
-    """Return True if a word names an outside place where people write, such as a chat or a tracker."""
+    """Return True if a word names an external place where people write, such as a chat or a
+    tracker.
+    """
     return bool(_OUTSIDE_TOOL.fullmatch(word))
 
 
 def is_outside(tool: str, short_input: str) -> bool:
-    """Return True if a tool call brings outside text from the web, mail, issues, or other people's
+    """Return True if a tool call brings external text from the web, mail, issues, or other people's
     files.
     """
     return bool(
@@ -171,14 +171,14 @@ def is_outside(tool: str, short_input: str) -> bool:
 
 
 def brings_outside(call: ToolCall) -> bool:
-    """Return True if a call brings outside text, or contacted a remote and failed."""
+    """Return True if a call brings external text, or contacted a remote and failed."""
     return is_outside(call.name, call.input) or (
         call.failed and bool(_REACHING_COMMAND.search(call.input))
     )
 
 
 def reached_out(turns: Sequence[Turn], at: int) -> bool:
-    """Return True if a session had read outside text by turn ``at``.
+    """Return True if a session had read external text by turn ``at``.
 
     The agent might have paraphrased that text. An owner who only refers to the text has not stated
     its content.
@@ -205,9 +205,9 @@ def is_storing(tool: str, short_input: str) -> bool:
 
 
 def shared(text: str, other: str) -> float:
-    """Return the share (0 to 1) of word runs in ``text`` that ``other`` contains.
+    """Return the fraction (0 to 1) of the runs in ``text`` that also occur in ``other``.
 
-    A text without runs of ``RUN`` words is compared by its short runs.
+    If ``text`` has no runs of ``RUN`` words, shorter runs are compared.
     """
     units, others = _units(text), _units(other)
     for length in (RUN, SHORT_RUN):
@@ -227,11 +227,11 @@ class Judgement:
 
 
 class Exchange:
-    """Text that a session received from outside, from nacre and from this machine. Agent statements
-    are judged against it.
+    """External text, nacre's text and local text that a session received. Agent statements are
+    compared with this text.
 
-    Received text is remembered until the session ends. Words that the owner writes count as the
-    owner's from then on.
+    Received text is remembered until the session ends. Once the owner writes the same words, they
+    count as the owner's.
     """
 
     def __init__(self, carried: Values | None = None) -> None:
@@ -239,7 +239,7 @@ class Exchange:
         self._received: dict[str, dict[int, None]] = {
             name: dict.fromkeys(carried.get(name, ())) for name in _KINDS
         }
-        """Hashes of word runs, in order of arrival."""
+        """Hashes of runs, in order of arrival."""
         self._unseen = bool(carried.get("unseen"))
         self._owner_messages: list[str] = []
         self._earlier_owner_runs: set[int] = set(carried.get("lifted", ()))
@@ -253,19 +253,18 @@ class Exchange:
             self._owner_messages.append(message)
 
     def unseen(self) -> None:
-        """Treat this exchange as untrusted, because unrecorded text came from outside."""
+        """Treat this exchange as untrusted, because external text was not recorded."""
         self._unseen = True
 
     def heard_from(self, tool: str, short_input: str, output: str) -> None:
-        """Record a tool's output. The tool's name and input determine the origin."""
+        """Record a tool's output, whose origin follows from the tool's name and input."""
         outside, own = is_outside(tool, short_input), is_own(tool, short_input)
         self.heard(output, outside=outside, own=own)
 
     def heard(self, output: str, *, outside: bool = False, own: bool = False) -> None:
-        """Record a tool's output as text from outside, from nacre, or from this machine.
+        """Record a tool's output as external text, nacre's text, or local text.
 
-        From this machine's output, only instructions are recorded, because anybody could have
-        written them.
+        From local text, only instructions are recorded, because anybody could have written them.
         """
         if outside or own:
             output = output[:_MAX_CHARACTERS]
@@ -278,7 +277,7 @@ class Exchange:
             self._received["local"] |= dict.fromkeys(_runs(_units("\n".join(lines)), RUN))
 
     def saw(self, output: str) -> None:
-        """Record text from outside."""
+        """Record external text."""
         self.heard(output, outside=True)
 
     def clean(self, text: str) -> Cleaned:
@@ -295,8 +294,8 @@ class Exchange:
     def judge(self, statement: str) -> Judgement:
         """Return the trust and flags of an agent's statement.
 
-        It is ``untrusted`` if it quotes outside text or shares a word run with it. It is
-        ``injected`` if it shares a word run with nacre's text.
+        The statement is ``untrusted`` if it quotes external text or shares a run of words with it.
+        The statement is ``injected`` if it shares a run of words with nacre's text.
         """
         outside, local, own = self._received.values()
         if self._unseen or not (outside or local or own):
@@ -322,14 +321,16 @@ class Exchange:
         return self.judge(statement).trust
 
     def trust_of_call(self, call: ToolCall, arguments: object) -> Trust:
-        """Return the trust of text that a call stores in nacre. Other calls are trusted."""
+        """Return the trust of the text that a call stores in nacre. Without such text, the call is
+        trusted.
+        """
         if not is_storing(call.name, call.input):
             return Trust.TRUSTED
         return self.trust_of("\n".join(_texts_of(arguments)))
 
     def _owner_runs(self, messages: int) -> set[int]:
-        """Return the owner's word runs from the first messages of this reading and from earlier
-        readings.
+        """Return hashes of the owner's runs in earlier readings and in the first messages of this
+        reading.
         """
         return {
             run
@@ -343,7 +344,7 @@ class Exchange:
         )
 
     def mark(self) -> tuple[int, ...]:
-        """Return the amounts received so far, for :meth:`carried`."""
+        """Return the amounts of text received so far, for :meth:`carried`."""
         return (
             *map(len, self._received.values()),
             len(self._owner_messages),
@@ -351,9 +352,7 @@ class Exchange:
         )
 
     def carried(self, mark: tuple[int, ...] | None = None) -> JsonObject:
-        """Return the state for the next reading as JSON values, as of ``mark``. The state can be
-        empty.
-        """
+        """Return the state at ``mark`` as JSON values for the next reading. The state can be empty."""
         *counts, messages, unseen = mark or self.mark()
         state: JsonObject = {
             name: list(runs)[:count][-_MAX_RUNS:]
@@ -380,14 +379,14 @@ def _texts_of(value: object) -> Iterator[str]:
 def _draws_on(
     runs: Iterable[int], short: Iterable[list[int]], received: Mapping[int, None]
 ) -> bool:
-    """Return True if the received text contains any run, or all runs of any short statement."""
+    """Return True if the received text contains any run, or all runs of a short statement."""
     if any(run in received for run in runs):
         return True
     return any(all(run in received for run in statement) for statement in short)
 
 
 def _short(text: str) -> list[list[int]]:
-    """Return the short runs of each statement that is shorter than ``RUN``."""
+    """Return hashes of the short runs in each statement that is shorter than ``RUN``."""
     statements = []
     for part in (text, *_STATEMENT.split(text)):
         units = _units(part) if len(part) < _MAX_SHORT_CHARACTERS else []
@@ -445,7 +444,7 @@ def _around(data: bytes, at: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def _owner_statement_runs(message: str) -> list[int]:
-    """Return the word runs in the owner's statements, without questions, quotations and long
+    """Return hashes of the runs in the owner's statements, without questions, quotations and long
     messages, which might be pasted.
     """
     units = _units(_QUOTE_OR_QUESTION.sub("\n", message))
@@ -488,7 +487,7 @@ def _is_sign(character: str) -> bool:
 
 
 def _runs(units: list[str], length: float) -> Iterable[int]:
-    """Return hashes of all runs of ``length`` words in a text."""
+    """Return hashes of all runs of ``length`` words."""
     if len(units) < length:
         return ()
     joined = " ".join(units)
@@ -574,7 +573,7 @@ _TRANSPORT_KINDS = frozenset({"sdk"})
 command.
 """
 _UNKNOWN_TURN_ORIGIN = ("turnOrigin", "unknown")
-"""Claude Code's value for a turn of unknown origin that no known source started."""
+"""Field and value that Claude Code writes if no known source started a turn."""
 
 _KIND_KEYS = ("kind", "type", "name", "source")
 _EXTERNAL_USER = "external_user"
@@ -607,7 +606,7 @@ def _is_origin(value: object) -> bool:
 
 
 def _kind(value: Any) -> str:
-    """Return the name of an origin, which is a string or an object with a kind. The name can be
+    """Return the name of an origin, given as a string or as an object with a kind. The name can be
     empty.
     """
     if isinstance(value, Mapping):
@@ -616,7 +615,7 @@ def _kind(value: Any) -> str:
 
 
 def is_external_user(claim: Claims) -> bool:
-    """Return True if a record only states that a person wrote it in a channel. The person can be
+    """Return True if the only stated origin of a record is a person in a channel, who can be
     anybody.
     """
     return _kind(claim.provenance) == _EXTERNAL_USER
@@ -629,10 +628,10 @@ def attribute(
     exchange: Exchange,
     *claims: Claims | Values,
 ) -> Turn:
-    """Return a turn in the owner's place with its real speaker. Record other people's text in the
-    turn as outside.
+    """Return a turn with its real speaker, if the turn is attributed to the owner. Record other
+    people's text in the turn as external.
 
-    ``claims`` are the records that can name the turn's origin.
+    ``claims``: records that can name the turn's origin.
     """
     if turn.speaker is not Speaker.OWNER:
         return turn
@@ -719,7 +718,7 @@ INTERRUPTION = "[Interrupted by the owner]"
 """Text of the turn in which the owner interrupted the agent, for tools that write no text."""
 _MAX_ERROR_CHARACTERS = 300
 _MAX_AWAITED_CALLS = 50
-"""Maximum number of outside calls whose results can arrive after their turn was closed."""
+"""Maximum number of external calls whose results can arrive after their turn was closed."""
 
 
 @dataclass(slots=True)
@@ -745,8 +744,8 @@ class Call:
 
 @frozen
 class Before:
-    """A position where a reading can continue: a record's offset, the carry before the record, and
-    the amounts received.
+    """Position at which a reading can continue: a record's offset, and the carry and amounts of
+    received text before the record.
     """
 
     offset: int
@@ -813,14 +812,12 @@ class Conversation:
         yield from self.finish()
 
     def spend(self, tokens: Tokens) -> None:
-        """Add the tokens of one answer. They are reported at the end of the reading, without an
-        extra session item.
-        """
+        """Add the tokens of one answer to the total at the end of the reading."""
         if tokens.total:
             self.spent = ((self.spent or Tokens()) + tokens).bounded
 
     def new_id(self, speaker: Speaker, stamp: str | None, text: str) -> str:
-        """Return an id for a turn without one, from the record's time if known."""
+        """Return an id for a turn that has none, derived from the record's time if known."""
         return hashed_id(self.source.carry, speaker, stamp, text)
 
     @property
@@ -830,13 +827,13 @@ class Conversation:
 
     @property
     def prompter(self) -> Speaker:
-        """The speaker of prompts: the owner, or the agent that started a sub-agent."""
+        """Speaker who writes prompts: the owner, or the agent that started a sub-agent."""
         is_inner = self.session.kind is SessionKind.SUBAGENT
         return Speaker.AGENT if is_inner else Speaker.OWNER
 
     @property
     def waits_for_others(self) -> bool:
-        """True if the result of an outside call or a nacre call is pending."""
+        """True if the result of a call to an external source or to nacre is pending."""
         return any(
             pending.call.outcome is None and (pending.outside or pending.own)
             for pending in self.calls.values()
@@ -857,10 +854,9 @@ class Conversation:
         flags: Flag = Flag.NONE,
         **facts: Any,
     ) -> adapter.Items:
-        """Yield a text as a complete turn after stripping injected text. Yield nothing if no text
-        remains.
+        """Yield a complete turn without injected text. Yield nothing if no text remains.
 
-        ``stamp`` determines the id if ``identity`` is missing. ``facts`` are further fields of the
+        ``stamp`` determines the id if ``identity`` is missing. ``facts``: further fields of the
         turn.
         """
         cleaned = self.clean(text)
@@ -871,10 +867,11 @@ class Conversation:
             yield from self.say(turn, *claims)
 
     def say(self, turn: Turn, *claims: Claims | Values) -> adapter.Items:
-        """Yield a complete turn. A turn of the owner starts a new exchange unless it is noise.
+        """Yield a complete turn. A turn of the owner starts a new exchange unless the turn is
+        noise.
 
-        ``claims`` are the records that can name the turn's origin. A turn in the owner's place that
-        the owner did not write is from outside.
+        ``claims``: records that can name the turn's origin. A turn in the owner's place that the
+        owner did not write counts as external text.
         """
         yield from self.close()
         turn = attribute(turn, self.session.tool, self.source.identities, self.exchange, *claims)
@@ -1002,7 +999,7 @@ class Conversation:
         self.source.carry.clear()
 
     def conclude(self) -> adapter.Items:
-        """End the session for now. Yield it again if facts were added."""
+        """End the session for now. Yield the session again if facts were added."""
         yield from self.close()
         session = replace(self.session, tokens=self.spent)
         if self.source.carry.get("begun") and session != self._yielded:
@@ -1024,9 +1021,9 @@ class Conversation:
 def hashed_id(carry: JsonObject, speaker: Speaker, stamp: str | None, text: str) -> str:
     """Return a turn's id from its speaker, time, text and occurrence number.
 
-    With a time, only repetitions at that time are counted, so a copied record has the same id.
-    Without a time, all repetitions in the session are counted. Texts are compared by the first half
-    of their hash.
+    If there is a time, only repetitions at that time are counted, so that a copied record keeps its
+    id. Otherwise, all repetitions in the session are counted. Text is compared by the first half of
+    its hash.
     """
     seen = carry.setdefault("seen", {"stamp": stamp, "counts": {}})
     if stamp and seen["stamp"] != stamp:

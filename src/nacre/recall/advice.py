@@ -44,7 +44,7 @@ class Adviser:
     """Asks a model questions until ``clock``, in seconds, reaches ``until``.
 
     A model that is unreachable, refuses, or has no budget left is dropped. A model that gives an unusable answer is
-    kept for the next step. ``problem`` describes why the last question failed.
+    kept for the next step. ``problem``: the reason why the last question failed.
     """
 
     model: LanguageModel | None
@@ -72,7 +72,7 @@ class Adviser:
 
 
 class _TimeLimited:
-    """Limits all calls of a model, including retries, to the remaining time."""
+    """Wraps a model and limits all calls, including retries, to the remaining time."""
 
     def __init__(self, model: LanguageModel, clock: Callable[[], float], until: float) -> None:
         self.name = model.name
@@ -82,7 +82,7 @@ class _TimeLimited:
         self._until = until
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Answer within the remaining time. Raises ModelUnavailableError if none is left."""
+        """Answer within the remaining time. Raises ModelUnavailableError if no time is left."""
         remaining = self._until - self._clock()
         if remaining < _MIN_SECONDS:
             raise ModelUnavailableError(
@@ -99,7 +99,7 @@ class _TimeLimited:
 def prompt_of(
     name: str, answer: type[msgspec.Struct], *, text: dict[str, Any], shared: Any = None
 ) -> Prompt:
-    """Build a prompt from ``<name>-1.md``. ``shared`` and ``text`` are data and are framed."""
+    """Build a prompt from ``<name>-1.md``. ``shared`` and ``text`` are data, which is framed."""
     return Prompt(
         task=Task.RECALL,
         system=_system(name),
@@ -114,7 +114,7 @@ def prompt_of(
 
 
 def frame(value: Any) -> str:
-    """Return data as JSON between tags. Angle brackets are escaped, so the data cannot contain the tags."""
+    """Return data as JSON between tags. Angle brackets are escaped, so that the data cannot contain the tags."""
     return f"<data>\n{quoted(value)}\n</data>"
 
 
@@ -174,7 +174,7 @@ def other_phrasings(adviser: Adviser, question: str) -> list[str] | None:
 def grade(
     adviser: Adviser, question: str, ranked: Sequence[ScoredMemory]
 ) -> list[ScoredMemory] | None:
-    """Order the best 20 hits by a model's grades, followed by the others. Return ``None`` without a usable answer.
+    """Reorder the best 20 hits by a model's grades. Return ``None`` if the model gives no usable answer.
 
     Irrelevant hits are dropped. Untrusted hits are not shown to the model and keep their position, so that external
     text cannot ask for a better position.
@@ -228,7 +228,7 @@ def _in_order(
 
 
 SECONDS = 15.0
-"""Time limit in seconds for rephrasing, and also for grading."""
+"""Time limit in seconds for rephrasing, and separately for grading."""
 
 _PUNCTUATION = ".,;:!?()[]{}<>\"'`*“”‘’«»…¿¡？。，！：；"
 _SPECIFIC = re.compile(r"\d|[/\\_@]|\w\.\w|[a-z][A-Z]|[A-Z]{2}")
@@ -239,7 +239,7 @@ _NO_MODEL = "no language model is set: nacre writer setup"
 def open_adviser(
     home: Home, seconds: float, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Adviser]:
-    """Provide an adviser with the model set for recall, or with no model if none is set or it is refused."""
+    """Yield an adviser with the model set for recall, or without a model if no model is set or the model is refused."""
     until = clock() + seconds
     try:
         model = model_for(home, Task.RECALL, background=False)
@@ -265,7 +265,7 @@ def rephrase(home: Home, question: str) -> tuple[list[str], Lane]:
 
 
 def is_guessed(phrasing: str, question: str) -> bool:
-    """Return True if the model added or lost names or numbers when rephrasing the question."""
+    """Return True if the model added or dropped names or numbers when rephrasing the question."""
     return _specifics(phrasing) != _specifics(question)
 
 

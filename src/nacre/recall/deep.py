@@ -1,4 +1,4 @@
-"""Deep recall: a model or rules select whole memories for an agent's prompt, which are rendered as a text block."""
+"""Deep recall. A model or rules select whole memories, which are rendered as a text block for an agent's prompt."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def block(
 
 
 def _quote(text: str) -> str:
-    """Quote a text, so that no line looks like a heading or like the end of the block."""
+    """Quote text, so that no line looks like a heading or the end of the block."""
     return "\n".join(f"> {line}".rstrip() for line in harmless(text).splitlines())
 
 
@@ -136,7 +136,7 @@ def _truncate(text: str, characters: int) -> str:
     )
 
 
-# -- Gate: does a question need memories, and which ------------------------------------------------
+# -- Gate: decides which memories a question needs, if any -----------------------------------------
 
 
 MESSAGES = 4
@@ -150,7 +150,7 @@ class GateAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def is_trivial(question: Question) -> bool:
-    """Return True if a question has nothing to search for, as in "ok, go on", and needs no model call."""
+    """Return True if a question, such as "ok, go on", has nothing to search for and needs no model call."""
     return question.says_nothing and not question.lists and not _is_about_the_owner(question.text)
 
 
@@ -206,7 +206,7 @@ class SelectAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def select(adviser: Adviser, query: str, memories: Sequence[Memory]) -> list[Memory] | None:
-    """Ask a model to choose at most five memories. Return ``None`` without a valid answer.
+    """Ask a model to choose at most five memories. Return ``None`` if the answer is not valid.
 
     Invalid numbers are ignored. An empty list means that no memory helps.
     """
@@ -247,7 +247,7 @@ PART_OF_ALIAS = 3.0
 
 ALIAS_WORD, DESCRIPTION_WORD, HERE = 2.0, 1.0, 2.0
 LEAD = 2.0
-"""Minimum ratio of the odds of the best project's answer to the second best. Below it, the choice is unclear."""
+"""Minimum ratio between the odds of the best two projects. If the ratio is lower, the choice is unclear."""
 
 _MIN_TEXT_CHARACTERS, _MIN_ALIAS_WORD_CHARACTERS, _MIN_DESCRIPTION_WORD_CHARACTERS = 4, 3, 4
 _RECENT_CHARACTERS = 220
@@ -278,7 +278,7 @@ class _Mention:
     literal: bool
 
     def is_part_of(self, other: _Mention) -> bool:
-        """Return True if a mention is just part of the exact name of a different project."""
+        """Return True if the mention is only part of the exact name of a different project."""
         inside = other.start <= self.start and self.end <= other.end
         return (
             inside
@@ -315,8 +315,8 @@ def shortlist(
 ) -> list[Candidate]:
     """Return at most five projects mentioned in the question or the owner's recent messages, likeliest first.
 
-    The agent's messages do not count. ``projects`` are sorted, latest first, and ties keep this order. Only the first
-    text that names any project, starting with the question, determines the exactly named projects.
+    The agent's messages do not count. ``projects`` are sorted, latest first, and ties keep this order. Exactly named
+    projects come from only one text: the question, or else the first message that names any project.
     """
     texts = [
         query,
@@ -339,7 +339,7 @@ def shortlist(
 
 
 def leading(candidates: Sequence[Candidate]) -> str | None:
-    """Return the project with the highest score, or ``None`` if tied or found only by its memories."""
+    """Return the project with the highest score, or ``None`` if the score is tied or comes only from memories."""
     if not candidates or candidates[0].score < DESCRIPTION_WORD:
         return None
     leads = len(candidates) == 1 or candidates[0].score > candidates[1].score
@@ -347,7 +347,7 @@ def leading(candidates: Sequence[Candidate]) -> str | None:
 
 
 def surest(sure: Mapping[str, float]) -> str | None:
-    """Return the project whose best answer is likely, with at least twice the odds of the next project."""
+    """Return the project whose best answer is likely and has at least twice the odds of the next project's answer."""
     ranked = sorted(sure, key=lambda slug: (-sure[slug], slug))
     if not ranked or sure[ranked[0]] < BORDER:
         return None
@@ -425,7 +425,7 @@ def _mentions(folded: str, name: str, project: KnownProject) -> list[_Mention]:
 
 @lru_cache(4096)
 def _pattern(name: str) -> re.Pattern[str] | None:
-    """Return a pattern for a name, with any separators between its parts, or ``None`` for generic words."""
+    """Return a pattern for a name, with any separators between its parts, or ``None`` for a generic word."""
     parts = re.findall(r"[^\W_]+", _fold(name))
     if not parts or all(part in STOP_WORDS or asks(part) for part in parts):
         return None
@@ -451,7 +451,7 @@ _PROFILE = "profile.md"
 _MODEL_SECONDS = 60
 _CATCH_UP_SECONDS = 0.2
 _MAX_RANKED = 20
-"""Number of best hits that are in the manifest regardless of age."""
+"""Number of best hits that the manifest includes regardless of age."""
 
 _MAX_TURNS = 24
 _MAX_PREFERENCES = 20
@@ -528,7 +528,7 @@ def deep_recall(
 
 
 def recent_of(home: Home, session: str) -> tuple[Said, ...]:
-    """Return the last trusted messages of a session, or none if the session is not imported."""
+    """Return the last trusted messages of a session, or no messages if the session is not imported."""
     sessions = home.sessions.find(session)
     if len(sessions) != 1:
         return ()
@@ -545,7 +545,7 @@ def recent_of(home: Home, session: str) -> tuple[Said, ...]:
 
 
 def _redact(home: Home, query: DeepQuery) -> DeepQuery:
-    """Redact the query, because a provider receives it, and restrict it to trusted memories."""
+    """Redact the query, because a provider receives it, and restrict the query to trusted memories."""
     clean = home.redactor.clean
     recent = tuple(
         Said(message.speaker, clean(message.text)) for message in query.recent[-MESSAGES:]
@@ -699,9 +699,9 @@ def _project(run: _Run) -> tuple[tuple[Candidate, ...], str | None, tuple[str, .
 
 
 def _choose(run: _Run, candidates: Sequence[Candidate]) -> tuple[DecidedBy, str | None]:
-    """Choose the project if exactly one is named, else ask a model, which can choose none.
+    """Choose the only named project, or else ask a model, which can choose no project.
 
-    Without an answer, choose the project with the leading score or the surest answer, if no project is named.
+    If the model does not answer and no project is named, choose the project with the leading score or surest answer.
     """
     if sum(candidate.named for candidate in candidates) == 1:
         return DecidedBy.RULES, candidates[0].slug
@@ -737,7 +737,7 @@ def _memories(
 ) -> tuple[str | None, tuple[MemoryHit, ...]]:
     """Return the project and at most five of its memories.
 
-    If no model decides, a project that was not named and has no answer is replaced with a project that has one.
+    If no model decides, a project that was not named and has no answer is replaced with a project that has an answer.
     """
     in_project = replace(run.query.filter, projects=(project,))
     ranked = run.recall(in_project)
@@ -757,7 +757,7 @@ def _memories(
 
 
 def _manifest(run: _Run, criteria: Filter, ranked: Sequence[MemoryHit]) -> list[Memory]:
-    """Return at most 200 memories, newest first. They are the hits of a plain recall and the latest memories."""
+    """Return at most 200 memories, newest first, consisting of the hits of a plain recall and the latest memories."""
     if run.adviser.model is None:
         return []
     home = run.home

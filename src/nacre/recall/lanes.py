@@ -1,4 +1,4 @@
-"""Lexical scoring, recall of memories, and the lanes that a query opens."""
+"""Lexical scoring, recall of memories, and the lanes of a query."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 _QUERY_SECONDS = 2.0
-"""Maximum time in seconds to wait for a query's vector from a remote model."""
+"""Maximum time in seconds to wait until a remote model returns a query's vector."""
 
 
 @frozen
@@ -98,12 +98,12 @@ class Weights:
 
     @property
     def total(self) -> float:
-        """The weight of a row that contains every word of the question."""
+        """The total weight of a row that contains every word of the question."""
         return sum(self.idf) + self.elsewhere
 
     @property
     def ideal(self) -> float:
-        """The upper bound of the score: every term, with unlimited repetition."""
+        """The upper bound of the score, with unlimited repetition of every term."""
         return self.total * (self.bm25.k1 + 1)
 
 
@@ -124,7 +124,7 @@ def saturate(counts: Held, length: float, weights: Weights) -> float:
 
 
 def saturate_ordinary(rows: Mapping[K, Held], weights: Weights) -> dict[K, float]:
-    """Return the scores of :func:`saturate` for rows of average length."""
+    """Return the scores from :func:`saturate` for rows of average length."""
     k1, idf = weights.bm25.k1, weights.idf
     scores = {}
     for row, counts in rows.items():
@@ -173,10 +173,10 @@ def in_context(
 class QueryCoverage:
     """The words that an answer to a question should contain.
 
-    ``weights`` contains the weight of each term, which is 0 unless the term is distinctive. ``unknown`` is the weighted
-    share of unindexed terms, and ``unknown_name`` is set if they include a name. ``identifiers`` is the share of
-    unknown identifiers, which can occur within longer identifiers. With ``by_share``, a synonym counts partly.
-    ``all_words`` are the positions of the question's words, empty if any is not indexed.
+    ``weights``: weight of each term, which is 0 unless the term is distinctive. ``unknown``: weighted share of
+    unindexed terms. ``unknown_name``: True if the unindexed terms include a name. ``identifiers``: share of unknown
+    identifiers, which can occur within longer identifiers. ``by_share``: True if synonyms count partly.
+    ``all_words``: positions of the question's words, or empty if any word is not indexed.
     """
 
     weights: tuple[float, ...] = ()
@@ -194,8 +194,8 @@ class QueryCoverage:
     def signals(self, *rows: Held, cosine: float | None, in_part: bool = False) -> Signals:
         """Return the combined signals of rows.
 
-        Set ``in_part`` if a longer identifier in the rows contains one from the question. If the question has no
-        distinctive words, the coverage is 0.5.
+        Set ``in_part`` if the rows contain a longer identifier that includes an identifier from the question. If the
+        question has no distinctive words, the coverage is 0.5.
         """
         whole = any(map(self.is_whole, rows))
         if not self.total:
@@ -232,7 +232,7 @@ def choose(
     bm25: Bm25 = Bm25(),
     postings: int | None = None,
 ) -> tuple[tuple[Term, ...], Weights, QueryCoverage]:
-    """Choose the rarest indexed terms to search for. Return them in order, with their weights and the coverage.
+    """Choose the rarest indexed terms to search for. Return the terms in order, their weights, and the coverage.
 
     ``postings`` limits the total number of rows that the terms match. The rarest term is always kept.
     """
@@ -270,7 +270,7 @@ def _coverage(
     """Determine which words of the question an answer must contain.
 
     In a pasted excerpt, indexed words count most. Text without spaces is split into character pairs. About half of the
-    pairs span two words, so an unknown pair counts half and is not missing.
+    pairs span two words, so an unknown pair has half the weight and does not count as missing.
     """
     frequencies = {term.word: count for term, count in zip(terms, corpus.frequencies, strict=True)}
     ignored = _unused_spellings(question, frequencies)
@@ -298,7 +298,7 @@ def _coverage(
     weights = tuple(idf[at] if at in distinctive else 0.0 for at in kept)
     if question.is_pasted:
         missing = min(missing, sum(weights) / 2)
-    # At least the weight of an unindexed word, since a single common word does not identify an answer.
+    # Use at least the weight of an unindexed word, since a single common word does not identify an answer.
     rarest = weigh(replace(corpus, frequencies=(0,))).total
     total = max(sum(weights) + missing + sum(idf[at] for at in pairs) / 2, rarest)
     # For a long prompt, each sentence is judged instead.
@@ -325,7 +325,7 @@ def _distinctive_weights(
 ) -> tuple[float, ...]:
     """Return the weight of each term for recognising an answer.
 
-    Everyday words weigh less, unless they are indexed and the user asks about past work.
+    Everyday words have less weight, unless they are indexed and the user asks about past work.
     """
     weights = weigh(corpus).idf
     if not question.common_terms:
@@ -341,7 +341,7 @@ def _distinctive_weights(
 def _unused_spellings(question: Question, frequencies: Mapping[str, int]) -> set[str]:
     """Return the words of identifier spellings to skip, because only the other spelling is indexed.
 
-    For a prompt, also return unindexed words that only result from splitting or joining.
+    For a prompt, also return unindexed words that only exist because identifiers were split or joined.
     """
     unused: set[str] = set()
     for joined, parts in question.spellings:
@@ -371,7 +371,7 @@ WEIGHTS = {"lexical": 0.5, "vector": 0.5}
 SIMILARITY_EXPONENT = 0.7
 FULL_TEXT_BONUS = 0.15
 HIGHEST = 1 + FULL_TEXT_BONUS
-"""Maximum raw score. Scores are divided by it, so that they are at most 1."""
+"""Maximum raw score. Raw scores are divided by this value, so that scores are at most 1."""
 NAME_BONUS = 0.1
 MOST_INHERITED = 0.8
 """Maximum share of a hit's relevance that a linked memory inherits."""
@@ -383,19 +383,19 @@ UNSEEN_ROWS = 50
 """Number of rows added to the corpus size, because common and rare words look alike in a small home."""
 LINK_SEEDS = 5
 _MAX_PROMPT_ROWS = 50
-"""Number of candidates loaded for a prompt by relevance. Candidates that could be sure enough are loaded, too."""
+"""Number of most relevant candidates loaded for a prompt. Candidates that could be sure enough are also loaded."""
 
 _KIND_COVERAGE = 0.3
-"""Coverage added if a prompt seems to ask for memories of this kind."""
+"""Coverage added to a memory if a prompt seems to ask for the memory's kind."""
 FORMER_SHARE = 0.8
-"""Weight of a superseded memory's words when matching its replacement, since questions can still use old words."""
+"""Weight of a superseded memory's words when its replacement is matched, since questions can still use old words."""
 
 
 @frozen
 class ScoredMemory:
     """A memory with its score from 0 to 1, score components, signals, and the confidence derived from the signals.
 
-    ``linked_from`` lists the ids of the hits that link to the memory.
+    ``linked_from``: ids of the hits that link to the memory.
     """
 
     memory: Memory
@@ -407,7 +407,7 @@ class ScoredMemory:
 
 
 def rescore(item: ScoredMemory, score: float) -> ScoredMemory:
-    """Return a hit with a new score. The ``x_place`` component keeps the product of components equal to the score."""
+    """Return a hit with a new score. Adjust ``x_place``, so that the product of the components equals the score."""
     if not item.score:
         return replace(item, score=score)
     factor = item.components.get("x_place", 1.0) * score / item.score
@@ -421,10 +421,10 @@ def rescore(item: ScoredMemory, score: float) -> ScoredMemory:
 class Ranking:
     """Ranking options.
 
-    ``boost`` applies age and use. ``clamped=False`` selects agenr's original formula, which has no clamp, omits
-    ADDED_FACTORS, gives the whole bonus to any full-text match, and uses the plain cosine without ``boost``. Ages are
-    relative to ``as_seen``, by default ``now``. ``word_share`` is the weight of words relative to meaning. Memories
-    of ``prefer_kinds`` count a quarter more. ``window`` is a time named in the question. See seed facts 1.2.1.
+    ``boost``: apply factors for age and use. ``clamped``: if False, use agenr's original formula, which has no clamp,
+    omits ADDED_FACTORS, gives every full-text match the whole bonus, and uses the plain cosine if ``boost`` is False.
+    ``as_seen``: reference time for ages, by default ``now``. ``word_share``: weight of words relative to meaning.
+    ``prefer_kinds``: kinds that count a quarter more. ``window``: time named in the question. See seed facts 1.2.1.
     """
 
     now: datetime
@@ -467,7 +467,7 @@ class _LaneResults:
         )
 
     def worth_reading(self, parts: Mapping[int, Mapping[str, float]]) -> list[int]:
-        """Return the most relevant rows, the row that could be surest, and any row that could be sure enough."""
+        """Return the most relevant rows, the row that could be surest, and rows that could be sure enough."""
         best_possible = {
             row: self._best_confidence(row, in_part="name" in part) for row, part in parts.items()
         }
@@ -476,7 +476,7 @@ class _LaneResults:
         return [row for row in parts if row in kept or best_possible[row] >= self.sureness.further]
 
     def _best_confidence(self, row: int, *, in_part: bool) -> float:
-        """Return the highest confidence that a row could have, whatever its memory's kind and script."""
+        """Return the highest confidence that a row can have, regardless of its memory's kind and script."""
         without_cosine = self.signals(
             row, cosine=None, in_part=in_part, is_leant_to=bool(self.leans)
         )
@@ -492,7 +492,7 @@ class _LaneResults:
 
 
 class _Synonyms(NamedTuple):
-    """A synonym of a term, its share, and the number of rows that contain the synonym."""
+    """A term's synonym, its share, and the number of rows that contain the synonym."""
 
     at: int
     term: Term
@@ -670,9 +670,9 @@ class MemoryRecall:
         admitted: set[int],
         day: date,
     ) -> dict[int, tuple[str, ...]]:
-        """Add relevance to memories linked to the best five, depending on the strength of the link.
+        """Add relevance to memories linked to any of the best five memories, depending on the strength of the link.
 
-        Map the row of each such memory to the ids of the linking memories.
+        Return the ids of the linking memories, keyed by the linked memory's row.
         """
         best = sorted(memories, key=lambda row: -sum(parts[row].values()))[:LINK_SEEDS]
         relevance = {memories[row].id: sum(parts[row].values()) for row in best}
@@ -742,12 +742,12 @@ class MemoryRecall:
 
 
 def within(criteria: Filter, window: Window | None) -> Filter:
-    """Return the filter with the times of a window."""
+    """Return the filter, restricted to the times of a window."""
     return replace(criteria, since=window.since, until=window.until) if window else criteria
 
 
 def shares(word_share: float | None) -> Mapping[str, float]:
-    """Return the weights of words and meaning, using the tuned defaults if ``word_share`` is ``None``."""
+    """Return the weights of words and of meaning. If ``word_share`` is ``None``, use the tuned defaults."""
     return WEIGHTS if word_share is None else {"lexical": word_share, "vector": 1 - word_share}
 
 
@@ -842,7 +842,7 @@ def _with_former(own: Match | None, former: Match) -> Match:
 
 @frozen
 class Lanes:
-    """The open lanes of a query, with a report for each. ``vector`` is ``None`` if the vector lane does not run."""
+    """A query's open lanes, each with a report. ``vector`` is ``None`` if the vector lane does not run."""
 
     vector: QueryVector | None
     lexical: bool
@@ -855,7 +855,7 @@ class Lanes:
 
 
 def open_lanes(home: Home, query: RecallQuery, question: Question) -> Lanes:
-    """Embed the question if the vector lane can run, and report the reason if it cannot."""
+    """Embed the question if the vector lane can run. Otherwise, report the reason."""
     lexical = query.mode in (Mode.HYBRID, Mode.LEXICAL)
     reports = [Lane("lexical", LaneState.RAN if lexical else LaneState.SKIPPED)]
     vector = None

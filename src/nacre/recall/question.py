@@ -45,7 +45,7 @@ _PARTICLES = re.compile(
     "是否|能不能|可不可以|我们|你们|他们|她们|咱们|我|你|他|她|它们|它|一下|还有|以及|还是|或者|因为|所以|但是|之前|之后|时候|现在|目前|"
     "当前|最近|上次|这个|那个|这些|那些|谢谢|好的|继续|可以|嗯|[的了吗呢吧啊呀嘛]"
 )
-"""Chinese question words and particles, which would produce character pairs that span two words."""
+"""Pattern for Chinese question words and particles, which would produce character pairs that span two words."""
 
 
 def asks(word: str) -> bool:
@@ -83,7 +83,7 @@ _NAMES = {
     Kind.EVENT: "event events 事件",
     Kind.LESSON: "lesson lessons learnings 教训 经验",
 }
-"""The nouns for each kind. Verbs ("what did we decide about …") ask for content, not for a list."""
+"""Nouns for each kind. Verbs ("what did we decide about …") ask for content, not for a list."""
 
 _KINDS = {
     name: kind
@@ -94,11 +94,11 @@ _KINDS = {
 _QUALIFIERS = frozenset(
     "open active current pending outstanding unfinished left all my our made team user".split()
 )
-"""Words that do not restrict a list, such as "active", because every recalled memory is active."""
+"""Words that do not restrict a list. For example, every recalled memory is already "active"."""
 
 
 def kinds_listed(text: str, names: Collection[str]) -> tuple[Kind, ...]:
-    """Return the kinds of memories that a question asks to list, or none for a specific question.
+    """Return the kinds of memories that a question asks to list, or no kinds for a specific question.
 
     ``names`` are the words in the names of people and projects.
     """
@@ -126,7 +126,7 @@ SAME_SHARE = 0.8
 
 _MIN_STEM_LETTERS = 5
 _MAX_ENDING_LETTERS = 3
-"""Inflected foreign words match if they share at least five first letters and differ only in the ending."""
+"""Maximum length of endings that can differ between inflected foreign words. The first five letters must match."""
 
 _KEY_LETTERS = 3
 _MIN_FILLERS = 2
@@ -139,7 +139,7 @@ SynonymShares = Mapping[str, Mapping[str, float]]
 class Synonyms(NamedTuple):
     """The synonyms (``forms``) of a prompt's words.
 
-    ``terms`` maps a word to the names of longer terms ("pull request") that contain the word. ``within`` are redundant
+    ``terms``: maps each word to the names of longer terms ("pull request") that contain the word. ``within``: redundant
     character pairs inside a word.
     """
 
@@ -149,7 +149,7 @@ class Synonyms(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """The filler words of a foreign prompt, its word-by-word English gloss, and the gloss of each word."""
+    """A foreign prompt's filler words, its word-by-word English gloss, and the gloss of each word."""
 
     fillers: frozenset[str]
     english: str
@@ -157,7 +157,7 @@ class Reading(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """The forms of one meaning in English (with stems), other alphabetic languages, and Chinese."""
+    """The forms of a single meaning in English (with stems), in other alphabetic languages, and in Chinese."""
 
     english: tuple[str, ...]
     stems: tuple[tuple[str, ...], ...]
@@ -174,7 +174,7 @@ class _Table(NamedTuple):
 
 
 def reading(text: str) -> Reading | None:
-    """Gloss a foreign prompt in English. Return ``None`` for an English prompt or if no word is known."""
+    """Gloss a foreign prompt in English. Return ``None`` if the prompt is English or no word is known."""
     if is_unspaced(text):
         glosses = [_line(at).english[0] for _, at in _unspaced_in(text)]
         return Reading(frozenset(), " ".join(dict.fromkeys(glosses)), {}) if glosses else None
@@ -241,7 +241,7 @@ def _matching_rows(stems: tuple[str, ...]) -> Iterator[tuple[int, int]]:
 
 
 def _foreign_rows(foreign_words: Sequence[str]) -> list[int]:
-    """Return the rows that match the first word, or a term that starts there, likeliest first."""
+    """Return the rows that match the first word, or a term that starts with it, likeliest first."""
     near = []
     for place in _table().places.get(foreign_words[0][:_KEY_LETTERS], ()):
         for form in _line(place).latin:
@@ -265,7 +265,7 @@ def _common_prefix(first: str, second: str) -> int:
 
 
 def _unspaced_in(text: str) -> list[tuple[str, int]]:
-    """Return the known forms in unspaced text, in order, preferring longer forms."""
+    """Return the known forms that occur in unspaced text, in order. Prefer longer forms."""
     if text.isascii():
         return []
     places = _unspaced()
@@ -330,7 +330,7 @@ COMMON_TERM_SHARE = 0.3
 
 _PATH_TAIL = re.compile(r"[^/\\]+[/\\][^/\\]+$")
 _NAME = re.compile(r"(?<=[\w,;)\"'’”] )[\"'“(]?([A-Z][\w’'-]*)")
-"""A capitalised word that does not start a sentence."""
+"""Pattern for a capitalised word that does not start a sentence."""
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _MAX_PHRASED_WORDS = 16
@@ -341,16 +341,16 @@ _HYPHENATED = re.compile(r"[A-Za-z]?[a-z]*(?:-[A-Za-z]?[a-z]*)+")
 class Question:
     """A parsed question.
 
-    ``words`` are searched by the lexical lane. ``names`` are paths and identifiers. ``authors`` and ``projects`` are
-    the known people and projects in the question. ``semantic`` is the text for the vector lane, without people's names,
-    which would match greetings. ``telling`` are the distinctive words that identify an answer, without question words
-    ("what kind of") and names of people and projects, which occur everywhere. ``proper`` are the telling words written
-    as names. ``spellings`` are identifiers joined and split (``readLine``, ``read_line``). ``lists`` are the kinds to
-    list ("open todos").
+    ``words``: words for the lexical lane. ``names``: paths and identifiers. ``authors`` and ``projects``: known people
+    and projects in the question. ``semantic``: text for the vector lane, without people's names, which would match
+    greetings. ``telling``: distinctive words that identify an answer, without question words ("what kind of") and
+    names of people and projects, which occur everywhere. ``proper``: the words in ``telling`` that are written as
+    names. ``spellings``: identifiers joined and split (``readLine``, ``read_line``). ``lists``: kinds to list ("open
+    todos").
 
-    :func:`as_prompt` sets the remaining fields. ``common_terms`` are everyday words in ``telling``. ``leans`` are the
-    kinds that the prompt suggests. ``is_about_us`` is set if the prompt asks about the user's past, and ``is_foreign``
-    if it was glossed from a different language.
+    :func:`as_prompt` sets the remaining fields. ``common_terms``: everyday words in ``telling``. ``leans``: kinds that
+    the prompt suggests. ``is_about_us``: True if the prompt asks about the user's past. ``is_foreign``: True if the
+    prompt was glossed from a different language.
     """
 
     text: str
@@ -378,7 +378,7 @@ class Question:
 
     @property
     def is_only_time(self) -> bool:
-        """True if only a time has content, as in "what did we do yesterday"."""
+        """True if the only content is a time, as in "what did we do yesterday"."""
         return self.window is not None and not self.words
 
     @property
@@ -402,7 +402,7 @@ def read_question(
 ) -> Question:
     """Parse a question. ``authors`` are the people in transcripts.
 
-    Names are case-sensitive, so that "will" is not Will, unless the whole question is in lower case.
+    Unless the whole question is in lower case, names are case-sensitive, so that "will" is not the name Will.
     """
     window = find_window(text, now)
     about = text.lower().replace(window.words, " ") if window else text
@@ -459,7 +459,7 @@ def read_question(
 
 
 def _parts(text: str) -> Iterable[str]:
-    """Return identifiers, and the last two parts of longer paths, because checkouts are in different folders."""
+    """Return identifiers, and the last two parts of longer paths, because checkouts can be in different folders."""
     names: dict[str, None] = {}
     for name in identifiers(text):
         names[name] = None
@@ -480,7 +480,7 @@ def _path_heads(text: str) -> set[str]:
 
 
 def _spellings(text: str) -> Iterable[tuple[str, tuple[str, ...]]]:
-    """Yield identifiers of several words, joined and split, because the index can contain either spelling."""
+    """Yield multi-word identifiers, joined and split, because the index can contain either spelling."""
     for name in identifiers(text)[:MAX_NAMES]:
         if "/" in name or "\\" in name or _HYPHENATED.fullmatch(name):
             continue
@@ -505,12 +505,12 @@ _GENERIC = frozenset(
     "talked discuss discussed agree agreed say said tell told mention mentioned going new anything everything "
     "something 决定 做 干 说 聊 提".split()
 )
-"""Words that have no content if a time is named."""
+"""Words that have no content if the question names a time."""
 
 
 # -- Times relative to an event: "before the migration", "迁移之后" --------------------------------
-# The date of an event is the date of the best matching turn. Like any other time window, it boosts turns, and it
-# filters memories if any remain.
+# An event's date is the date of the best matching turn. Like any other time window, the resulting window boosts turns,
+# and filters memories unless none would remain.
 
 
 _ENGLISH = re.compile(
@@ -534,7 +534,7 @@ class Anchor:
 
 
 def find_anchor(question: Question) -> Anchor | None:
-    """Return the event that dates a question, or ``None`` without an event or if a time is named."""
+    """Return the event that dates a question, or ``None`` if there is no event or the question names a time."""
     if question.window:
         return None
     match = _ENGLISH.search(question.text) or _CHINESE.search(question.text)
@@ -542,7 +542,7 @@ def find_anchor(question: Question) -> Anchor | None:
 
 
 def resolve_anchor(question: Question, when: Callable[[str], datetime | None]) -> Question:
-    """Return the question with the time window before or after its event. ``when`` finds an event's time."""
+    """Return the question with the time window before or after its event. ``when`` returns an event's time."""
     anchor = find_anchor(question)
     moment = when(anchor.event) if anchor else None
     if anchor is None or moment is None:
@@ -566,7 +566,7 @@ _LIST_QUESTION = re.compile(
     r"|什么|哪|吗|多少|有没有|列出|总结|なに|何|どの",
     re.IGNORECASE,
 )
-"""Starts of questions that ask for a list, in several languages."""
+"""Pattern for the start of a question that asks for a list, in several languages."""
 
 _CAPITALS = re.compile(r"\b[A-Z]{2,}\b")
 _KEPT_SENTENCES = (3, 2)
@@ -574,11 +574,11 @@ _MIN_SENTENCE_WORDS = 3
 
 
 def as_prompt(question: Question) -> Question:
-    """Read a question as a prompt.
+    """Interpret a question as a prompt.
 
-    Everyday words ("add a field to the table") weigh less than specific words. Unknown names do not reduce the
-    confidence, because instructions name things to create. Everyday words count fully if people ask about their past
-    work ("which database are we on?"). Only an explicit question returns a list of a time or kind ("open todos").
+    Everyday words ("add a field to the table") have less weight than specific words, unless users ask about their past
+    work ("which database are we on?"). Unknown names do not reduce the confidence, because instructions name things to
+    create. Only an explicit question asks for a list of a time or kind ("open todos").
     """
     text = question.text
     if question.is_open and not _LIST_QUESTION.search(text):
@@ -649,9 +649,9 @@ def _in_english(question: Question, reading: Reading) -> Question:
 
 
 def parts_of(prompt: str) -> list[str]:
-    """Return the sentences of a prompt, which can concern different memories, or none if there is only one.
+    """Return a prompt's sentences, which can concern different memories. Return none for a single sentence.
 
-    From a long prompt, return the first three and the last two, because subjects come first and requests come last.
+    For a long prompt, return the first three and last two sentences, because subjects come first and requests last.
     """
     parts = [
         part.strip()
@@ -674,7 +674,7 @@ def is_common_name(name: str) -> bool:
 
 
 def _words_outside_todo_phrases(text: str) -> list[str] | None:
-    """Return the words outside phrases that ask for remaining work, or ``None`` without such a phrase."""
+    """Return the words outside phrases that ask for remaining work, or ``None`` if there is no such phrase."""
     padded = f" {' '.join(words(text))} " if not is_unspaced(text) else text
     rest = padded
     for phrase in _phrases()[1]:
@@ -753,7 +753,7 @@ def correct_spelling(home: Home, text: str) -> tuple[str, Lane]:
 
 
 def _unknown(home: Home, text: str) -> list[str]:
-    """Return the words that occur in no memory, turn, or name of a person or project."""
+    """Return the words that do not occur in any memory, turn, person's name or project name."""
     question_words = [match.group().lower() for match in _WORD.finditer(text)]
     question_words = [
         word
@@ -794,7 +794,7 @@ def _nearest(home: Home, word: str) -> str | None:
 
 
 def _within(word: str, stems: Iterable[str], slips: int) -> Mapping[str, int]:
-    """Map each stem that, with some ending, is at most ``slips`` mistakes from a word to the number of mistakes."""
+    """Map each stem that is within ``slips`` mistakes of a word, given a suitable ending, to the number of mistakes."""
     pairs = _pairs(word)
     distances = {}
     for stem in stems:
@@ -833,7 +833,7 @@ def slip_count(word: str, other: str) -> int:
 
 
 def _as_written(home: Home, stem: str, misspelt: str) -> str:
-    """Return the word of a stem as a text spells it, or the stem if no text contains it."""
+    """Return a stem's word as it is spelt in a text, or the stem if no text contains the word."""
     memories = home.memories.by_rows(home.memory_search.rows_of_stem(stem, _MAX_TEXTS))
     stored_turns = home.sessions.by_rows(home.turn_search.rows_of_stem(stem, _MAX_TEXTS))
     texts = [

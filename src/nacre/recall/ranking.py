@@ -67,7 +67,7 @@ def shows(turn: Turn, aspect: Aspect) -> bool:
 
 
 def admission(aspect: str, role: str) -> Callable[[Turn], bool] | None:
-    """Return the filter for an aspect and a speaker, or ``None`` if both are ``all``."""
+    """Return the filter for turns with an aspect and a speaker's role, or ``None`` if both are ``all``."""
     if aspect == role == "all":
         return None
 
@@ -78,7 +78,7 @@ def admission(aspect: str, role: str) -> Callable[[Turn], bool] | None:
 
 
 def with_error(hit: TurnHit, terms: Sequence[str]) -> TurnHit:
-    """Return the hit with an excerpt that quotes the turn's error. Tool output makes the turn untrusted."""
+    """Return the hit with an excerpt that quotes the turn's error. Quoted tool output makes the turn untrusted."""
     turn = hit.turn
     errors = [
         f"{call.name}: {call.error or call.outcome}" for call in turn.tool_calls if call.failed
@@ -108,7 +108,7 @@ def _compile(kinds: dict[str, list[str]]) -> re.Pattern[str]:
 
 
 # -- Recorded questions ----------------------------------------------------------------------------
-# Only a summary of the outcome is recorded, so no content of a memory remains here after it is forgotten.
+# Only a summary of the outcome is recorded, so that no content of a forgotten memory remains here.
 
 
 _QUESTION_CHARACTERS = 400
@@ -152,7 +152,7 @@ def outcome_of(result: RecallResult) -> str:
 
 
 # -- Joint use: memories used together raise each other's rank -------------------------------------
-# A gain reorders hits that probably answer. A few other memories can follow below these hits, if they were used
+# A gain reorders hits that probably answer the question. A few other memories can follow these hits, if they were used
 # together more than once. See seed facts 1.2.2.
 
 
@@ -161,20 +161,20 @@ NEIGHBOURS = 10
 LEAST_WEIGHT = 0.1
 SHARE = 0.15
 COMPANION_WEIGHT = 0.15
-"""Minimum weight of an edge to show an otherwise unrelated memory. A single session gives only 0.1."""
+"""Minimum edge weight at which an otherwise unrelated memory is shown. A single session adds only 0.1."""
 
 COMPANIONS = 3
 
 
 def seeds(hits: Sequence[ScoredMemory]) -> list[str]:
-    """Return the ids of the best hits that probably answer, judged by absolute signals."""
+    """Return the ids of the best hits that probably answer the question, judged by absolute signals."""
     return [item.memory.id for item in hits if item.confidence >= BORDER][:SEEDS]
 
 
 def pulls(edges: Sequence[memories.Edge]) -> dict[str, float]:
     """Map each neighbour to the weight of its strongest edge to a seed.
 
-    ``edges`` start at the seeds, strongest first. Only the first ten per seed count.
+    ``edges`` start at the seeds and are sorted, strongest first. Only ten edges per seed count.
     """
     weights: dict[str, float] = {}
     counts: dict[str, int] = {}
@@ -186,12 +186,12 @@ def pulls(edges: Sequence[memories.Edge]) -> dict[str, float]:
 
 
 def may_come_along(weight: float) -> bool:
-    """Return True if joint use alone suffices to show a memory."""
+    """Return True if joint use alone is reason enough to show a memory."""
     return weight >= COMPANION_WEIGHT
 
 
 def lift(hits: Sequence[ScoredMemory], weights: Mapping[str, float]) -> list[ScoredMemory]:
-    """Add 0.15 · weight to the score of each hit that probably answers, up to 1."""
+    """Add 0.15 · weight to the score of each hit that probably answers the question. The maximum score is 1."""
     lifted = [
         _with_gain(item, weights[item.memory.id])
         if item.memory.id in weights and item.confidence >= BORDER
@@ -207,7 +207,7 @@ def companions(
     unranked_memories: Sequence[Memory],
     weights: Mapping[str, float],
 ) -> list[ScoredMemory]:
-    """Choose the memories to show below the hits, from the unsure hits ``others`` and from ``unranked_memories``."""
+    """Choose the memories to show below the hits from unsure hits (``others``) and ``unranked_memories``."""
     unranked = [ScoredMemory(memory, 0.0, {}, Signals(0.0, None)) for memory in unranked_memories]
     ceiling = min((item.score for item in hits), default=0.0)
     lifted = [
@@ -237,10 +237,10 @@ def _with_gain(item: ScoredMemory, weight: float, ceiling: float = 1.0) -> Score
 T = TypeVar("T")
 
 LAMBDA = 0.7
-"""Weight of relevance. Dissimilarity has the remaining weight."""
+"""Weight of relevance. The remaining weight applies to dissimilarity."""
 
 NEAR_COPY = 0.75
-"""Minimum similarity of a near copy, which is chosen only after all other items."""
+"""Minimum likeness of a near copy. Near copies are chosen only after all other items."""
 
 
 def diversify(
@@ -251,9 +251,9 @@ def diversify(
     limit: int,
     relevance_share: float = LAMBDA,
 ) -> list[tuple[T, float]]:
-    """Choose up to ``limit`` items that score high and differ from each other. Return each with its likeness.
+    """Choose up to ``limit`` items that score high and differ from each other. Return each item with its likeness.
 
-    Likeness is the highest Jaccard index with an item chosen before, over words longer than two characters. Scores
+    Likeness is the highest Jaccard index with an item chosen earlier, over words longer than two characters. Scores
     must be in 0..1.
     """
     remaining = list(items)
@@ -291,7 +291,7 @@ def _mmr_score(score: float, likeness: float, relevance_share: float) -> float:
 
 
 def most_of(lists: Sequence[Sequence[ScoredMemory]]) -> list[ScoredMemory]:
-    """Merge the hits of several questions. Each memory gets its best score and its highest confidence."""
+    """Merge the hits for several questions. Each memory gets its best score and its highest confidence."""
     best: dict[str, ScoredMemory] = {}
     for item in (item for ranked in lists for item in ranked):
         other = best.get(item.memory.id)
@@ -327,10 +327,10 @@ def _in_order(group: Sequence[ScoredMemory]) -> list[ScoredMemory]:
 class Recipe:
     """Constants of turn recall.
 
-    ``lexical``, ``vector`` and ``session`` are weights in the fused score. ``session`` applies to words and to meaning.
-    Bonuses are added to the fused score, which is at most 1: ``author`` if the question names only the turn's author,
-    ``presence`` if it names a participant or the project of the session, ``name`` for part of an identifier, ``time``
-    for a turn in the named period. ``asks`` is subtracted from turns that only ask, since a nearby turn answers.
+    ``lexical``, ``vector`` and ``session`` are weights in the fused score, which is at most 1. ``session`` applies to
+    words and to meaning. These bonuses are added: ``author`` if the question names only the turn's author, ``presence``
+    if it names a participant or project of the session, ``name`` if a turn contains part of an identifier, and ``time``
+    for turns in the named period. ``asks`` is subtracted from turns that only ask, since a nearby turn answers.
     """
 
     lexical: float = 0.5
@@ -353,10 +353,10 @@ class Recipe:
     """Weight of the neighbours' mean cosine, relative to the cosine of the turn itself."""
 
     doubt: float = 0.5
-    """Exponent that makes the lexical lane count less if its best turn covers little of the question."""
+    """Exponent that reduces the weight of the lexical lane if its best turn covers little of the question."""
 
     scale: Scale = min_max
-    """Normalises the scores of a lane to 0..1."""
+    """Function that normalises a lane's scores to 0..1."""
 
     candidates: int = 100
     """Number of turns that each lane proposes."""
@@ -368,9 +368,9 @@ class Recipe:
     """Maximum number of turns whose term counts are read. Other neighbours count as empty."""
 
     postings: int = 10_000
-    """Maximum total number of rows that the words match. Beyond it, the most frequent words are dropped.
+    """Maximum total number of rows that the words match. If there are more, the most frequent words are dropped.
 
-    This limits the time of the lexical lane in homes with thousands of turns.
+    This limits the duration of the lexical lane in homes with thousands of turns.
     """
 
     passages: int = 3
@@ -382,24 +382,24 @@ DEFAULT = Recipe()
 
 
 # -- Ranking of memories ---------------------------------------------------------------------------
-# Hooks use only this part. Whatever only a full recall needs (vectors, models, turns and vault files) is in
+# Hooks use only this part. Code that only a full recall needs (vectors, models, turns and vault files) is in
 # :mod:`nacre.recall.recall`.
 
 
 _ALTERNATIVE = "alternative_to"
-"""Relation of two memories that a person declared both valid. A literal spares hooks an import."""
+"""Relation between two memories that a person declared both valid. The literal saves hooks an import."""
 
 _MOMENT = timedelta(milliseconds=1)
 
 DIVERSIFY_FROM = 3
-"""Number of candidates for diversity per requested hit."""
+"""Number of candidates per requested hit when hits are diversified."""
 
 
 def ranked_by_words(home: Home, query: RecallQuery) -> list[ScoredMemory]:
     """Return the memories whose words match, best first.
 
-    Works like :func:`nacre.recall.recall.recall` in ``lexical`` mode, but neither imports manual edits nor resolves
-    the dates of events in the question.
+    This works like :func:`nacre.recall.recall.recall` in ``lexical`` mode, but does not import manual edits or date
+    events in the question.
     """
     question = _read_question(home, query, query.text)
     ranking = ranking_of(home, query, question)
@@ -436,7 +436,7 @@ def read_plainly(home: Home, text: str) -> recall_question.Question:
 
 
 def projects_named(home: Home, prompt: str) -> tuple[str, ...]:
-    """Return the known projects that a prompt names, except projects named with everyday words ("repo", "demo")."""
+    """Return the known projects that a prompt names. Omit names that are everyday words ("repo", "demo")."""
     return tuple(
         name
         for name in read_plainly(home, prompt).projects
@@ -445,7 +445,7 @@ def projects_named(home: Home, prompt: str) -> tuple[str, ...]:
 
 
 def ranking_of(home: Home, query: RecallQuery, question: recall_question.Question) -> Ranking:
-    """Return the ranking options for a question, as of now or the end of the requested day."""
+    """Return the ranking options for a question, as of now or of the end of the requested day."""
     now = home.clock()
     day = query.filter.as_of
     moment = min(now, day_interval(day)[1] - _MOMENT) if day else now
@@ -474,7 +474,7 @@ def rank_memories(
     vector: QueryVector | None = None,
     lexical: bool = True,
 ) -> tuple[list[ScoredMemory], Filter]:
-    """Rank memories, and return them with the filter that was used."""
+    """Rank memories. Return the ranked memories and the filter that was used."""
     engine = engine_of(home)
     query = replace(query, filter=_with_date_window(query))
     if query.mode is Mode.BROWSE:
@@ -486,7 +486,7 @@ def rank_memories(
 
 
 def _with_date_window(query: RecallQuery) -> Filter:
-    """Restrict the filter to the days around the query's date, unless it names times already. See seed facts 1.2.1."""
+    """Restrict the filter to days around the query's date, unless the filter has times. See seed facts 1.2.1."""
     filter_, reach = query.filter, timedelta(days=query.radius_days)
     if query.around is None or filter_.since or filter_.until:
         return filter_
@@ -525,7 +525,7 @@ def window_of(query: RecallQuery, question: recall_question.Question) -> Window 
 def confident(
     ranked: Sequence[ScoredMemory], query: RecallQuery, question: recall_question.Question
 ) -> list[ScoredMemory]:
-    """Return the hits that probably answer, and memories linked from a likely hit."""
+    """Return the hits that probably answer the question, and memories linked from a likely hit."""
     if query.mode is Mode.BROWSE or question.is_open:
         return list(ranked)
     sure_ids = {item.memory.id for item in ranked if item.confidence >= BORDER}
@@ -538,7 +538,7 @@ def confident(
 
 
 def doubts(home: Home, hits: Sequence[ScoredMemory]) -> list[tuple[str, str]]:
-    """Return pairs (older, newer) of a memory that is probably outdated and its replacement."""
+    """Return pairs (older, newer) in which the newer memory probably makes the older memory outdated."""
     pairs = home.reviews.doubts([item.memory.id for item in hits], both_ways=True)
     return [(doubt.older, doubt.newer) for doubt in pairs]
 
@@ -548,8 +548,8 @@ def newest_first(
 ) -> list[ScoredMemory]:
     """Move memories with a newer replacement or alternative to just after the newer memory.
 
-    For a prompt, drop the older memory of a doubted pair until a person decides, even if it was edited since. If two
-    memories doubt each other, keep the memory stated last.
+    For a prompt, drop a probably outdated memory until a person decides, even if the memory was edited later. If two
+    memories make each other doubtful, keep the memory stated last.
     """
     doubted_pairs = doubts(home, hits)
     memories = {item.memory.id: item.memory for item in hits}

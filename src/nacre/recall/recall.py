@@ -104,7 +104,7 @@ from nacre.values.session import Speaker, StoredTurn, Trust, Turn
 def rank_candidates(
     home: Home, query: RecallQuery, question: Question, criteria: Filter, lanes: Lanes
 ) -> list[ScoredMemory]:
-    """Return the pending candidates that a filter admits, with confidence. The full-text index has no candidates."""
+    """Return pending candidates that a filter admits, with confidence. The full-text index has no candidates."""
     if query.mode is Mode.BROWSE or question.is_open:
         return []
     pending = [item.memory for item in home.candidates.waiting() if _admits(criteria, item.memory)]
@@ -140,7 +140,7 @@ def rank_candidates(
 def less_likely(hits: Sequence[ScoredMemory], likely: Sequence[ScoredMemory]) -> list[ScoredMemory]:
     """Return candidates and weak hits to show after the likely memories, surest first.
 
-    If any hit is sure, omit weak hits that lack a word of the question.
+    If any hit is sure, omit weak hits that do not contain every word of the question.
     """
     shows_weak = not any(map(is_sure, (*hits, *likely)))
     shown = [
@@ -280,9 +280,8 @@ def search_sessions(
 ) -> RecallResult:
     """Return the turns that match a question, best first. Raises InvalidQueryError.
 
-    If ``exact`` is set and some turn contains every word of the question without being a question itself, return only
-    turns that contain every word. ``admits`` filters the turns, and more turns are ranked until enough pass.
-    ``truncated`` is set if more turns match.
+    With ``exact``, return only turns that contain every word of the question, unless all such turns only ask questions.
+    ``admits`` filters the turns, and more turns are ranked until enough pass. ``truncated`` is set if more turns match.
     """
     started = time.perf_counter()
     check(query)
@@ -363,7 +362,7 @@ def _read_question(home: Home, query: RecallQuery) -> Question:
 def _note_use(
     home: Home, query: RecallQuery, sure: Sequence[ScoredMemory], hits: Sequence[ScoredMemory]
 ) -> None:
-    """Record that the probable answers were used. Their companions do not count as used."""
+    """Record that the probable answers were used. Companions of these answers do not count as used."""
     likely = {item.memory.id for item in sure}
     used = [item.memory.id for item in hits if item.memory.id in likely]
     if used:
@@ -445,7 +444,7 @@ def _with_companions(
     ranked: Sequence[ScoredMemory],
     hits: list[ScoredMemory],
 ) -> tuple[list[ScoredMemory], list[ScoredMemory]]:
-    """Raise hits that were used together, and return them and the companions to show below."""
+    """Raise hits that were used together. Return the hits, and the companions to show below the hits."""
     seeds = ranking.seeds(hits)
     if not seeds or not query.co_recall or not query.boost or query.mode is Mode.BROWSE:
         return hits, []
@@ -481,7 +480,7 @@ def _rerank(lanes: Lanes, ranked: list[Hit], text: Callable[[Hit], str]) -> list
 
 
 def _fit_budget(ranked: list[ScoredMemory], query: RecallQuery) -> tuple[list[ScoredMemory], bool]:
-    """Return the first hits that fit the token budget, at least one, and whether any were cut."""
+    """Return the first hits that fit the token budget, at least one, and whether any hits were cut."""
     if not query.budget_tokens:
         return ranked, False
     kept: list[ScoredMemory] = []
@@ -497,9 +496,9 @@ def _fit_budget(ranked: list[ScoredMemory], query: RecallQuery) -> tuple[list[Sc
 def _turns_beside(
     home: Home, query: RecallQuery, question: Question, lanes: Lanes, *, is_sure: bool
 ) -> list[TurnHit]:
-    """Return turns to show next to the memories, or none if the filter uses fields that turns lack.
+    """Return turns to show next to the memories, or no turns if the filter uses fields that turns lack.
 
-    Include weak turns only if no turn is likely to answer and no memory is sure (``is_sure``).
+    Include weak turns only if no turn probably answers the question and no memory is sure (``is_sure``).
     Omit turns that match a superseded memory, unless the question is about the past.
     """
     criteria = query.filter
@@ -525,7 +524,7 @@ def _turns_beside(
 
 
 def _is_outdated(home: Home, hit: TurnHit, question: Question) -> bool:
-    """Return True if the memory stated in this turn that is closest to the question was superseded."""
+    """Return True if the turn states memories, and the memory closest to the question was superseded."""
     stated = home.comparisons.stated_in(hit.session.id, hit.turn.id)
     question_words = set(question.words)
     nearness = [(len(question_words.intersection(words(text))), not old) for text, old in stated]
@@ -575,7 +574,7 @@ def _rank_turns(
 
 
 def _complete(ranked: Sequence[ScoredTurn]) -> list[ScoredTurn]:
-    """Return the turns that contain every word of the question, or none if they are all mere questions."""
+    """Return the turns that contain every word of the question, or no turns if all such turns only ask questions."""
     complete = [item for item in ranked if item.signals.whole]
     return complete if any("asks" not in item.components for item in complete) else []
 
@@ -618,7 +617,7 @@ def _confidence_components(item: ScoredMemory | ScoredTurn) -> dict[str, float]:
 
 @frozen
 class _Measure:
-    """Text similarity. ``holds`` compares a memory with the reply, and ``repeats`` compares two memories."""
+    """Functions for text similarity. ``holds`` compares a memory with the reply. ``repeats`` compares two memories."""
 
     borders: Borders
     holds: Callable[[Memory], float]
@@ -635,8 +634,8 @@ def feedback(
 ) -> FeedbackReport:
     """Judge from an agent's reply whether memories were used, not used or corrected.
 
-    Judge the referenced memories, or else the memories used in the host's session since its last feedback. ``stored``
-    lists memories that the agent stored since then. The reply is not kept. Raises NotFoundError, ConflictError, and
+    Judge the referenced memories, or else the memories used in the host's session since the last feedback. ``stored``:
+    memories that the agent has stored since then. The reply is not kept. Raises NotFoundError, ConflictError, and
     InvalidQueryError if neither memories nor a session are given.
     """
     if not references and not session:
@@ -676,7 +675,7 @@ def feedback(
 
 
 def judge(home: Home, references: Sequence[str], *, good: bool) -> FeedbackReport:
-    """Apply a person's verdict. Also queue bad memories for review. Raises NotFoundError, ConflictError."""
+    """Apply a person's rating, and queue bad memories for review. Raises NotFoundError, ConflictError."""
     catch_up(home)
     fold_usage(home)
     memories = _memories_named(home, references)
@@ -723,7 +722,7 @@ def _used_in(home: Home, session: str) -> list[Memory]:
 
 
 def _measure(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:
-    """Compare vectors if an embedding model is available, else words."""
+    """Compare vectors if an embedding model is available, or else words."""
     if home.settings.text("embedding.model") != "none":
         try:
             embedder = embedder_of(home, BUNDLED)
@@ -741,7 +740,7 @@ def _measure(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:
 
 
 def _by_words(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:
-    """Return the share of the memory's stems, or the shorter memory's stems, that both texts contain."""
+    """Return functions that compute the share of stems in common, relative to the memory or the shorter memory."""
     search = home.memory_search
 
     def stems(text: str) -> set[str]:

@@ -23,10 +23,10 @@ from nacre.values.recall import HitConfidence, Lane, LaneState
 from nacre.values.review import Maturity, Usage
 
 FACTOR_RANGE = (0.5, 1.25)
-"""Bounds of the product of all factors other than relevance. They keep irrelevant hits below relevant hits."""
+"""Minimum and maximum product of all factors except relevance, so that irrelevant hits stay below relevant hits."""
 
 STABILITY_DAYS = {Expiry.CORE: math.inf, Expiry.PERMANENT: 365.0, Expiry.TEMPORARY: 30.0}
-"""Number of days until retrievability falls to 0.9. This is a stability, not a half-life."""
+"""Number of days until retrievability falls to 0.9. This number is a stability, not a half-life."""
 
 ADDED_FACTORS = ("maturity", "confidence")
 """Factors from the second seed, which agenr's formula lacks. See seed facts 2.3."""
@@ -52,7 +52,7 @@ def recency(days: float, expiry: Expiry) -> float:
 
 
 def gaussian(days: float, radius_days: float) -> float:
-    """Return how near a date is. Sigma is half the radius."""
+    """Return a date's nearness, 0 to 1. Sigma is half the radius."""
     sigma = radius_days / 2
     return math.exp(-0.5 * (days / sigma) ** 2)
 
@@ -84,7 +84,7 @@ def spacing_factor(usage: Usage, created: datetime) -> float:
 
 
 def _evenly_spread(usage: Usage, created: datetime) -> list[float]:
-    """Return evenly spaced times in milliseconds, one more than the number of recalls, or none if unknown."""
+    """Return evenly spaced times in milliseconds, one more than the number of recalls, or no times if unknown."""
     last = usage.last_recalled
     if usage.recall_count <= 0 or last is None or created >= last:
         return []
@@ -111,7 +111,7 @@ def todo_staleness(memory: Memory, now: datetime) -> float:
 def age_factor(
     memory: Memory, now: datetime, *, around: datetime | None, radius_days: float
 ) -> float:
-    """Return the age factor of a browsed memory, which is the nearness to ``around`` if given."""
+    """Return the age factor of a browsed memory. If ``around`` is given, return the nearness to it."""
     if around:
         return _nearness(memory, around, radius_days)
     return float(0.5 ** (days_between(memory.updated, now) / BROWSE_HALF_LIFE_DAYS))
@@ -127,7 +127,7 @@ def window_closeness(time: datetime, window: Window, radius_days: float) -> floa
 
 
 def window_factor(memory: Memory, window: Window) -> float:
-    """Return the factor for the question's time window, which is 1 inside and falls with distance."""
+    """Return the factor for the question's time window, which is 1 inside the window and falls with distance."""
     length = (
         (window.until - window.since).total_seconds() / _DAY_SECONDS
         if window.since and window.until
@@ -186,8 +186,8 @@ def product(parts: dict[str, float]) -> float:
 
 
 # -- Fusion of lanes -------------------------------------------------------------------------------
-# Min-max scaling preserves the lead of a lane's best hit, while rank fusion loses it. In the retrieval study, this was
-# worth 1.8 points of recall@10 on chat, and more at rank 1 in the combined pile.
+# Min-max scaling preserves the lead of a lane's best hit, while rank fusion loses it. In the retrieval study, min-max
+# scaling gained 1.8 points of recall@10 on chat, and more at rank 1 in the combined pile.
 
 
 K = TypeVar("K", bound=Hashable)
@@ -202,7 +202,7 @@ class Scale(Protocol):
 def min_max(scores: Mapping[K, float], floor: float | None = None) -> dict[K, float]:
     """Scale scores to 0..1. ``floor`` is the value that becomes 0, by default the lowest score.
 
-    If all scores are equal, they become 1, or 0 unless positive.
+    If all scores are equal, they become 1 if positive, and 0 otherwise.
     """
     if not scores:
         return {}
@@ -229,7 +229,7 @@ def blend(lanes: Mapping[str, tuple[float, Mapping[K, float]]]) -> dict[K, dict[
 
 
 # -- Reranking -------------------------------------------------------------------------------------
-# A model that reads the question and the text together reorders a limited number of the best hits in limited time.
+# A model that reads the question and a text together reorders a limited number of the best hits in limited time.
 
 
 T = TypeVar("T")
@@ -237,7 +237,7 @@ T = TypeVar("T")
 CANDIDATES = 20
 SECONDS = 0.3
 SHARE = 0.5
-"""Weight of the reranker's score. The first score has the remaining weight."""
+"""Weight of the reranker's score. The remaining weight applies to the first score."""
 
 _BATCH_TEXTS = 4
 """Number of texts per reranker call. The time limit is checked between calls."""
@@ -260,7 +260,7 @@ class SecondLook:
     def reorder(
         self, items: Sequence[T], *, score: Callable[[T], float], text: Callable[[T], str]
     ) -> list[T]:
-        """Return the first CANDIDATES items reordered, followed by the other items."""
+        """Reorder the first CANDIDATES items. The other items follow in their order."""
         reranked = self._scores([text(item) for item in items[:CANDIDATES]])
         if len(reranked) < 2:
             return list(items)
@@ -296,7 +296,7 @@ class SecondLook:
 # -- Confidence ------------------------------------------------------------------------------------
 # A logistic model of four absolute signals decides which hits are shown. Ranks never matter. The constants are in
 # ``confidence.toml``, written by ``scripts/calibrate_confidence.py``. Cosines are first mapped to a scale that is
-# common to all embedding models. If no vector was compared, a variant without the cosine is used.
+# common to all embedding models. If no vector was compared, a variant of the model without the cosine is used.
 
 
 SURE = 0.8
@@ -329,10 +329,10 @@ HitT = TypeVar("HitT", bound=Sure)
 class Signals:
     """The absolute signals of one hit.
 
-    ``coverage`` is the weighted share of the question's distinctive words in the hit, or in a turn and its neighbours.
-    ``cosine`` is ``None`` if no vector was compared. ``unknown`` is the weighted share of words that occur nowhere in
-    the home, and ``unknown_name`` is set if they include a name. ``empty`` is set if the question has no distinctive
-    words ("ok, go on"), and ``whole`` if the hit alone contains every word.
+    ``coverage``: weighted share of the question's distinctive words in the hit, or in a turn and its neighbours.
+    ``cosine``: cosine similarity, or ``None`` if no vector was compared. ``unknown``: weighted share of words that
+    occur nowhere in nacre's home. ``unknown_name``: True if the unknown words include a name. ``empty``: True if the
+    question has no distinctive words ("ok, go on"). ``whole``: True if the hit alone contains every word.
     """
 
     coverage: float
@@ -358,7 +358,7 @@ class Weights:
 class Sureness:
     """The confidence model. ``scale`` calibrates cosines.
 
-    ``further`` is the minimum confidence of the other hits if the best hit is likely.
+    ``further``: minimum confidence of hits after the first, if the best hit is likely.
     """
 
     with_meaning: Weights
@@ -401,9 +401,9 @@ def sureness_of(kind: str, model: str | None, seen: Seen | None = None) -> Suren
 
 
 def select_answering(kind: str, ranked: Sequence[HitT]) -> list[HitT]:
-    """Return the hits that probably answer, in order. ``kind`` is ``turns``, ``memories`` or ``prompts``.
+    """Return the hits that probably answer the question, in order. ``kind`` is ``turns``, ``memories`` or ``prompts``.
 
-    Return none if the confidence of every hit is below BORDER.
+    Return no hits if the confidence of every hit is below BORDER.
     """
     if max((item.confidence for item in ranked), default=0.0) < BORDER:
         return []
@@ -422,7 +422,7 @@ def matches(item: Sure) -> bool:
 
 
 def is_sure(item: Sure) -> bool:
-    """Return True if a hit is sure to answer."""
+    """Return True if a hit almost certainly answers the question."""
     return item.confidence >= SURE
 
 

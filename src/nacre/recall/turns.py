@@ -29,7 +29,7 @@ from nacre.store.sessions import Sessions
 from nacre.values.recall import Filter
 
 _CHECKED_TURNS = 40
-"""Number of best turns that are checked for being only questions."""
+"""Number of best turns for which recall checks whether they only ask questions."""
 
 Place = tuple[int, int]
 """Row of a session, and position of a turn in the session."""
@@ -51,8 +51,8 @@ class ScoredTurn:
 class _LexicalHits:
     """Results of the lexical lane.
 
-    ``matches`` are the best turns that contain terms. ``named`` are turns with part of an identifier. ``around`` are
-    the matches of surrounding turns.
+    ``matches``: matches of the best turns that contain terms. ``named``: places of turns that contain part of an
+    identifier. ``around``: matches of surrounding turns.
     """
 
     matches: dict[Place, Match] = field(default_factory=dict)
@@ -133,7 +133,7 @@ class TurnRecall:
         parts: dict[Place, dict[str, float]],
         scores: dict[Place, float],
     ) -> list[Place]:
-        """Reorder the best places, ranking turns that only ask lower."""
+        """Reorder the best places, ranking turns lower if they only ask questions."""
         if not self._recipe.asks:
             return best
         rows = {pool[place]: place for place in best[:_CHECKED_TURNS]}
@@ -171,7 +171,7 @@ class TurnRecall:
         terms: Sequence[Term],
         matches: Mapping[Place, Match],
     ) -> Iterable[Place]:
-        """Yield turns in which a longer identifier contains one from the question. A word search does not find them."""
+        """Yield turns with a longer identifier that contains one from the question, which word search misses."""
         places = [
             (session, seq)
             for _, session, seq in self._search.match_parts(
@@ -361,7 +361,7 @@ def _signals(
     matches: Mapping[Place, Match],
     cosine: float | None,
 ) -> Signals:
-    """Return the signals of a turn and its direct neighbours. More neighbours count for the rank."""
+    """Return the signals of a turn and its direct neighbours. The rank also depends on further neighbours."""
     session, seq = place
     near = (matches.get((session, seq + step)) for step in (-1, 0, 1))
     counts = [match.held for match in near if match]

@@ -140,8 +140,8 @@ def find_own(pattern: str, seconds: float = SECONDS_A_TEXT) -> Find:
 
 
 RUN = 18
-"""Minimum length in bytes of a run of word characters, dashes and dots for trying case-sensitive
-rules.
+"""Minimum length in bytes of a run of word characters, dashes and dots in which case-sensitive
+rules are tried.
 """
 
 INNER = 8
@@ -215,8 +215,8 @@ class Places:
         )
 
     def split(self, ends: Sequence[int]) -> dict[int, Places]:
-        """Return the places in each piece that has any, keyed by piece number. One character
-        separates the pieces.
+        """Return the places in each piece, keyed by piece number. Omit pieces without places. One
+        character separates the pieces.
         """
         pieces: dict[int, Places] = {}
         for literal, places in self._at.items():
@@ -251,8 +251,8 @@ class Scan:
         return _INVISIBLE_CLASS not in self._classes and (not self._rest or is_visible(self._rest))
 
     def look(self, *, closely: bool = True) -> Places:
-        """Return the places of literals whose rules might match there. With ``closely=False``,
-        return the places of all literals.
+        """Return the places of literals whose rules might match. With ``closely=False``, return the
+        places of all literals.
         """
         data = self._data
         # Escaped colours, as in raw JSON, hide the start of a token. Blanks of equal length keep
@@ -348,21 +348,21 @@ def _iter_keyed(data: bytes, joined: bytes) -> Iterator[int]:
 
 
 PASSES = 16
-"""Maximum number of passes over a text. A replacement can expose a new secret, so passes repeat
-until no secret is found.
+"""Maximum number of passes over a text. Passes repeat until no secret is found, because a
+replacement can expose a new secret.
 """
 
 BATCH_BYTES = 60_000
 """Approximate size in bytes of a batch of texts that are scanned together."""
 
 RETRIES = 8
-"""Maximum number of further matches that start inside a rejected match of the same rule. This
-bounds the time for any text.
+"""Maximum number of further matches that start inside a rejected match of the same rule. This limit
+bounds the search time.
 """
 
 _MAX_FINDER_CALLS, _FINDER_WINDOW_BYTES = 40, 600
 """Maximum number of finder calls per window, and window size in bytes. Each call reads the words
-after a name. Real text has fewer names, but "pass=pass=…" would be too slow.
+after a name. The limit is for text such as "pass=pass=…". Real text has fewer names.
 """
 
 _SHORT_MARKERS: Mapping[str, bytes] = MappingProxyType({PRIVATE: b"[private]", HOME_PATH: b"~"})
@@ -372,7 +372,7 @@ _MARKER = re.compile(rb"\[(?:REDACTED:[a-z0-9-]+|private)\]")
 
 @frozen
 class Redacted:
-    """A text without its secrets, and the number of secrets that each rule found."""
+    """Text without its secrets, and the number of secrets that each rule found."""
 
     text: str
     found: Mapping[str, int]
@@ -471,7 +471,7 @@ class Redactor:
         return Redacted(data.decode("utf-8", "surrogatepass"), MappingProxyType(dict(counts)))
 
     def clean_all(self, texts: Sequence[str]) -> list[str]:
-        """Return the texts as `clean` returns them, but much faster for many short texts."""
+        """Return each text as `clean` does, but much faster for many short texts."""
         unique = list(dict.fromkeys(texts))
         # The owner's patterns are searched separately in the text between markers.
         suspects = {
@@ -508,7 +508,7 @@ class Redactor:
         return suspects
 
     def clean(self, text: str) -> str:
-        """Return the text without secrets. The same object is returned if there are none."""
+        """Return the text without secrets. The same object is returned if there are no secrets."""
         return self.redact(text).text
 
     def _iter_suspect_pieces(self, pieces: Sequence[bytes], ends: Sequence[int]) -> Iterator[int]:
@@ -587,7 +587,7 @@ class Redactor:
         return is_any
 
     def _must_redact(self, data: bytes, start: int, end: int) -> bool:
-        """Return True unless a secret is allowed, consists of markers, or cuts a marker."""
+        """Return True unless a possible secret is allowed, consists of markers, or cuts a marker."""
         if data[start:end] in self._allow or not _MARKER.sub(b"", data[start:end]):
             return False
         return not (_cuts_marker(data, start) or _cuts_marker(data, end))
@@ -622,7 +622,9 @@ def _iter_batches(pieces: Iterable[bytes]) -> Iterator[tuple[int, list[bytes], l
 
 
 def _may_call_finder(recent_calls: deque[int], place: int) -> bool:
-    """Return True and record the offset, unless the finder was called too often just before."""
+    """Return False if the finder was called too often just before. Otherwise record the offset and
+    return True.
+    """
     if len(recent_calls) == _MAX_FINDER_CALLS and place - recent_calls[0] < _FINDER_WINDOW_BYTES:
         return False
     recent_calls.append(place)
@@ -636,7 +638,7 @@ def _cuts_marker(data: bytes, position: int) -> bool:
 
 
 def _iter_owner_spans(find: Find, data: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the byte spans of the owner's matches outside markers."""
+    """Yield the byte spans of the owner's matches, except spans in markers."""
     position = 0
     for stop, following in [
         *(marker.span() for marker in _MARKER.finditer(data)),

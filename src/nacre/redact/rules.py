@@ -42,8 +42,8 @@ _FOLD = bytes(
     ord(_FOLDED.get(chr(byte).lower(), chr(byte).lower())) if byte < 128 else byte
     for byte in range(256)
 )
-"""Translation for searching: lower case, with rare letters and symbols unified, because each anchor
-byte costs a pass over the text.
+"""Translation to lower case for searching. Rare letters and symbols are unified, because each
+anchor byte costs a pass over the text.
 """
 
 _ANCHORS = tuple(b"~ : - k b p h c".split())
@@ -109,7 +109,9 @@ class Hints:
 
 
 def _cut_tail(folded: bytes) -> bytes:
-    """Return a word from its anchor byte on. Avoid an anchor that is the last byte, if possible."""
+    """Return a word from its anchor byte to its end. If possible, avoid an anchor that is the last
+    byte.
+    """
     return next(
         (
             folded[folded.index(anchor) :]
@@ -122,8 +124,8 @@ def _cut_tail(folded: bytes) -> bytes:
 
 
 def _join(anchor: bytes, words: Sequence[tuple[bytes, bytes]]) -> bytes:
-    """Return a regex for words with the same anchor. It consumes only the anchor, so that matches
-    can overlap.
+    """Return a regex for words with the same anchor. The regex consumes only the anchor, so that
+    matches can overlap.
 
     Longer words come first. Words with the same second byte are grouped, because that byte excludes
     most matches.
@@ -159,7 +161,7 @@ _MAX_CODE_POINT = 0x10FFFF
 
 
 class View:
-    """A text with its escapes decoded."""
+    """Text with its escapes decoded."""
 
     __slots__ = ("_escapes", "_starts", "text")
 
@@ -182,7 +184,7 @@ class View:
         self.text = b"".join((*pieces, data[position:]))
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Return the original span of a span in the view. The original span never cuts an escape."""
+        """Convert a span in the view to the original span, which never cuts an escape."""
         return self._place(start)[0], self._place(end - 1)[1]
 
     def _place(self, at: int) -> tuple[int, int]:
@@ -224,7 +226,7 @@ VIEW_HINTS = frozenset(_DECODERS)
 
 
 def view(data: bytes, hint: bytes) -> View:
-    """Return a text with the escapes of a hint decoded."""
+    """Return a text in which the escapes for a hint are decoded."""
     return View(data, *_DECODERS[hint])
 
 
@@ -320,7 +322,7 @@ def _iter_lines(data: bytes, place: int, number: int) -> Iterator[tuple[int, int
 def iter_parts(
     mark: re.Pattern[bytes], data: bytes, start: int, end: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield the spans that a mark separates within a span."""
+    """Split a span at each mark and yield the parts."""
     for match in mark.finditer(data, start, end):
         yield start, match.start()
         start = match.end()
@@ -359,7 +361,7 @@ _HEADING = re.compile(rb"""[ "']{0,2}[A-Za-z\x80-\xff][\w .()\x80-\xff-]{0,40}["
 
 def key_lines(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
     """Yield the span of a private key's lines before its end marker, or after its start marker if
-    there is no end.
+    there is no end marker.
 
     Line prefixes, as from ``grep -n`` or a log, are included.
     """
@@ -451,7 +453,9 @@ def table_cells(data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]
 
 
 def _iter_marked_column(data: bytes, place: int) -> Iterator[tuple[int, int]]:
-    """Yield the cells below a cell, in columns separated by commas, semicolons, tabs or spaces."""
+    """Yield the cells below a heading cell, in columns separated by commas, semicolons, tabs or
+    spaces.
+    """
     start = data.rfind(b"\n", max(0, place - _LINE_BYTES), place) + 1
     end = _line_end(data, place)
     head = data[start:end].rstrip(b"\r")
@@ -522,7 +526,7 @@ spans of possible secrets.
 
 
 RUN_BYTES = b"+-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
-"""Bytes in the runs in which case-sensitive rules are tried."""
+"""Bytes of the runs in which case-sensitive rules are tried."""
 
 HEAD = 3
 """Number of bytes at the start of a run that select the rules to try."""
@@ -534,7 +538,7 @@ KEYED_LITERAL = b"\0keyed"
 """Pseudo-literal for a run that starts with a short prefix and might be a key."""
 
 SHAPED_RUN = re.compile(BASE64_TEXT + rb"|[0-9a-f]{32}-[0-9a-f]{8}-|[0-9]{6}-[0-9]{6}-[0-9]{6}-")
-"""Start of the runs for ``RUN_LITERAL``, and of possible base64 text."""
+"""Start of a run for ``RUN_LITERAL``, or of possible base64 text."""
 
 SHAPED = frozenset(b"CDIJKLMNOPQRSTUVWXYZabcdef0123456789")
 """Possible values of the first, fifth and ninth bytes of a ``SHAPED_RUN``, which are faster to
@@ -591,8 +595,8 @@ class Rule:
                 yield start, end
 
     def _precedes(self, match: re.Match[bytes]) -> tuple[int, int] | None:
-        """Return the span of the required text before a match (of its regex group, if any), or
-        None.
+        """Return the span of the required text before a match, or of the regex group in that text.
+        Return None if there is no such text.
         """
         if not self.before:
             return match.span()
@@ -630,8 +634,8 @@ def secret_span(match: re.Match[bytes]) -> tuple[int, int]:
 
 
 Step = tuple[int, int, bytes]
-"""A rule's number, the index of its literal, and the literal if it is longer than the literal
-found.
+"""A rule's number, the index of its literal, and the literal if it is longer than the literal that
+was found.
 """
 
 
@@ -639,9 +643,9 @@ found.
 class RuleTable:
     """The rules in order, and indexes that select the rules to try on a text.
 
-    ``by_literal`` contains the steps for each literal. ``anywhere`` contains the literals of
-    case-insensitive rules. ``hints`` searches for them, except for the keys of ``foreign``, which
-    maps literals to their non-ASCII parts. ``by_head`` maps the start of a run to the literals of
+    ``by_literal``: steps for each literal. ``anywhere``: literals of case-insensitive rules.
+    ``hints``: search for these literals, except for the keys of ``foreign``. ``foreign``: literals
+    mapped to their non-ASCII parts. ``by_head``: starts of runs mapped to the literals of
     case-sensitive rules.
     """
 
@@ -790,8 +794,8 @@ def compile_rule(rule: Rule) -> re.Pattern[bytes]:
 
 @cache
 def compile_any(literal: bytes) -> re.Pattern[bytes]:
-    """Compile all rules that start with a literal into one regex. If it does not match, no rule
-    matches.
+    """Compile all rules that start with a literal into one regex. If the regex does not match, no
+    rule matches.
     """
     return _compile_together(
         tuple(sorted({number for number, _, _ in load_table().by_literal[literal]}))

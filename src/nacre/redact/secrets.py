@@ -23,7 +23,7 @@ def measure_entropy(secret: bytes) -> float:
 
 def is_bytes(data: bytes, start: int, end: int) -> bool:
     """Return True if numbers or characters might be a key's bytes. Numbers above 255, or in order
-    as in a code table, are not.
+    as in a code table, do not count.
     """
     if b"," not in data[start:end]:
         return True
@@ -78,7 +78,7 @@ _FOREIGN_PLACEHOLDER = re.compile(
     rb"|\xd0\xba\xd0\xbb\xd1\x8e\xd1\x87[\x80-\xff]*|token|jeton|anahtar[\w\x80-\xff]*)(?:[_-][A-Za-z\x80-\xff]+)*$",
     re.IGNORECASE,
 )
-"""Placeholders in other languages. One of their words names a secret."""
+"""Placeholders in other languages, which contain a word for a secret."""
 _CODE = re.compile(rb"[A-Za-z_]\w*(?:(?:\.|->|::|\?\.)[A-Za-z_]\w*)*(?:[|:=+/*?-].*)?$")
 _WORDS = re.compile(rb"[A-Za-z]+(?:[|_.:/-][A-Za-z]*)*$")
 _NUMBERED_NAME = re.compile(
@@ -464,7 +464,7 @@ def _is_mnemonic(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_code(data: bytes, start: int, end: int) -> bool:
-    """Return True for groups of letters and digits of equal length, most with a digit."""
+    """Return True for equally long groups of letters and digits, most of which contain a digit."""
     groups = re.split(rb"[ -]", data[start:end])
     with_digits = sum(_DIGIT.search(group) is not None for group in groups)
     return len({len(group) for group in groups}) == 1 and with_digits * 2 > len(groups)
@@ -590,8 +590,8 @@ def may_begin(data: bytes, place: int) -> bool:
 
 
 def iter_blocks(data: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the spans of the outermost private blocks, including their tags. Ignore an end without
-    a start.
+    """Yield the spans of the outermost private blocks, including their tags. Ignore an end tag
+    without a start tag.
     """
     depth = start = 0
     for tag in _TAG.finditer(data):
@@ -722,13 +722,13 @@ _CODE_SAID = re.compile(r"[\w\]]\(|^[\[<{]|^[a-z_]+=[\w-]{16}|^SHA256:|\}[;,)]")
 
 
 class Word(NamedTuple):
-    """A word after a name."""
+    """A word after the name of a secret."""
 
     text: str
     number: int
     """Number of words between the name and this word."""
     announced: int
-    """Number of words since the announcement."""
+    """Number of words since the word that announced a secret."""
     is_assigned: bool
     """True if a colon or similar symbol announced the word."""
     is_quoted: bool
@@ -853,7 +853,7 @@ def _is_key(word: Word) -> bool:
 
 
 def _is_plain_key(word: Word) -> bool:
-    """Check a word after a name such as "key", which also names other things."""
+    """Check a word after an ambiguous name such as "key"."""
     if len(word.text) < _MIN_KEY_CHARACTERS or _NON_KEY_END.search(word.text):
         return False
     if word.announced == _NOT_ANNOUNCED and word.number == 0:
@@ -916,7 +916,7 @@ class _Walk:
         return None
 
     def _word_or_secret(self, text: str, token: re.Match[str], *, is_last: bool) -> Word | None:
-        """Return the word, or None if it is the secret."""
+        """Return the word, or None if the word is the secret."""
         word = Word(
             text,
             self._number,
@@ -959,7 +959,6 @@ class _Walk:
 
 
 def _trim(token: re.Match[str]) -> tuple[int, int]:
-    """Return the span of a word without surrounding punctuation."""
     kind = "quoted" if token["quoted"] else "word"
     word = token[kind]
     core = word.strip() if kind == "quoted" else word.rstrip(",;:.)]}>*`_").lstrip("(*_`")
@@ -993,7 +992,7 @@ _PAIR = re.compile(
     ([A-Za-z0-9][!-.:-~]{5,39}[A-Za-z0-9!?#$*+])(?=[\s),.;"'`]|$)""",
     re.VERBOSE,
 )
-"""A name and a password as people write them, with spaces around the slash."""
+"""A name and a password separated by a slash with spaces, as people write them."""
 
 _ASKED = re.compile(r"(?:^|[?:：？。])\s*$")
 _ANSWER = re.compile(
@@ -1062,8 +1061,8 @@ def is_unmistakable(word: bytes) -> bool:
 
 
 def _iter_answers(data: bytes, place: int) -> Iterator[tuple[int, int]]:
-    """Yield the span of the only word on a line that follows a question or a line ending with the
-    name.
+    """Yield the span of the only word on a line, if the previous non-blank line is a question or
+    ends with the name.
     """
     lines = data[place : place + _LINE * _MAX_ANSWER_LINES].split(b"\n", _MAX_ANSWER_LINES + 1)
     if len(lines) == 1 or not _ASKED.search(lines[0].decode("utf-8", _DECODE_ERRORS)):

@@ -17,10 +17,9 @@ from nacre.values.models import Prompt
 def tell_claim(
     home: Home, model: LanguageModel, memory: Memory, *, also_known: Sequence[str] = ()
 ) -> Claim | None:
-    """Extract a memory's claim with a model. Return ``None`` if the memory has none. Raises the call's
-    errors.
+    """Extract a memory's claim with a model. Return ``None`` if there is no claim. Raises the call's errors.
 
-    ``also_known`` are entities of unsaved claims.
+    ``also_known`` lists entities of unsaved claims.
     """
     answer = ask(model, _prompt(home, memory, also_known), ClaimAnswer)
     claim = claim_of(answer)

@@ -1,4 +1,4 @@
-"""Value types of dreams, the rules that end memories, and access to the writer."""
+"""Value types of dreams, the rules that retire memories, and access to the writer."""
 
 from __future__ import annotations
 
@@ -49,12 +49,13 @@ class DreamAction(StrEnum):
 
 @frozen
 class Step:
-    """A step of a dream: the memories that end, the memory that stays (``into``), a subject and a reason.
+    """A step of a dream.
 
-    ``links`` are targets to unlink or to link with the relation ``words``. A filed memory (``into``)
-    moves to ``project``. The project ``subject`` joins ``project``. A page step writes ``words`` to the
-    page of ``project``, or to the profile. A writer's step has the writer's name (``by``), the kept
-    memory's new text (``words``, empty if unchanged) and a fingerprint of the sources (``mark``).
+    ``ends``: memories to retire. ``into``: the memory to keep or file. ``subject``: in a join, the
+    project that joins ``project``. ``why``: the reason. ``links``: targets to link or unlink. ``words``:
+    a link's relation, a page's text, or the kept memory's new text, empty if unchanged. ``by``: the
+    writer's name. ``mark``: a fingerprint of the sources. ``project``: the project to file into, or the
+    page's project, empty for the profile.
     """
 
     action: DreamAction
@@ -86,9 +87,10 @@ class Step:
 
 @frozen
 class PageDraft:
-    """The page sections (headings and lines) by a writer (``by``), and a summary of the sources.
+    """A writer's draft of a page.
 
-    ``project`` is empty for the owner's profile.
+    ``project``: empty for the owner's profile. ``sections``: headings and lines. ``by``: the writer's
+    name. ``why``: a summary of the sources.
     """
 
     project: str
@@ -98,14 +100,14 @@ class PageDraft:
 
 
 SIGNALS = ("relevance", "frequency", "diversity", "recency", "consolidation", "richness")
-"""Signals of a project's sessions."""
+"""Names of the signals that evaluate a project's sessions."""
 
 
 @frozen
 class Promotion:
-    """An evaluation of a project's new sessions: six signals from 0 to 1 and their weighted sum.
+    """An evaluation of a project's new sessions with six signals from 0 to 1.
 
-    The page is written unless any gate ``failed``.
+    ``score``: the weighted sum of the signals. ``failed``: gates that prevent writing the page.
     """
 
     project: str
@@ -122,15 +124,15 @@ class Promotion:
 
 @frozen
 class DreamPlan:
-    """The steps of a dream that examined ``seen`` active memories.
+    """The steps of a dream.
 
-    ``put_off`` steps exceed the bound ``most``. ``refused`` are the writer's rejected steps with reasons,
-    for review. ``settled`` are marks of answered clusters and pairs. ``unasked`` is the number of
-    postponed questions. ``note`` explains why the writer was not asked or stopped. ``promotions`` are
-    projects with new sessions. ``unfiled`` are inbox ids without a known project, ``None`` if not
-    examined. ``texts`` are ids and starts of affected memories. ``brought_back`` is the number of
-    memories skipped because a person restored them. ``looked`` are projects (empty for the profile) and
-    marks of pages asked about. ``keys`` identify the steps.
+    ``put_off``: steps beyond the bound ``most``. ``seen``: number of examined active memories.
+    ``refused``: the writer's rejected steps with reasons, for review. ``settled``: marks of answered
+    clusters and pairs. ``unasked``: number of postponed questions. ``note``: why the writer was not asked
+    or stopped. ``promotions``: evaluations of projects with new sessions. ``unfiled``: ids of inbox
+    memories without a known project, ``None`` if not examined. ``texts``: ids and first words of affected
+    memories. ``brought_back``: number of memories skipped because a person restored them. ``looked``:
+    projects (empty for the profile) and marks of pages asked about. ``keys``: keys of the steps.
     """
 
     steps: tuple[Step, ...]
@@ -151,12 +153,12 @@ class DreamPlan:
 
     @property
     def ending(self) -> int:
-        """Number of memories that end."""
+        """Number of memories to retire."""
         return sum(len(step.ends) for step in self.steps)
 
     @property
     def dropped(self) -> int:
-        """Number of dropped link targets."""
+        """Number of link targets to drop."""
         return sum(len(step.links) for step in self.steps if step.action is DreamAction.UNLINK)
 
 
@@ -164,9 +166,8 @@ class DreamPlan:
 class DreamEstimate:
     """The cost of asking a writer about clusters, pages and pairs.
 
-    ``cost`` is in millionths of a US dollar, ``None`` if the price is unknown. ``model`` is ``none``
-    without a writer. ``unasked`` clusters are postponed. ``note`` explains why no clusters are asked
-    about.
+    ``cost``: millionths of a US dollar, ``None`` if the price is unknown. ``model``: ``none`` if there is
+    no writer. ``unasked``: number of postponed clusters. ``note``: why no clusters are asked about.
     """
 
     model: str
@@ -183,9 +184,9 @@ class DreamEstimate:
 
 @frozen
 class DreamReport:
-    """A plan, the operation that executed it (``None`` if nothing was done), and the diary's path.
+    """A plan, the operation that executed the plan (``None`` if nothing was done), and the diary's path.
 
-    ``left`` are skipped steps with reasons. ``is_first`` marks a home's first dream, which only plans.
+    ``left``: skipped steps with reasons. ``is_first``: this was the first dream, which only plans.
     """
 
     plan: DreamPlan
@@ -195,15 +196,15 @@ class DreamReport:
     is_first: bool = False
 
 
-# -- Ending by rules ----------------------------------------------------------
+# -- Retiring by rules --------------------------------------------------------
 
 
 TEMPORARY_FOR = timedelta(days=130)
-"""Lifetime of a temporary memory after its last use. The seed's code differs. See seed facts 1.0."""
+"""Lifetime of a temporary memory after the last use. See seed facts 1.0."""
 
 _HALF_LIFE_DAYS = 90.0
 _MIN_SCORE = 0.05
-"""Score below which a memory is forgotten."""
+"""Minimum score of a memory that is not forgotten."""
 
 _SCORE_PER_RECALL, _MAX_RECALL_SCORE = 0.05, 0.3
 _FLOORS = ((8, 0.4), (6, 0.15))
@@ -215,7 +216,7 @@ _ANY_IMPORTANCE, _ANY_NUMBER = 11, 2**62
 def plan_ending(
     memories: Sequence[Memory], usage: Mapping[str, Usage], now: datetime, settings: Settings
 ) -> list[Step]:
-    """Return steps that end outdated and unused memories by the first applicable rule. Open todos stay."""
+    """Return steps that retire outdated and unused memories. The first applicable rule counts. Open todos stay."""
     protected = settings.texts("forgetting.protect")
     steps = []
     for memory in memories:
@@ -231,12 +232,12 @@ def plan_ending(
 
 
 def bounds(settings: Settings) -> EndingBounds:
-    """Return database bounds for memories that :func:`plan_ending` certainly keeps."""
+    """Return bounds for database queries to skip memories that :func:`plan_ending` certainly keeps."""
     if not settings.flag("forgetting.enabled"):
         return EndingBounds(TEMPORARY_FOR, timedelta(0), 0, 0)
     faded = int(
         -_HALF_LIFE_DAYS * math.log2(_MIN_SCORE)
-    )  # until then, age alone reaches the threshold
+    )  # up to this age, a memory's score stays above the threshold
     return EndingBounds(
         TEMPORARY_FOR,
         timedelta(days=max(0, faded, settings.whole("forgetting.max_age_days"))),
@@ -256,7 +257,7 @@ def _expiry(memory: Memory, used: Usage, now: datetime) -> str:
 
 
 def _disuse(memory: Memory, used: Usage, now: datetime, settings: Settings) -> str:
-    """Return the reason why an unused memory is forgotten, or an empty string."""
+    """Return the reason why an unused memory is to be forgotten, or an empty string."""
     last, worth = last_used(memory, used), score(memory, used, now)
     is_young = now - last <= timedelta(days=settings.whole("forgetting.max_age_days"))
     if is_young or not settings.flag("forgetting.enabled") or worth >= _MIN_SCORE:
@@ -265,9 +266,7 @@ def _disuse(memory: Memory, used: Usage, now: datetime, settings: Settings) -> s
 
 
 def score(memory: Memory, used: Usage, now: datetime) -> float:
-    """Return a memory's protection from forgetting (0 to 1.3), which decays without use. See seed facts
-    1.4.
-    """
+    """Return a memory's score from 0 to 1.3, which decays without use. See seed facts 1.4."""
     days = max(0.0, (now - last_used(memory, used)) / timedelta(days=1))
     own: float = 0.5 ** (days / _HALF_LIFE_DAYS) + min(
         used.recall_count * _SCORE_PER_RECALL, _MAX_RECALL_SCORE
@@ -291,7 +290,7 @@ _MAX_PARALLEL = 3
 
 @contextmanager
 def writer_of(home: Home, *, background: bool) -> Iterator[tuple[LanguageModel | None, str]]:
-    """Yield the open writer, or the reason why it must not be asked. Close the writer at the end.
+    """Yield the opened writer, or the reason why the writer must not be asked. Close the writer at the end.
 
     Raises ModelRefusedError if the configured model cannot be opened.
     """
@@ -313,8 +312,8 @@ def answers(
 ) -> tuple[list[A | None], str | None]:
     """Ask the writer several questions in parallel.
 
-    Return ``None`` for each failed or unasked question, and the first problem. Stop once the writer is
-    unavailable or the budget is spent.
+    Return the answers, with ``None`` for failed or unasked questions, and the first problem. Stop once the
+    writer is unavailable or the budget is spent.
     """
     results: list[Answer[A] | NacreError | None] = []
     for start in range(0, len(questions), _MAX_PARALLEL):

@@ -198,8 +198,8 @@ class GapRequest(Request, frozen=True, kw_only=True):
 
 
 # -- Judging pending memories -------------------------------------------------
-# Memories are judged in small groups. Claims come first, then reads of the home, then parallel model
-# calls, so that the order of the answers does not matter. Nothing is written here.
+# Memories are judged in small groups. Claims are extracted first. Then nacre's home is read, before
+# parallel model calls, so that the order of the answers does not matter. Nothing is written here.
 
 
 TOGETHER = 6
@@ -216,7 +216,7 @@ Models = Callable[[Task], LanguageModel | None]
 
 @frozen
 class PairFinding:
-    """A second memory, its judgement, the outcome for the pair, and the judge."""
+    """The judgement of a memory compared with a second memory, the outcome for the pair, and the judge."""
 
     other: Memory
     judged: Judgement
@@ -229,10 +229,9 @@ class PairFinding:
 class JudgedMemory:
     """A memory at the time of the model calls, and the answers.
 
-    ``is_reworded`` is set if the text changed after the claim was extracted. ``claim`` is the new claim,
-    and ``is_claimless`` is set without one. ``error`` explains a missing answer, ``is_partial`` marks a
-    failed answer about an earlier memory in the group, and ``is_left`` a question not sent without a
-    model.
+    ``is_reworded``: the text changed after the claim was extracted. ``claim``: the new claim.
+    ``is_claimless``: the memory has no claim. ``error``: why an answer is missing. ``is_partial``: the
+    question about an earlier memory in the group failed. ``is_left``: no model was available to ask.
     """
 
     memory: Memory
@@ -270,7 +269,7 @@ def look_at(home: Home, looked: Sequence[JudgedMemory], models: Models) -> None:
 
 
 def _extract_claims(home: Home, looked: Sequence[JudgedMemory], models: Models) -> None:
-    """Extract claims in sequence. Each call gets the earlier entities so that names stay consistent."""
+    """Extract claims in sequence. Pass the earlier entities to each call so that names stay consistent."""
     unclaimed = [item for item in looked if item.memory.claim is None or item.is_reworded]
     model = models(Task.CLAIMS) if unclaimed else None
     if model is None:
@@ -307,7 +306,7 @@ class _Asking:
         self._repeated: list[tuple[JudgedMemory, JudgedMemory]] = []
 
     def about_rivals(self, item: JudgedMemory) -> None:
-        """Queue questions about possible conflicts, except pairs that an earlier memory already covers."""
+        """Queue questions about possible conflicts, except for pairs already queued with an earlier memory."""
         memory = item.claiming
         others = review_judgements.rivals(self._home, memory, beside=self._earlier)
         judge = self._models(Task.CONTRADICTION) if others else None
@@ -336,7 +335,7 @@ class _Asking:
             self._questions.append((item, partial(_find_finished, model, item.memory, candidates)))
 
     def ask(self) -> None:
-        """Ask all questions. If the earlier question about a pair failed, the later memory is partial."""
+        """Ask all questions. Mark a memory as partial if the question about a pair failed for the earlier memory."""
         answers = ask_all(self._home, [question for _, question in self._questions], AT_ONCE)
         for (item, _), answer in zip(self._questions, answers, strict=True):
             if isinstance(answer, Answer):
@@ -349,9 +348,9 @@ class _Asking:
 
 
 def _by_rules(memory: Memory, others: Sequence[Memory], *, is_alone: bool) -> list[PairFinding]:
-    """Return findings for pairs whose claims have the same key, which rules decide.
+    """Return the decisions of rules for pairs whose claims have the same key.
 
-    If ``is_alone`` is set, no model judges, so different values become conflicts for a person.
+    ``is_alone`` means that no model judges, so that different values become conflicts for a person.
     """
     claim = memory.claim
     same = {
@@ -398,7 +397,7 @@ def _judge_rivals(
 def _find_finished(
     model: LanguageModel, memory: Memory, candidates: Sequence[Memory]
 ) -> list[PairFinding]:
-    """Return the open todos that the memory shows to be done."""
+    """Return findings for the open todos that a memory shows to be done."""
     answer = ask(model, todos_prompt(memory, candidates, schema_of(TodosAnswer)), TodosAnswer)
     findings = []
     for todo, quote in find_finished(answer, memory, candidates):
@@ -411,11 +410,11 @@ def _find_finished(
 
 
 def in_order(memory: Memory, other: Memory) -> tuple[Memory, Memory]:
-    """Return two memories, the earlier statement first."""
+    """Return two memories, starting with the earlier statement."""
     return (other, memory) if memory.is_said_after(other) else (memory, other)
 
 
-# -- Merging into another memory ----------------------------------------------
+# -- Merging into a second memory ---------------------------------------------
 
 
 _BY = "you"
@@ -444,7 +443,7 @@ def words_of_both(target: Memory, memory: Memory) -> str:
 
 
 def merge_into(change: Change, target: Memory, memory: Memory, content: str | None) -> Memory:
-    """Write the target with the given content or the joined text, and mark it as trusted.
+    """Write the target with the given content or the joined text, and mark the target as trusted.
 
     Subject, kind and speaker stay. Tags and evidence are combined. Raises InvalidInputError,
     EditConflictError.
@@ -467,9 +466,9 @@ def merge_into(change: Change, target: Memory, memory: Memory, content: str | No
 
 
 # -- Conflicts ----------------------------------------------------------------
-# A pending pair is a ``contradicts`` link in the newer memory's front matter, added by rules or a
-# model. It survives a rebuild and a sync. Decisions are stored in both files and the ledger, and can
-# be undone.
+# A pending pair is a ``contradicts`` link that rules or a model added to the newer memory's front
+# matter. The link survives a rebuild and a sync. Decisions are stored in both files and the ledger,
+# and can be undone.
 
 
 RESOLVE = "resolve"
@@ -503,7 +502,7 @@ def list_waiting(home: Home) -> list[Pair]:
 
 
 def find(home: Home, reference: str) -> Pair:
-    """Return the pair named by two ids joined by ``+``, or by one id that is in a single pair.
+    """Return the pair named by two ids joined with ``+``, or by an id that occurs in only one pair.
 
     Raises NotFoundError, ConflictError.
     """
@@ -533,9 +532,9 @@ def _is_in(pair: Pair, reference: str) -> bool:
 def resolve(home: Home, pair: Pair, choice: Choice, reason: str | None = None) -> Pair:
     """Settle a pair as a person decided, and return both memories.
 
-    With ``keep-new``, the newer memory supersedes the older one. With ``keep-old``, the newer one is
-    retired. With ``keep-both``, both stay, and the pair is not doubted again. Raises ConflictError if
-    already settled.
+    With ``keep-new``, the newer memory supersedes the older memory. With ``keep-old``, the newer memory
+    is retired. With ``keep-both``, both stay and the pair is never doubted again. Raises ConflictError if
+    the pair is already settled.
     """
     home.actor.require_owner("nacre review resolve")
     clean = home.redactor.clean(reason) if reason else None
@@ -546,7 +545,7 @@ def resolve(home: Home, pair: Pair, choice: Choice, reason: str | None = None) -
 
 
 def settle(change: Change, pair: Pair, choice: Choice, reason: str | None = None) -> Pair:
-    """Settle a pair within a change that has already read manual edits. The reason must be redacted."""
+    """Settle a pair within a change that has already read manual edits. ``reason`` must be redacted."""
     home = change.home
     older, newer = (home.memories.find(memory.id) for memory in (pair.older, pair.newer))
     if (
@@ -577,7 +576,7 @@ def settle(change: Change, pair: Pair, choice: Choice, reason: str | None = None
 
 
 def _close(change: Change, pair: Pair, choice: Choice) -> None:
-    """Close the conflict, and the older memory's doubt unless the memory is in another pair."""
+    """Close the conflict. Also close the older memory's doubt, unless the memory is in a different pair."""
     home = change.home
     judged = home.claims.judged().get((pair.older.id, pair.newer.id))
     with home.database.transaction():
@@ -592,15 +591,15 @@ def _close(change: Change, pair: Pair, choice: Choice) -> None:
 
 
 # -- The queue of new memories ------------------------------------------------
-# The queue survives a crash or a spent budget. No lock or transaction is held during a model call.
-# Memories that change during the call are judged again.
+# The queue survives a crash or a spent budget. Model calls run without a lock or transaction.
+# Memories that change during a call are judged again.
 
 
 JUDGE = "judge"
 """Operation name of model judgements in the ledger."""
 
 MOST_TRIES = 5
-"""Maximum number of unusable answers or concurrent changes of a queued memory."""
+"""Maximum number of unusable answers and concurrent changes before a queued memory is abandoned."""
 
 _BACKOFF_MS = 60_000
 _REFUSED_MS = 3_600_000
@@ -609,9 +608,10 @@ _BUDGET_MS = 3_600_000
 
 @frozen
 class JudgeReport:
-    """Counts of a run. ``todos`` counts completed todos, and ``given_up`` abandoned memories.
+    """Counts of one pass through the queue.
 
-    ``note`` explains why the run stopped early.
+    ``todos``: number of completed todos. ``given_up``: number of abandoned memories. ``note``: why the
+    pass stopped early.
     """
 
     judged: int = 0
@@ -633,8 +633,9 @@ def judge_waiting(
 ) -> JudgeReport:
     """Judge the queued memories, the longest waiting first, for at most ``seconds``.
 
-    ``background`` requires permission for background models. Otherwise, failed memories are retried
-    immediately. Only one process runs at a time. An unavailable model or a spent budget ends the run.
+    If ``background`` is set, require permission for background models, else retry failed memories
+    immediately. Only one process can judge at a time. Stop if a model is unavailable or the budget is
+    spent.
     """
     waiting = home.claims.waiting().count
     if not (waits_for_models(home) if background else may_judge(home)):
@@ -677,7 +678,7 @@ class _Run:
         self.counts[name] = self.counts.get(name, 0) + by
 
     def judge_all(self) -> None:
-        """Judge until nothing is due, time is up or a model fails."""
+        """Judge memories until no memory is due, time is up or a model fails."""
         total = self.home.claims.waiting().count
         while due := self.home.claims.due(self.now(), TOGETHER):
             if self.note or time.monotonic() >= self.deadline:
@@ -781,12 +782,12 @@ class _Run:
         return is_whole
 
     def is_changed(self, before: Memory) -> bool:
-        """Return True if the other memory is still active but changed, and must be judged again."""
+        """Return True if a compared memory is still active but has changed, and must be judged again."""
         other = self.home.memories.find(before.id)
         return other is not None and other.is_active and not _is_unchanged(before, other)
 
     def still_applies(self, memory: Memory, finding: PairFinding) -> bool:
-        """Return True if the other memory is unchanged and the pair is still unsettled."""
+        """Return True if the compared memory is unchanged and the pair is still unsettled."""
         other = self.home.memories.find(finding.other.id)
         return (
             other is not None
@@ -796,7 +797,7 @@ class _Run:
 
 
 def _order(memory: Memory, finding: PairFinding) -> tuple[bool, bool]:
-    """Sort findings that supersede the memory itself first, since it then supersedes nothing."""
+    """Sort findings that supersede the judged memory first, since a superseded memory supersedes nothing."""
     is_later = in_order(memory, finding.other)[1] is memory
     return is_later, finding.outcome is not Resolution.SUPERSEDED
 
@@ -825,7 +826,7 @@ class _Judgement:
     todos: int = 0
 
     def take(self, finding: PairFinding) -> None:
-        """Apply a finding, unless the memory is already superseded."""
+        """Apply a finding, unless the judged memory is already superseded."""
         if self.memory.superseded_by:
             return
         other = self.change.home.memories.find(finding.other.id) or finding.other
@@ -839,7 +840,7 @@ class _Judgement:
             self._withdraw_doubt(earlier, later, finding)
 
     def _withdraw_doubt(self, earlier: Memory, later: Memory, finding: PairFinding) -> None:
-        """Withdraw a doubt from the rules that the model does not share."""
+        """Withdraw a doubt that rules raised and the model does not share."""
         self._set(earlier, later)
         self.entries.append(
             self.change.entry(
@@ -934,9 +935,9 @@ def keep_reason(candidate: HeldCandidate) -> str:
 
 
 def keep(home: Home, candidate: HeldCandidate, request: ReviewKeepRequest) -> StoreOutcome:
-    """Turn a candidate into a memory, optionally with a new text, or merge it into another memory.
+    """Turn a candidate into a memory, optionally with new text, or merge the candidate into a memory.
 
-    The result is trusted. Raises NotFoundError, ConflictError, DepartedError unless ``anyway``, and
+    The result is trusted. Raises NotFoundError, ConflictError, DepartedError unless ``anyway`` is set, and
     InvalidInputError for empty content or content that depends on missing context.
     """
     if request.into is not None:
@@ -985,7 +986,7 @@ def _settle(change: Change, memory: Memory) -> None:
 
 
 def drop(home: Home, candidates: Sequence[HeldCandidate]) -> list[Memory]:
-    """Drop candidates for good. The journal and history keep none of their text."""
+    """Drop candidates for good. The journal and history keep none of the text."""
     memories = [candidate.memory for candidate in candidates]
     with (
         home.change(DROP, subject=count(len(memories), "candidate")) as change,

@@ -1,4 +1,4 @@
-"""Steps of dreams: merged memories, the diary, dropped links, and filing from the inbox."""
+"""Steps of dreams: merging memories, writing the diary, dropping links, and filing from the inbox."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class DreamRequest(DreamPlanRequest, frozen=True, kw_only=True):
 
 @frozen
 class Alike:
-    """Groups of similar memories, nearest first, and the total number of groups."""
+    """Groups of similar memories, most similar first, and the total number of groups."""
 
     groups: tuple[Cluster, ...]
     total: int
@@ -108,19 +108,19 @@ def alike(home: Home, request: AlikeRequest) -> Alike:
 
 
 # -- Restored memories --------------------------------------------------------
-# If a memory is active although the ledger says that a dream ended it, the owner restored it.
-# No dream ends it again. The ledger preserves this across rebuilds and machines.
+# The owner restored a memory if the memory is active although the ledger records that a dream retired
+# it. No dream retires a restored memory again. The ledger survives rebuilds and is shared by machines.
 
 
 DREAM = "dream"
 ENDED = "ended"
-"""Ledger names of a dream and of the memories that it ended."""
+"""Ledger names of a dream and of the memories that the dream retired."""
 
 _ENTRY = re.compile(rb'"action": ?"dream"')
 
 
 def may_end(home: Home, memories: Iterable[Memory]) -> list[Memory]:
-    """Return the memories that no dream has ended before."""
+    """Return the memories that no dream has retired before."""
     ended: list[object] = []
     for entry in files.read_about(home.ledger(), _ENTRY):
         listed = entry.details.get(ENDED) if entry.action == DREAM else None
@@ -178,8 +178,8 @@ def _changed(home: Home, step: Step, memories: Mapping[str, Memory]) -> list[Mem
 def _enrich_keeper(home: Home, step: Step, memories: Mapping[str, Memory]) -> Memory:
     """Return the kept memory with the writer's words and data from the merged memories.
 
-    The data are the earliest date, the highest importance, all tags, links and confirmations. An agent's
-    memory adds nothing to the owner's. See seed facts 1.4.
+    The data are the earliest date, the highest importance, and all tags, links and confirmations. Nothing
+    is added from an agent's memory to an owner's memory. See seed facts 1.4.
     """
     keeper = memories[step.into or ""]
     others = [
@@ -230,7 +230,7 @@ def _sayings(memory: Memory) -> list[Confirmation]:
 
 
 def _redirect_superseded(home: Home, step: Step, memories: Mapping[str, Memory]) -> list[Memory]:
-    """Redirect memories that merged memories superseded to the kept memory."""
+    """Mark memories that a merged memory superseded as superseded by the kept memory."""
     keeper = memories[step.into or ""]
     old = [
         memory
@@ -246,7 +246,7 @@ def _redirect_superseded(home: Home, step: Step, memories: Mapping[str, Memory])
 
 
 def retire(change: Change, steps: Sequence[Step], memories: Mapping[str, Memory]) -> None:
-    """Retire the ended memories, and the memories that an expired memory had superseded."""
+    """Retire the memories that the steps end, and the memories that an expired memory had superseded."""
     home = change.home
     now = home.now()
     retired, entries = [], []
@@ -375,9 +375,9 @@ def _memory_line(memory_id: str, memories: Mapping[str, Memory]) -> str:
 
 
 # -- Links to deleted memories ------------------------------------------------
-# A target missing from the index can be in another home or an unreadable file, or be a page or
-# address. A link is dropped only if the ledger or a tombstone shows that the target ended, and no
-# file for the target is left.
+# A target missing from the index can be in a different home or an unreadable file, or be a page or
+# address. A link is dropped only if the ledger or a tombstone shows that the target was deleted, and
+# no file for the target is left.
 
 
 _ID_SHOWN = 8
@@ -398,7 +398,7 @@ def plan_unlinking(home: Home, memories: Iterable[Memory]) -> list[Step]:
 
 
 def gone_for_good(home: Home, memory_ids: Collection[str]) -> frozenset[str]:
-    """Return the ids of former memories of which no file is left, or none while any file is unread."""
+    """Return the ids of former memories without a file, or an empty set while any file is unread."""
     lacking = set(memory_ids) - home.memories.all_ids() if memory_ids else set()
     if not lacking or home.problems:
         return frozenset()
@@ -422,7 +422,7 @@ def gone_for_good(home: Home, memory_ids: Collection[str]) -> frozenset[str]:
 
 
 TRIES, PATIENCE = 3, timedelta(days=7)
-"""Number of dreams, and time since the first, before an unfiled memory is retired. See seed facts 3.1."""
+"""Number of failed dreams, and time since the first, before an unfiled memory is retired. See seed facts 3.1."""
 
 NOBODY_KNOWS = "no project found for it"
 
@@ -432,7 +432,7 @@ _NOWHERE = ""
 
 @dataclass(frozen=True)
 class Filing:
-    """Finder of the only project that the evidence about a memory supports."""
+    """Finder of a memory's project. All evidence about the memory must support the same project."""
 
     home: Home
 
@@ -447,7 +447,7 @@ class Filing:
     def evidence(self, memory: Memory) -> tuple[str, str] | None:
         """Return the project that all evidence supports, with the evidence, or ``None``.
 
-        For an unvouched memory, only its session counts, not its text.
+        The text of an unvouched memory does not count as evidence.
         """
         reasons = self._by_sessions(memory)
         if memory.project:
@@ -472,7 +472,7 @@ class Filing:
     def _by_sessions(self, memory: Memory) -> dict[str, str]:
         """Return the projects of the memory's sessions.
 
-        A session without a project counts only if another session has one.
+        A session without a project counts only if a different session has a project.
         """
         names = dict.fromkeys(
             (memory.source.session, *(confirmation.session for confirmation in memory.confirmed))
@@ -523,9 +523,9 @@ def plan_shelving(
 
 
 def may_be_shelved(memory: Memory, protected: Sequence[str]) -> bool:
-    """Return True if an unfiled memory may be retired, because it was extracted from a session.
+    """Return True if an unfiled memory may be retired, because the memory was extracted from a session.
 
-    Proposals, open todos and memories that a person wrote wait for the person.
+    Proposals, open todos and memories written by a person are left to the person.
     """
     is_extracted = bool(memory.source.session) and memory.is_learned and not memory.proposed
     is_kept = (

@@ -1,4 +1,4 @@
-"""Selection of memories to compare with a new memory, and of later departures from a candidate."""
+"""Selection of memories to compare with a new memory, and of later statements that contradict a candidate."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nacre.values.recall import Filter, Mode, RecallQuery
 from nacre.values.session import Trust, Turn
 
 MOST = 5
-"""Maximum number of memories judged. See seed facts 1.3."""
+"""Maximum number of memories to compare with a new memory. See seed facts 1.3."""
 
 _MAX_CANDIDATES = 60
 _MAX_TODOS = 200
@@ -31,10 +31,10 @@ _MAX_TODOS = 200
 def rivals(home: Home, memory: Memory, beside: Sequence[Memory] = ()) -> list[Memory]:
     """Return at most ``MOST`` memories of the project that might contradict a memory.
 
-    The order is: memories that the rules doubt, claims with the same key, the same entity and a similar
-    attribute, or the same attribute of a different entity, and the nearest vectors. Events are never
-    contradicted, todos only by todos, and trusted memories only by trusted memories. ``beside`` are
-    memories whose claims are not in the index yet.
+    Memories that rules doubt come first. Then come claims with the same key, with the same entity and a
+    similar attribute, or with the same attribute of a different entity, and finally the nearest vectors.
+    Events are never contradicted, todos only by todos, and trusted memories only by trusted memories.
+    ``beside`` lists memories whose claims are not in the index yet.
     """
     beside_by_id = {other.id: other for other in beside}
     by_id: dict[str, Memory] = {}
@@ -62,7 +62,7 @@ def may_be_at_odds(memory: Memory, other: Memory, judged: Container[tuple[str, s
 
 
 def is_settled(first: Memory, second: Memory, judged: Container[tuple[str, str]]) -> bool:
-    """Return True if a link relates two memories. A doubt counts only if a model ``judged`` the pair."""
+    """Return True if a link relates two memories. A doubt counts only if the pair is in ``judged``."""
     return _links(first, second.id, judged) or _links(second, first.id, judged)
 
 
@@ -101,9 +101,9 @@ def _by_claim(home: Home, memory: Memory, beside: Sequence[Memory]) -> Iterator[
 
 
 def _by_meaning(home: Home, memory: Memory) -> Iterator[int]:
-    """Yield rows of the nearest vectors above the link threshold.
+    """Yield rows of the nearest memories above the link threshold.
 
-    Without vectors, yield rows of memories that share rare words.
+    If there are no vectors, yield rows of memories that share rare words.
     """
     near = _near(home, memory)
     if near is not None:
@@ -117,7 +117,7 @@ def _by_meaning(home: Home, memory: Memory) -> Iterator[int]:
 
 
 def _near(home: Home, memory: Memory) -> dict[int, float] | None:
-    """Return the cosines of the nearest memories, keyed by row. Return ``None`` without a vector."""
+    """Return the cosine similarities of the nearest memories, keyed by row, or ``None`` if there is no vector."""
     row = home.comparisons.row_of(memory.id)
     if home.settings.text("embedding.model") == "none" or row is None:
         return None
@@ -134,7 +134,7 @@ def _near(home: Home, memory: Memory) -> dict[int, float] | None:
 def open_todos(home: Home, memory: Memory) -> list[Memory]:
     """Return at most ``MOST`` open todos that an event, fact or decision might complete.
 
-    The todos share a word beyond the project's name, or have similar vectors.
+    Such todos share a word with the memory, other than the project's name, or have similar vectors.
     """
     if memory.kind not in (Kind.EVENT, Kind.FACT, Kind.DECISION):
         return []
@@ -161,7 +161,7 @@ def _content_words(memory: Memory) -> set[str]:
 
 
 def _distinctive_stems(memory: Memory) -> set[str]:
-    """Return the stems of a memory's words, except its project's name."""
+    """Return the stems of a memory's words, except the project's name."""
     stems = _stems(words(f"{memory.subject} {memory.content}"))
     return stems - _stems(words(memory.project or ""))
 
@@ -171,7 +171,7 @@ def _stems(all_words: Iterable[str]) -> set[str]:
 
 
 # -- Departures from a candidate ----------------------------------------------
-# A departure is a later statement that ends a candidate or gives a different value.
+# A departure is a later statement that revokes a candidate or gives a different value.
 
 
 _MAX_SIMILAR = 12
@@ -200,7 +200,7 @@ def find_departure(home: Home, memory: Memory) -> Departure | None:
 
 
 def _sessions(home: Home, memory: Memory) -> set[int]:
-    """Return rows of the memory's session, and of later project sessions that share words with it."""
+    """Return rows of the memory's session, and of later project sessions that share words with the memory."""
     rows = {
         stored.row
         for stored in home.sessions.find(memory.source.session or "")

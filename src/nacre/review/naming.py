@@ -26,12 +26,12 @@ _KIND_WORDS = "project|repo|repository|codebase|Projekt|projet|proyecto|progetto
 _KIND_WORDS_CJK = "项目|仓库|代码库|プロジェクト|リポジトリ"
 
 Named = tuple[str, str]
-"""A project's slug, and the evidence in the text, which is empty if ambiguous."""
+"""A project's slug, and the evidence in a text. Ambiguous evidence is an empty string."""
 
 
 @frozen
 class _Name:
-    """A project's name, with patterns for any occurrence and for an unambiguous occurrence."""
+    """A project's name, with a pattern for any occurrence and a pattern for unambiguous occurrences."""
 
     anywhere: re.Pattern[str]
     certain: re.Pattern[str]
@@ -41,12 +41,12 @@ class _Name:
 
 @dataclass(frozen=True)
 class ProjectNames:
-    """Finder of the known projects that a text mentions with a name, path or remote."""
+    """Finder of known projects that a text mentions. A mention is a name, path or remote."""
 
     home: Home
 
     def find_in(self, text: str) -> dict[str, str]:
-        """Return the evidence for each project in a text, empty if ambiguous."""
+        """Return the evidence for each project that a text mentions, an empty string if ambiguous."""
         reasons: dict[str, str] = {}
         for slug, reason in (*self._by_remote(text), *self._by_path(text), *self._by_name(text)):
             reasons[slug] = reasons.get(slug) or reason
@@ -59,7 +59,7 @@ class ProjectNames:
                 yield name.slug, f"names {name.name}" if is_sure else ""
 
     def _is_spoken_of_elsewhere(self, name: _Name) -> bool:
-        """Return True if memories of other projects contain the name, as for a library or service."""
+        """Return True if memories of other projects contain the name, like that of a library or service."""
         if name not in self._spoken_of:
             texts = (text for project, text in self._filed if project != name.slug)
             self._spoken_of[name] = any(map(name.anywhere.search, texts))
@@ -132,9 +132,9 @@ def _is_distinctive(name: str) -> bool:
 
 
 def _name(name: str, slug: str) -> _Name:
-    """Return the patterns for a name as whole words, outside longer names and paths.
+    """Return patterns that match a name as whole words, outside longer names and paths.
 
-    A name that is also an English word ("honey", "phoenix") is certain only if marked as a name.
+    An English word ("honey", "phoenix") counts as unambiguous only if marked as a name.
     """
     whole = rf"(?<![\w/\\.@~-]){re.escape(name)}(?![\w-]|[./\\]\w)"
     anywhere = re.compile(whole, re.IGNORECASE)

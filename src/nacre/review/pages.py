@@ -1,4 +1,4 @@
-"""Project pages, the owner's profile, and the changes that a dream can make to them."""
+"""Project pages, the owner's profile, and the changes that dreams make to pages and projects."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def plan_merging(
 ) -> list[Step]:
     """Return steps that merge memories with the same kind, place and normalised text.
 
-    A different word order, case or punctuation makes a different statement. A protected memory can only
-    be the keeper.
+    Text with a different word order, case or punctuation is a different statement. A protected memory is
+    never merged, but can be kept.
     """
     groups: dict[tuple[object, ...], list[Memory]] = defaultdict(list)
     for memory in memories:
@@ -85,7 +85,7 @@ def plan_merging(
 
 
 def holds(keeper: Memory, merged: Memory) -> bool:
-    """Return True if merging ``merged`` into the keeper loses nothing: same text, trust, validity and place."""
+    """Return True if a merge loses nothing, because text, trust, validity and place are the same."""
     is_as_sure = have_same_terms(keeper, merged) and is_owners(keeper) >= is_owners(merged)
     return is_as_sure and written(keeper.content) == written(merged.content)
 
@@ -103,7 +103,10 @@ def have_same_terms(left: Memory, right: Memory) -> bool:
 
 
 def weight(memory: Memory, usage: Mapping[str, Usage]) -> tuple[Any, ...]:
-    """Return the keeper's sort key: vouched, the owner's, most used, latest. See seed facts 1.4."""
+    """Return the sort key that selects the kept memory. See seed facts 1.4.
+
+    Vouched memories win, then the owner's, the most used, and the latest.
+    """
     used = usage.get(memory.id, Usage())
     mentions = len(memory.confirmed) + used.recall_count
     return memory.is_vouched, is_owners(memory), mentions, memory.last_said, memory.id
@@ -118,14 +121,14 @@ def is_owners(memory: Memory) -> bool:
 
 
 MERGED = "merged"
-"""Front-matter key for a merge by a writer: author, time, sources and reason."""
+"""Front-matter key for the author, time, sources and reason of a writer's merge."""
 
 MOST_TOGETHER = 8
 """Maximum number of memories in a cluster. See seed facts 1.4."""
 
 _MAX_COMPARED = 20_000
 _MERGE_REST = timedelta(days=7)
-"""Time until a merged memory is examined again. See seed facts 1.4."""
+"""Time after a merge until the memory is examined again. See seed facts 1.4."""
 
 _MAX_CHARACTERS = 1_500
 _CLAIMS = frozenset({Kind.FACT, Kind.DECISION, Kind.PREFERENCE, Kind.LESSON, Kind.RELATIONSHIP})
@@ -135,11 +138,11 @@ Cluster = tuple[Memory, ...]
 
 
 def clusters(home: Home, memories: Sequence[Memory]) -> list[Cluster]:
-    """Return groups of vouched memories with similar embeddings, nearest first. Empty without vectors.
+    """Return groups of similar vouched memories, most similar first. Return no groups if there are no vectors.
 
-    The memories of a group agree in place, trust and validity, and their kinds can make the same
-    statement. Every pair reaches ``Calibration.ask_more`` (the seed's diameter floor), because the ends
-    of a chain of neighbours differ in meaning.
+    The memories of a group agree in place, trust and validity, and have kinds that can express the same
+    statement. The similarity of every pair reaches ``Calibration.ask_more`` (the seed's diameter floor),
+    because the two ends of a chain of similar memories can differ in meaning.
     """
     protected = home.settings.texts("forgetting.protect")
     eligible = [
@@ -161,7 +164,7 @@ def clusters(home: Home, memories: Sequence[Memory]) -> list[Cluster]:
 
 
 def may_be_one(left: Memory, right: Memory) -> bool:
-    """Return True if two memories differ only in their text."""
+    """Return True if two memories could be merged apart from differences in their text."""
     of_one_kind = left.kind is right.kind or {left.kind, right.kind} <= _CLAIMS
     return of_one_kind and left.shares_place(right) and have_same_terms(left, right)
 
@@ -176,7 +179,7 @@ def _rests(memory: Memory, now: datetime) -> bool:
 
 
 def _linked_completely(pairs: Sequence[tuple[int, int, float]]) -> Iterator[list[int]]:
-    """Yield groups in which every pair is in ``pairs``, joined in the order of ``pairs``."""
+    """Yield groups in which every pair is in ``pairs``. Groups are joined in the order of ``pairs``."""
     joined = {frozenset(pair[:2]) for pair in pairs}
     group_of: dict[int, list[int]] = {}
     for left, right, _ in pairs:
@@ -201,7 +204,7 @@ def fingerprint(cluster: Sequence[Memory]) -> str:
 
 
 # -- Checks of a writer's proposals -------------------------------------------
-# Code makes the certain decisions. A second model call makes the others.
+# Code makes the certain decisions. A second model call makes all other decisions.
 
 
 _NUMBER = re.compile(r"\d+")
@@ -216,7 +219,7 @@ _NARROWS = re.compile(
     r"|sans|sin|sem)\b|不|别|没|无|禁止|只|仅",
     re.IGNORECASE,
 )
-"""Negations, and words that can express a negation in a summary."""
+"""Negations, and words that can express negations in a summary."""
 
 
 def mark(memories: Iterable[Memory]) -> str:
@@ -229,7 +232,7 @@ def mark(memories: Iterable[Memory]) -> str:
 
 
 def unfit(step: Step, memories: Mapping[str, Memory]) -> str | None:
-    """Return the reason that code rejects a writer's step, or ``None``."""
+    """Return the reason to reject a writer's step, or ``None``."""
     named = [memories[memory] for memory in (step.into or "", *step.ends)]
     if step.mark != mark(named):
         return "they have changed since"
@@ -270,8 +273,8 @@ def _unlike_a_merge(step: Step, named: Sequence[Memory]) -> str | None:
 def unlike_sources(words: str, sources: Sequence[str]) -> str | None:
     """Return the reason to reject a line that summarises sources, or ``None``.
 
-    A line must not add a number, option, path, name or negation, nor lose a negation that all sources
-    have.
+    A line must not add a number, option, path, name or negation, nor drop a negation that all sources
+    contain.
     """
     source_text = "\n".join(sources)
     if (
@@ -288,7 +291,7 @@ def unlike_sources(words: str, sources: Sequence[str]) -> str | None:
 
 
 def _new_name(words: str, source_text: str) -> str | None:
-    """Return a name in the text that no source contains in any form, or ``None``."""
+    """Return a name from a text that the sources contain in no form, or ``None``."""
     stems = {word.stem for word in read(source_text).tokens}
     names = (token for token in read(words).tokens if token.is_name)
     return next(
@@ -310,7 +313,10 @@ def _new_number(words: str, source_text: str) -> str | None:
 
 
 def _unlike_in_new_words(words: str, sources: Sequence[str]) -> str | None:
-    """Reject new words that add a topic word, number, negation or order of things."""
+    """Return the reason to reject a writer's new text, or ``None``.
+
+    New text must not add topic words or numbers, swap things, or add or drop negations.
+    """
     source_text = "\n".join(sources)
     if (
         added := _new_number(words, source_text)
@@ -324,7 +330,7 @@ def _unlike_in_new_words(words: str, sources: Sequence[str]) -> str | None:
 
 
 def _missing(text: str, source_text: str) -> str | None:
-    """Return a number, option, path or code name of ``text`` that ``source_text`` lacks, or ``None``.
+    """Return a number, option, path or code name in ``text`` that ``source_text`` lacks, or ``None``.
 
     The comparison is literal. The writer's second call judges paraphrases.
     """
@@ -341,8 +347,7 @@ def _missing(text: str, source_text: str) -> str | None:
 
 
 # -- Pages in the vault -------------------------------------------------------
-# A page contains a person's text and, between two markers, a part that nacre writes in sections of
-# lines.
+# A page contains a person's text. Between two markers, nacre writes a part with sections of lines.
 
 
 PROFILE = "profile.md"
@@ -355,14 +360,14 @@ _HEADING = "## "
 _FALSE_WORDS = frozenset({"false", "no", "off"})
 
 Section = tuple[str, tuple[str, ...]]
-"""A heading of nacre's part and the lines below it."""
+"""A heading of nacre's part, and the lines below the heading."""
 
 
 @frozen
 class Page:
-    """A page, nacre's part of it, and whether its front matter permits changes.
+    """A page, nacre's part of the page, and whether the front matter permits changes.
 
-    ``hash`` is ``None`` if the file does not exist.
+    ``hash``: content hash, ``None`` if the file does not exist.
     """
 
     text: str
@@ -372,7 +377,7 @@ class Page:
 
     @property
     def mark(self) -> str:
-        """The content hash in hexadecimal, empty for a missing file."""
+        """The content hash in hexadecimal, or an empty string for a missing file."""
         return self.hash.hex() if self.hash else ""
 
 
@@ -382,7 +387,7 @@ def path_of(project: str) -> str:
 
 
 def read_page(home: Home, project: str) -> Page:
-    """Read a project's page, or the profile, which might not exist. Raises the errors in ``UNREADABLE``."""
+    """Read a project's page or the profile, even if missing. Raises the errors in ``UNREADABLE``."""
     path = path_of(project)
     if not project and not home.vault.exists(path):
         return Page("", "", None, is_wanted=True)
@@ -398,12 +403,12 @@ def read_page(home: Home, project: str) -> Page:
 
 
 def wants_dreams(front_matter: Mapping[str, Any]) -> bool:
-    """Return False if the page's front matter has ``dreams: false``."""
+    """Return False if a page's front matter has ``dreams: false``."""
     return str(front_matter.get("dreams") or "").lower() not in _FALSE_WORDS
 
 
 def page_write(home: Home, project: str, words: str) -> Intent:
-    """Return the write that replaces, appends or (without ``words``) removes only nacre's part."""
+    """Return the write that replaces or appends nacre's part, or removes the part if ``words`` is empty."""
     page = read_page(home, project)
     former = page.text if page.hash else None
     text = put_block(page.text, words) if words else drop_blocks(page.text)
@@ -438,11 +443,11 @@ def plain_words(text: str, characters: int) -> str:
 
 
 # -- Joining two projects -----------------------------------------------------
-# No model decides about joins. Remotes, folders and aliases are evidence, similar names are not.
+# No model decides about joins. Remotes, folders and aliases are evidence. Similar names are not.
 
 
 JOINS_A_NIGHT = 1
-"""Maximum number of joins per dream. Each join changes all memories of a project."""
+"""Maximum number of joins per dream, since each join changes all memories of a project."""
 
 _ENTRY = re.compile(rb'"action": ?"project-merge"')
 
@@ -495,7 +500,7 @@ def _readable(home: Home, slugs: Iterable[str]) -> Iterator[tuple[str, ProjectFi
 
 
 def _pairs(pages: Pages) -> set[tuple[str, str]]:
-    """Return pairs of projects whose pages list the same value or name each other."""
+    """Return pairs of projects whose pages list the same remote, folder or alias, or name each other."""
     holders: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for slug, page in pages.items():
         facts = projects.facts(page)
@@ -514,7 +519,7 @@ def _direction(
 ) -> tuple[str, str]:
     """Return the source and target of a join.
 
-    An alias joins the project that lists it, otherwise the smaller or younger project joins.
+    An alias joins the project that lists the alias. Otherwise, the smaller or younger project is the source.
     """
     is_named = left in projects.facts(pages[right]).get("aliases", ())
     names_it = right in projects.facts(pages[left]).get("aliases", ())
@@ -526,7 +531,7 @@ def _direction(
 
 
 def _weights(home: Home, pages: Pages) -> dict[str, tuple[int, str]]:
-    """Return each project's number of memories and sessions, and its id. Ids sort by creation time."""
+    """Return the number of memories and sessions, and the id, of each project. Ids sort by creation time."""
     memories, sessions = home.project_contents.memories(), home.project_contents.sessions()
     return {
         slug: (
@@ -582,10 +587,11 @@ class ProfilePage(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 @frozen
 class Form:
-    """The form of a page. ``sections`` lists answer field, heading and maximum number of lines, in order.
+    """The form of a page.
 
-    If lines have equal sources, the first field in ``ranks`` keeps its line. The ``summary`` section can
-    repeat the sources, in at most ``summary_characters``.
+    ``sections``: answer field, heading and maximum number of lines of each section. ``ranks``: fields in
+    order of precedence among lines with the same sources. ``summary``: field of the section that can
+    repeat sources. ``summary_characters``: maximum number of characters in the summary.
     """
 
     prompt: str
@@ -603,9 +609,7 @@ class Form:
         return frozenset(title for _, title, _ in self.sections)
 
     def takes(self, memory: Memory, project: str, today: date) -> bool:
-        """Return True if a line may cite a memory: current, vouched, with matching project, speaker and
-        kind.
-        """
+        """Return True if a line may cite a memory. The memory must be current and vouched, and match the page."""
         return (
             memory.project == (project or None)
             and is_current(memory, today)
@@ -647,11 +651,11 @@ OF_OWNER = Form(
     (Speaker.OWNER,),
     (Kind.PREFERENCE, Kind.FACT, Kind.LESSON, Kind.RELATIONSHIP, Kind.DECISION),
 )
-"""Bounds and section order are from seed facts 3.1. The profile contains only the owner's own words."""
+"""Form of the profile, which contains only the owner's own words. See seed facts 3.1."""
 
 
 def form_of(project: str) -> Form:
-    """Return the form of a project's page, or of the profile for an empty ``project``."""
+    """Return the form of a project's page, or the form of the profile for an empty ``project``."""
     return OF_PROJECT if project else OF_OWNER
 
 
@@ -670,14 +674,14 @@ def by_rules(form: Form, sections: Sequence[Section]) -> list[Section]:
 
 SESSIONS_SHOWN = 10
 MOST_LOST = 0.25
-"""Maximum share of nacre's lines that can disappear without replacement. See DESIGN 7."""
+"""Maximum share of nacre's lines that a dream can remove without replacement. See DESIGN 7."""
 
 DAY = len("- 2026-11-18")
-"""Length of a line's bullet and date."""
+"""Number of characters in the bullet and date of a line."""
 
 
 def mark_of(home: Home, page: Page, project: str, words: str) -> str:
-    """Return a fingerprint of the page and of the memories that its written lines cite."""
+    """Return a fingerprint of the page and of the memories that the writer's lines cite."""
     lines = _lines_of(by_writer(form_of(project), sections_of(words)))
     named = {memory.id: memory for line in lines for memory in _memories(home, line)}
     return f"{page.mark} {mark(named[key] for key in sorted(named))}" if named else page.mark
@@ -686,8 +690,8 @@ def mark_of(home: Home, page: Page, project: str, words: str) -> str:
 def page_objection(home: Home, step: Step) -> str | None:
     """Return the reason not to write a step's page in its current state, or ``None``.
 
-    Reasons are an edit, ``dreams: false``, a secret, a line without a valid source, and the loss of more
-    than ``MOST_LOST`` of nacre's lines.
+    Reasons are an edit, ``dreams: false``, a secret, a line without a valid source, and the removal of a
+    larger share of nacre's lines than ``MOST_LOST``.
     """
     try:
         page = read_page(home, step.project)
@@ -722,7 +726,7 @@ def _is_borne_out(home: Home, step: Step, page: Page) -> bool:
 
 
 def may_stand(home: Home, form: Form, project: str, line: str) -> bool:
-    """Return True if a written line cites sources, which all exist, are current and belong to the page."""
+    """Return True if a line cites sources, and all of the sources exist, are current and belong to the page."""
     named = references_of(line)
     memories = _memories(home, line)
     sessions = [reference for reference in named if is_session(reference)]
@@ -744,17 +748,17 @@ def _lines_of(sections: Iterable[Section]) -> list[str]:
 
 
 def by_source(sections: Iterable[Section]) -> dict[str, str]:
-    """Return lines keyed by source references. A line without a reference is its own key."""
+    """Return lines, keyed by source reference. The key of a line without a reference is the line itself."""
     return {" ".join(references_of(line)) or line: line for line in _lines_of(sections)}
 
 
 def sessions_named(home: Home, source: str) -> list[StoredSession]:
-    """Return this machine's sessions that ``source`` can mean. Memories and remote sessions give none."""
+    """Return this machine's sessions that ``source`` can mean, none for a memory or a remote session."""
     return home.sessions.find(source) if is_session(source) else []
 
 
 def stays(home: Home, project: str, source: str) -> bool:
-    """Return True unless ``source`` is a session that was forgotten or belongs to a different project."""
+    """Return False if ``source`` is a session that was forgotten or belongs to a different project."""
     if not is_session(source) or any(
         session.project != project for session in sessions_named(home, source)
     ):
@@ -795,7 +799,7 @@ def _count_lost_lines(home: Home, step: Step, page: Page) -> tuple[int, int]:
     ]
     days = [line[:DAY] for source, line in after.items() if is_session(source)]
     oldest = min(days) if len(days) >= SESSIONS_SHOWN else ""
-    # No newer line replaced them, although their source exists.
+    # Add lines that no newer line replaced, although the source exists.
     lost += [
         source
         for source, line in before.items()
@@ -811,7 +815,7 @@ def _count_lost_lines(home: Home, step: Step, page: Page) -> tuple[int, int]:
 
 
 MOST_READ = 30
-"""Maximum number of latest sessions read per project. The frequency signal is full at five."""
+"""Maximum number of latest sessions read per project. Five suffice for the maximum frequency signal."""
 
 LEAST_SCORE, LEAST_SESSIONS, LEAST_QUERIES = 0.5, 2, 2
 
@@ -850,7 +854,7 @@ def latest(
 ) -> list[SummarisedSession]:
     """Return the owner's latest sessions whose transcripts still exist, newest first.
 
-    ``since`` excludes sessions that ended by that time.
+    ``since`` excludes sessions that ended at or before that time.
     """
     criteria = SessionFilter(project=project, kind=SessionKind.MAIN, since=since)
     newest = home.sessions.newest(criteria, limit=limit)
@@ -872,7 +876,7 @@ def latest(
 
 
 def weigh(project: str, sessions: Sequence[SummarisedSession], now: datetime) -> Promotion:
-    """Return the signals of a project's sessions and the gates that they fail."""
+    """Evaluate a project's sessions. Return the signals and the failed gates."""
     topics = [topic.text for session in sessions for topic in session.topics]
     queries = len({" ".join(words(text)[:_OPENING_WORDS]) for text in topics})
     summaries = [session.summary for session in sessions]
@@ -902,7 +906,7 @@ def weigh(project: str, sessions: Sequence[SummarisedSession], now: datetime) ->
 
 
 def _richness(topics: Sequence[str]) -> float:
-    """Return the share of requests with code, decision words or file names."""
+    """Return the share of requests that contain code, decision words or file names."""
     hits = [
         ("`" in text)
         + bool(_DECISION_WORDS.search(text))
@@ -917,7 +921,7 @@ def _richness(topics: Sequence[str]) -> float:
 
 DECISIONS_SHOWN = 12
 WINDOW = timedelta(days=90)
-"""Maximum age of the sessions on a project's first page. A backfill has no limit."""
+"""Maximum age of sessions on the first version of a project's page. A backfill has no limit."""
 
 _REQUEST_CHARACTERS, _DECISION_CHARACTERS = 200, 300
 _MAX_FILES, _MAX_COMMITS = 3, 3
@@ -934,9 +938,9 @@ def plan_pages(
     *,
     backfill: bool,
 ) -> tuple[list[Step], list[Promotion]]:
-    """Return the page steps, and the evaluation of each project with new sessions.
+    """Return steps that write pages, and the evaluation of each project with new sessions.
 
-    A page is written for new sessions, a writer's draft, or written lines that are no longer valid.
+    New sessions, a writer's draft, or lines that are no longer valid are reasons to write a page.
     ``memories`` must be active. ``drafts`` are keyed by project, with an empty key for the profile.
     """
     steps, promotions = [], []
@@ -986,7 +990,7 @@ def _checked_step(
     why: Sequence[str],
     promotion: Promotion | None,
 ) -> tuple[Promotion | None, Step | None]:
-    """Return the step that writes a page, or the promotion with the objection to the step."""
+    """Return the promotion and the step that writes a page, or the promotion with an objection to the step."""
     reason = "; ".join([*why, *([draft.why] if draft else [])]) or "its sources no longer hold"
     step = Step(
         DreamAction.PAGE,
@@ -1020,7 +1024,7 @@ def _profile(home: Home, draft: PageDraft | None) -> Step | None:
 def _sections_to_write(
     home: Home, page: Page, project: str, draft: PageDraft | None
 ) -> list[Section]:
-    """Return a draft's sections, else the page's written lines that are still valid."""
+    """Return the sections of the draft or, if there is no draft, the page's still valid lines by a writer."""
     form = form_of(project)
     if draft:
         return by_writer(form, draft.sections)
@@ -1035,7 +1039,7 @@ def _written_before(page: Page, project: str) -> list[Section]:
 
 
 def _since(home: Home, page: Page, *, backfill: bool) -> datetime | None:
-    """Return when the latest session on the page ended, or ``None`` for no limit."""
+    """Return the end of the latest session on the page, or ``None`` in a backfill."""
     if backfill:
         return None
     ends = [
@@ -1057,7 +1061,7 @@ def _part(
     *,
     is_worth: bool,
 ) -> str:
-    """Return nacre's part of a page: written sections, latest sessions and decisions."""
+    """Return nacre's part of a page, with the writer's sections, the latest sessions and decisions."""
     sessions = latest(home, slug, None, SESSIONS_SHOWN) if is_worth else []
     recent = activity(home, slug, page, sessions)
     if not recent and not any(lines for _, lines in written):
@@ -1071,8 +1075,8 @@ def _part(
 def activity(home: Home, slug: str, page: Page, sessions: Sequence[SummarisedSession]) -> list[str]:
     """Return lines about the latest sessions, newest first.
 
-    Lines on the page remain while they are among the latest, since another machine might have written
-    them.
+    Lines already on the page are kept while among the latest, since a different machine might have written
+    such lines.
     """
     lines = tuple(_session_line(home, session) for session in sessions if session.topics)
     shown = by_source([("", lines)])

@@ -108,7 +108,7 @@ class Source:
 
 @frozen
 class Proposed:
-    """A line proposed for a section, with its sources."""
+    """A line proposed for a section, and the line's sources."""
 
     field: str
     words: str
@@ -125,7 +125,7 @@ class Proposed:
 class Drafted:
     """The sections from an answer, and the numbers of proposed and refused lines.
 
-    ``is_misled`` means that the writer accepted the probe, so the answer is not used.
+    ``is_misled``: the writer accepted the probe, so the answer is discarded.
     """
 
     sections: tuple[Section, ...] = ()
@@ -136,7 +136,7 @@ class Drafted:
 
 @frozen
 class PageQuestion:
-    """A question about a page, with the form, the sources, and the written lines with source numbers."""
+    """A question about a page. ``before``: the lines already on the page, with section and source numbers."""
 
     form: Form
     sources: Sequence[Source]
@@ -146,7 +146,7 @@ class PageQuestion:
     seconds: float
 
     def answer(self) -> Drafted:
-        """Ask for the page and its verification, without changing the home. Raises the model's errors."""
+        """Ask for the page and for verification, without changing anything. Raises the model's errors."""
         answer = ask(self.model, self.prompt(), self.form.answer)
         proposed = list(self._proposed(answer))
         good = [
@@ -191,12 +191,12 @@ class PageQuestion:
                 words, numbers = self.redactor.clean(plain).strip("- "), sorted(set(line.numbers))
                 is_shown = all(1 <= number <= len(self.sources) for number in numbers)
                 if not is_shown or len(numbers) > _MAX_SOURCES:
-                    numbers = []  # it cites an unknown source, or too many
+                    numbers = []  # the line cites an unknown source, or too many sources
                 sources = tuple(self.sources[number - 1] for number in numbers)
                 yield Proposed(field, words, sources)
 
     def _confirmed_lines(self, proposed: Sequence[Proposed]) -> list[Proposed] | None:
-        """Return the lines confirmed by a second call, or ``None`` if it confirms the false probe, too."""
+        """Return the lines confirmed by a second call, or ``None`` if that call also confirms the false probe."""
         at, probe = probe_beside([line.line for line in proposed])
         cases = [case_of(line) for line in proposed]
         common = {"said_by": Speaker.OWNER.value, "day": proposed[0].sources[0].day}
@@ -234,9 +234,9 @@ def case_of(line: Proposed) -> dict[str, object]:
 
 
 def probe_beside(texts: Sequence[str]) -> tuple[int, tuple[str, str]]:
-    """Choose a position among the texts, and a probe: a text and a source that does not support it.
+    """Choose a position among the texts, and a probe: a line, and a source that does not support the line.
 
-    Both are derived from the texts so that runs are reproducible.
+    Position and probe are derived from the texts so that the choice is reproducible.
     """
     drawn = int(content_hash("\0".join(texts)).hex()[:12], 16)
     pairs = known_pairs()
@@ -244,7 +244,7 @@ def probe_beside(texts: Sequence[str]) -> tuple[int, tuple[str, str]]:
 
 
 def each_once(form: Form, proposed: Sequence[Proposed]) -> Iterator[tuple[str, list[Proposed]]]:
-    """Yield the lines of each section, except lines that repeat an earlier text or set of sources."""
+    """Yield the lines of each section, except lines with the same text or sources as an earlier line."""
     words: set[str] = set()
     used_sources: set[frozenset[str]] = set()
     for field in (form.summary, *form.ranks):
@@ -265,7 +265,7 @@ MOST_PAGES = 8
 """Maximum number of pages per dream."""
 
 LEAST_KNOWN, LEAST_NEW = 5, 3
-"""Minimum number of memories for a page, and of changes since the last question."""
+"""Minimum number of memories for a page, and minimum number of changes since the last question."""
 
 TOKENS_SHOWN = 6_000
 """Maximum number of memory tokens in one question."""
@@ -274,7 +274,7 @@ _LOOKED = "dream pages"
 _TEXT_CHARACTERS = 500
 _FRAME_TOKENS = 30
 _ANSWER_TOKENS = 2_500
-"""Estimated number of tokens in both answers about a page."""
+"""Estimated number of tokens in the two answers about a page."""
 
 _MISLED = "{} of {} pages by the writer are not used: it accepted a statement that its sources do not support"
 _SOURCE_MARK_CHARACTERS = 8
@@ -282,9 +282,9 @@ _SOURCE_MARK_CHARACTERS = 8
 
 @frozen
 class PageToAsk:
-    """A page to ask about, with its sources and marks of the source versions.
+    """A page to ask about, with the sources and marks of the source versions.
 
-    ``project`` is empty for the profile.
+    ``project``: the project's slug, empty for the profile.
     """
 
     project: str
@@ -302,8 +302,8 @@ class PageToAsk:
 class Consulted:
     """Page drafts per project, link steps, and notes.
 
-    ``looked`` are marks of pages asked about, and ``settled`` marks of answered pairs. ``unasked`` counts
-    postponed questions. ``note`` is a problem.
+    ``looked``: marks of pages asked about. ``settled``: marks of answered pairs. ``unasked``: number of
+    postponed questions. ``note``: a problem.
     """
 
     drafts: Mapping[str, PageDraft]
@@ -320,7 +320,7 @@ NOT_CONSULTED = Consulted({})
 def wanted_pages(
     home: Home, memories: Iterable[Memory], project: str | None, writer: str
 ) -> list[PageToAsk]:
-    """Return the pages worth asking about, most changed first."""
+    """Return the pages worth asking about, those with the most changes first."""
     looked = _read_looked(home)
     slugs = sorted({file.slug for file in home.files.projects()})
     candidates = list(memories)
@@ -382,7 +382,7 @@ def _read_looked(home: Home) -> dict[str, list[str]]:
 
 
 def _changes(page: PageToAsk, seen: Sequence[str]) -> int:
-    """Return the number of changes since a page was last asked about, or 0 if too few."""
+    """Return the number of changes since the last question about a page, or 0 for too few changes."""
     count = len(set(page.marks) ^ set(seen))
     return count if count >= (LEAST_NEW if seen else LEAST_KNOWN) else 0
 
@@ -390,7 +390,7 @@ def _changes(page: PageToAsk, seen: Sequence[str]) -> int:
 def _page_to_ask(
     home: Home, project: str, memories: Sequence[Memory], writer: str
 ) -> PageToAsk | None:
-    """Return a page to ask about, or ``None`` if it has too few memories or must not be written."""
+    """Return a page to ask about, or ``None`` if the page has too few memories or must not be written."""
     try:
         page = read_page(home, project)
     except UNREADABLE:
@@ -418,9 +418,9 @@ def _page_to_ask(
 
 
 def _memories_to_show(memories: Sequence[Memory], named: set[str]) -> list[Memory]:
-    """Return the memories that fit a question, ordered by last statement.
+    """Return the memories that fit a question, in order of the last statement.
 
-    Memories named on the page are chosen first, then the most important and the latest in turn.
+    Choose memories named on the page first, then alternate between the most important and the latest.
     """
     by_day = sorted(memories, key=lambda memory: (memory.last_said, memory.id), reverse=True)
     by_weight = sorted(by_day, key=lambda memory: -memory.importance)
@@ -453,7 +453,7 @@ def _size(source: Source) -> int:
 
 
 def _lines_before(page: Page, form: Form) -> list[tuple[str, str]]:
-    """Return each written line of the page with its section's field."""
+    """Return each line that a writer wrote on the page, with the section's field."""
     fields = {title: field for field, title, _ in form.sections}
     return [
         (fields[title], line)
@@ -463,7 +463,7 @@ def _lines_before(page: Page, form: Form) -> list[tuple[str, str]]:
 
 
 def _of_sessions(home: Home, project: str, page: Page, writer: str) -> Iterator[Source]:
-    """Yield the page's lines about the latest sessions that the writer may read."""
+    """Yield sources for the page's lines about the latest sessions that the writer may read."""
     for line in activity(home, project, page, latest(home, project, None, SESSIONS_SHOWN)):
         (reference,) = references_of(line)
         sessions = sessions_named(home, reference)
@@ -477,7 +477,7 @@ def _of_sessions(home: Home, project: str, page: Page, writer: str) -> Iterator[
 def _valid_written_lines(
     home: Home, page: Page, form: Form, sources: Sequence[Source]
 ) -> Iterator[tuple[str, str, tuple[int, ...]]]:
-    """Yield the page's written lines that are still valid, with source numbers."""
+    """Yield the page's lines by a writer that are still valid, with section and source numbers."""
     numbers = {source.reference: number for number, source in enumerate(sources, 1)}
     for field, line in _lines_before(page, form):
         named = references_of(line)
@@ -524,7 +524,7 @@ def consult(
 def estimate_consulting(
     home: Home, memories: Sequence[Memory], project: str | None, settled: Sequence[str]
 ) -> tuple[int, int, int, Tokens]:
-    """Return how many pages and pairs one dream asks about, with the maximum calls and tokens."""
+    """Return how many pages and pairs a dream asks about, and the maximum number of calls and tokens."""
     name = name_for(home, Task.DREAM)
     pages = wanted_pages(home, memories, project, name)
     pairs = wanted_pairs(home, memories, settled, name)
@@ -543,7 +543,7 @@ MOST_CLUSTERS = 120
 _ASKED_KEY = "dream asked"
 _MAX_ASKED = 4_000
 _ANSWER_TOKENS_WRITING = 200
-"""Estimated number of tokens in both answers about a cluster."""
+"""Estimated number of tokens in the two answers about a cluster."""
 
 
 def ask_about_clusters(
@@ -556,8 +556,8 @@ def ask_about_clusters(
 ) -> tuple[Outcome, int, str | None]:
     """Ask the writer about clusters. Return the outcome, the number of postponed clusters, and a problem.
 
-    Nothing is changed. Answered clusters are skipped, so an interrupted dream can resume. Raises
-    ModelRefusedError if the configured model cannot be opened.
+    Nothing is changed. Clusters answered before are skipped, so that an interrupted dream can resume.
+    Raises ModelRefusedError if the configured model cannot be opened.
     """
     with writer_of(home, background=background) as (model, why_not):
         if model is None:
@@ -590,7 +590,7 @@ def estimate(
 ) -> DreamEstimate:
     """Estimate the maximum cost of asking the writer, without a call.
 
-    With ``all_memories``, include pages and links (tier 3).
+    Include pages and links (tier 3) if ``all_memories`` is given.
     """
     name = name_for(home, Task.DREAM)
     if name == NONE:
@@ -627,7 +627,7 @@ def estimate(
 def _clusters_to_ask(
     home: Home, memories: Sequence[Memory], writer: str
 ) -> tuple[list[Cluster], int, str | None]:
-    """Return clusters to ask about, the number of postponed ones, and the reason if vectors are missing."""
+    """Return the clusters to ask about, the number of postponed clusters, and a note if vectors are missing."""
     embed_memories(home, begins=True)
     if home.vectors.model() is None:
         return [], 0, "similarity needs vectors: run nacre writer embedding"

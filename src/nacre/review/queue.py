@@ -166,7 +166,7 @@ def list_items(home: Home, request: ReviewRequest) -> PendingPage:
 
 
 def _doubts(home: Home) -> list[tuple[Memory, QueuedReview]]:
-    """Return the pending entries, oldest first."""
+    """Return the memories in doubt with the review entries, oldest first."""
     fold_usage(home)
     queue_reviews(home)
     entries = home.reviews.pending()
@@ -210,7 +210,7 @@ def _keep_doubted(
     """Keep memories in doubt and the memories that conflict with them.
 
     Raise the quality to ``KEPT_QUALITY`` and trust proposals. A single memory can be reworded, or merged
-    into another memory, which is then returned.
+    into a target memory, which is then returned.
     """
     content = request.content
     kept = [memory for memory, _ in _waiting(home, references)]
@@ -234,7 +234,7 @@ def _keep_doubted(
             store.refuse_changed(home, kept[0].id, request.expected)
         for pair in pairs:
             settle(change, pair, Choice.KEEP_BOTH)
-        # Settling added links.
+        # Reload the memories, because settling added links.
         kept = [home.memories.find(memory.id) or memory for memory in kept]
         if content is not None:
             kept = [_reword(change, kept[0], content)]
@@ -263,7 +263,7 @@ def _reword(change: Change, memory: Memory, content: str) -> Memory:
 
 
 def _merge(home: Home, memory: Memory, into: str, content: str | None) -> Memory:
-    """Merge a memory in review into another memory, which supersedes it."""
+    """Merge a memory in review into a target memory, which then supersedes the merged memory."""
     with home.change(REVIEW, why="merged in review") as change:
         target = target_of(home, into, memory)
         change.describe(subject=target.subject)
@@ -302,7 +302,7 @@ def drop(home: Home, request: ReviewDropRequest) -> list[Memory]:
 
 
 def _waiting(home: Home, references: Sequence[str]) -> list[tuple[Memory, QueuedReview]]:
-    """Return the first pending entry of each referenced memory."""
+    """Return each referenced memory with the first pending review entry."""
     catch_up(home)
     waiting = {memory.id: (memory, entry) for memory, entry in reversed(_doubts(home))}
     referenced = {
@@ -317,8 +317,8 @@ def _waiting(home: Home, references: Sequence[str]) -> list[tuple[Memory, Queued
 
 
 # -- Grouping questions -------------------------------------------------------
-# A question joins the group with the highest mean similarity, or starts one. Vectors of the bundled
-# model are used if available, else word stems. ``python -m benchmarks gaps`` measures the
+# A question joins the group with the highest mean similarity, or starts a group. Vectors of the
+# bundled model are used if available, else word stems. ``python -m benchmarks gaps`` measures the
 # thresholds.
 
 
@@ -327,11 +327,11 @@ JACCARD = 0.35
 """Similarity thresholds for vectors and stems. See seed facts 2.1."""
 
 Likeness = Callable[[int, int], float]
-"""Similarity of the questions at two positions, divided by the threshold. They are the same from 1 on."""
+"""Similarity of the questions at two positions, divided by the threshold. At 1 or more, the questions are the same."""
 
 
 def stems_of(question: str) -> frozenset[str]:
-    """Return the stems of a question without stop and question words, or of all words if none remain."""
+    """Return the stems of a question without stop and question words, or all words if none remain."""
     all_words = words(question)
     return frozenset(
         stem(word)
@@ -344,7 +344,7 @@ def group(home: Home, questions: Sequence[str]) -> tuple[list[list[int]], str]:
     """Return groups of question positions, and the measure used: ``cosine`` or ``words``."""
     vectors: NDArray[np.float32] | None = None
     if home.settings.text("embedding.model") != "none":
-        # The bundled model's threshold is known, and it works offline.
+        # The bundled model works offline and has a known threshold.
         with suppress(EmbedderUnavailableError):
             vectors = embedder_of(home, BUNDLED).embed(questions)
     by_words = words_likeness([stems_of(question) for question in questions])
@@ -362,7 +362,7 @@ def group(home: Home, questions: Sequence[str]) -> tuple[list[list[int]], str]:
 
 
 def words_likeness(stems: Sequence[frozenset[str]]) -> Likeness:
-    """Return a function for the Jaccard similarity of stems."""
+    """Return a function that measures the Jaccard similarity between stems."""
 
     def likeness(first: int, second: int) -> float:
         left, right = stems[first], stems[second]
@@ -372,7 +372,7 @@ def words_likeness(stems: Sequence[frozenset[str]]) -> Likeness:
 
 
 def gather(count: int, likeness: Likeness) -> list[list[int]]:
-    """Assign each item to the group with the highest mean similarity of at least 1, or start a group."""
+    """Assign each item to the most similar group, or start a group if no mean similarity reaches 1."""
     groups: list[list[int]] = []
     for item in range(count):
         near = [
@@ -389,17 +389,17 @@ def gather(count: int, likeness: Likeness) -> list[list[int]]:
 
 # -- Questions to the owner ---------------------------------------------------
 # The owner says how unlinked memories relate, and settles contradictions. An answer becomes a link,
-# memory or decision. Models are used in dreams only (:mod:`nacre.review.relations`).
+# memory or decision. Only dreams ask models (:mod:`nacre.review.relations`).
 
 
 ORIGIN = "reflect"
-"""Origin of links made by answers."""
+"""Origin of links that the owner's answers add."""
 
 _ACTION = "reflect"
 _SKIPPED = "reflect.skipped"
 _MAX_SKIPPED = 2_000
 _MAX_SHARED_BY = 4
-"""Maximum number of memories that a shared name relates."""
+"""Maximum number of memories with a shared name. More common names do not relate memories."""
 
 
 @operation("reflect", by_key=True)
@@ -486,7 +486,7 @@ def _unconnected(home: Home) -> list[Question]:
 
 
 def _sharing(memories: Sequence[Memory]) -> dict[tuple[str, str], list[str]]:
-    """Return pairs of memories with the rare names that they share: paths, code names, error codes."""
+    """Return pairs of memories with the rare names that both contain: paths, code names, error codes."""
     named: dict[tuple[str | None, str], list[str]] = defaultdict(list)
     for memory in memories:
         for name in {name.lower() for name in identifiers(f"{memory.subject} {memory.content}")}:
@@ -556,7 +556,7 @@ def _find_pair(home: Home, reference: str) -> tuple[Memory, Memory]:
 def _add_link(
     change: Change, first: Memory, second: Memory, link: Relates, pair: Pair | None
 ) -> Reflected:
-    """Add a link. It settles a conflict by keeping both. A new conflict belongs to the later memory."""
+    """Add a link. If the two memories conflict, keep both. A new conflict belongs to the later memory."""
     if link == CONTRADICTS:
         if pair:
             raise ConflictError(
@@ -690,15 +690,15 @@ def _undo_latest(home: Home, since: datetime, matches: Callable[[Operation], boo
 
 # -- Unanswered questions -----------------------------------------------------
 # Recall records a redacted case for every question (:mod:`nacre.recall.ranking`). Cases are kept
-# for ``traces.keep_days``, and ``forget`` and ``scrub`` apply to them. Prompts that hooks search
-# leave no cases, since most need no memory.
+# for ``traces.keep_days``, unless removed by ``forget`` or ``scrub``. Hooks search for prompts without
+# recording cases, since most prompts need no memory.
 
 
 MOST_QUESTIONS = 300
-"""Maximum number of latest wordings that are grouped and embedded."""
+"""Maximum number of wordings, latest first, that are grouped and embedded."""
 
 MOST_ASKED_AGAIN = 60
-"""Maximum number of wordings that a listing searches again for an answer."""
+"""Maximum number of wordings per listing for which an answer is searched again."""
 
 _DISMISSED = "gaps.dismissed"
 _MAX_DISMISSED = 2_000
@@ -710,7 +710,7 @@ _KEY_BYTES = 12
 
 @frozen
 class _Wording:
-    """A wording of a question, with its cases, latest first."""
+    """A wording of a question, with the cases, latest first."""
 
     text: str
     cases: tuple[AskedQuestion, ...]
@@ -722,7 +722,7 @@ class _Wording:
 
     @property
     def key(self) -> str:
-        """Hash of the stems, so that dismissing keeps none of the text."""
+        """Hash of the stems, so that a dismissal stores none of the text."""
         stems = " ".join(sorted(stems_of(self.text)))
         return hashlib.blake2b(stems.encode("utf-8", "replace"), digest_size=_KEY_BYTES).hexdigest()
 
@@ -802,20 +802,19 @@ def _wordings(home: Home, since: timedelta, project: str | None) -> Iterator[_Wo
 
 
 class _Recheck:
-    """Repeated search for up to ``MOST_ASKED_AGAIN`` questions. Further questions count as unanswered."""
+    """Repeated search for answers to up to ``MOST_ASKED_AGAIN`` wordings. Further wordings count as unanswered."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
         self._left = MOST_ASKED_AGAIN
 
     def without_answer(self, wordings: Sequence[_Wording]) -> list[_Wording]:
-        """Return the wordings, most frequent first, from the first unanswered one on."""
+        """Return the wordings, most frequent first, starting with the first unanswered wording."""
         ranked = _ranked(wordings)
         answered_first = takewhile(self._is_answered, ranked)
         return ranked[sum(1 for _ in answered_first) :]
 
     def _is_answered(self, wording: _Wording) -> bool:
-        """Return True if a search finds an answer."""
         if self._left <= 0:
             return False
         self._left -= 1
@@ -834,7 +833,7 @@ class _Recheck:
 
 
 def _describe_gap(wordings: Sequence[_Wording]) -> UnansweredQuestion:
-    """Describe a group with its most frequent, then latest wording."""
+    """Describe a group by the most frequent wording, or the latest among equally frequent wordings."""
     ranked = _ranked(wordings)
     cases = sorted(
         (case for wording in wordings for case in wording.cases), key=lambda case: case.at
@@ -853,7 +852,6 @@ def _describe_gap(wordings: Sequence[_Wording]) -> UnansweredQuestion:
 
 
 def _ranked(wordings: Sequence[_Wording]) -> list[_Wording]:
-    """Sort wordings by frequency, then recency."""
     return sorted(
         wordings, key=lambda wording: (len(wording.cases), wording.cases[0].at), reverse=True
     )

@@ -1,4 +1,4 @@
-"""Prompts and answers of the writer in dreams: merges, ends and links of memories."""
+"""Prompts to the writer in dreams, and the answers, which merge, retire and link memories."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Comparisons(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 def sort_prompt(clusters: Sequence[Cluster], seconds: float) -> Prompt:
-    """Return the prompt that asks which members of clusters are equal, and which are outdated."""
+    """Return the prompt that asks which memories in clusters say the same, and which are outdated."""
     lines: list[str] = []
     for cluster in clusters:
         start = sum(line.startswith("{") for line in lines) + 1
@@ -109,7 +109,7 @@ def sort_prompt(clusters: Sequence[Cluster], seconds: float) -> Prompt:
 def compare_prompt(
     steps: Sequence[Step], memories: Mapping[str, Memory], probe: Cluster, seconds: float
 ) -> Prompt:
-    """Return the prompt that verifies steps, including a probe that must fail as merge and end."""
+    """Return the prompt that verifies steps. The writer must reject the included probe."""
     cases: list[dict[str, object]] = []
     for step in steps:
         into, ends = memories[step.into or ""].content, [memories[end].content for end in step.ends]
@@ -151,7 +151,7 @@ def verify_steps(steps: Sequence[Step], answer: Comparisons) -> list[Compared | 
 
 
 def probes_for(clusters: Sequence[Cluster]) -> list[Cluster]:
-    """Choose known pairs to mix into clusters. The choice is reproducible."""
+    """Choose known pairs to mix with the clusters. The choice is reproducible."""
     at = int(mark(chain.from_iterable(clusters))[:8], 16)
     pairs = known_pairs()
     chosen = [pairs[(at + step * (len(pairs) // _PROBES)) % len(pairs)] for step in range(_PROBES)]
@@ -178,7 +178,7 @@ def insert_probes(clusters: Sequence[Cluster], probes: Sequence[Cluster]) -> lis
 
 @cache
 def known_pairs() -> tuple[tuple[str, str], ...]:
-    """Return pairs of texts that are known to differ and both be valid."""
+    """Return pairs of statements that are known to differ and to be both valid."""
     table = tomllib.loads((files(__package__) / "probes.toml").read_text(encoding="utf-8"))
     return tuple((left, right) for left, right in table["pairs"])
 
@@ -203,7 +203,7 @@ def size_of(cluster: Cluster) -> int:
 
 
 def prompt_of(name: str, text: str, answer: type[msgspec.Struct], seconds: float) -> Prompt:
-    """Return a dream's prompt from the file ``name``."""
+    """Return a prompt with the instructions from the file ``name``."""
     return Prompt(
         Task.DREAM,
         words_of(name),
@@ -239,10 +239,10 @@ def words_of(name: str) -> str:
     return (files(__package__) / "prompts" / f"{name}.md").read_text(encoding="utf-8")
 
 
-# -- Merging and ending -------------------------------------------------------
-# Code and a second call check each proposal. Rejected proposals wait for a person. Probes, which are
-# pairs known to differ and to be both valid, are mixed in. If the writer merges or ends a probe, its
-# answer is discarded.
+# -- Merging and retiring -----------------------------------------------------
+# Code and a second call check each proposal. A person reviews rejected proposals. Probes, which are
+# pairs known to differ and to be both valid, are mixed in. If the writer merges or retires a probe,
+# the whole answer is discarded.
 
 
 _DIFFERENCE_CHARACTERS = 120
@@ -252,9 +252,10 @@ Failed = tuple[Step, str]
 
 @frozen
 class Outcome:
-    """Accepted steps, rejected steps with reasons, and fingerprints of answered clusters.
+    """The result of questions about clusters.
 
-    ``misled`` counts answers discarded because of a probe.
+    ``steps``: accepted steps. ``refused``: rejected steps with reasons. ``settled``: fingerprints of
+    answered clusters. ``misled``: number of answers discarded because of a probe.
     """
 
     steps: tuple[Step, ...] = ()
@@ -265,7 +266,10 @@ class Outcome:
 
 @frozen
 class Consultation:
-    """Questions to a writer about clusters. ``usage`` selects the kept memory if the writer does not."""
+    """Questions to a writer about clusters.
+
+    ``usage``: usage of memories, to select the kept memory if the writer does not.
+    """
 
     model: LanguageModel
     redactor: Redactor
@@ -275,7 +279,7 @@ class Consultation:
     def about(self, clusters: Sequence[Cluster]) -> Outcome:
         """Ask about clusters in one call and verify the answer. Raises the model's errors.
 
-        The home does not change.
+        Nothing is changed.
         """
         probes = probes_for(clusters)
         order = insert_probes(clusters, probes)
@@ -315,9 +319,9 @@ class Consultation:
     def _sift(
         self, answer: Sorted, shown: Sequence[Memory], clusters: Sequence[Cluster]
     ) -> tuple[list[Step], list[Failed]]:
-        """Split proposals into steps that code accepts and rejected steps. Ends come before merges.
+        """Split proposals into steps that code accepts and steps that code rejects.
 
-        Only one step can change a memory.
+        Steps that retire outdated memories come before merges. Each memory can be changed by only one step.
         """
         good: list[Step] = []
         refused: list[Failed] = []
@@ -398,7 +402,7 @@ def _members(numbers: Iterable[int], shown: Sequence[Memory]) -> list[Memory]:
 
 # -- Links --------------------------------------------------------------------
 # An answer only adds a link. Each pair is shown twice, in both orders, and both answers must agree.
-# If the writer connects an unrelated probe pair, its answer is discarded.
+# If the writer connects the unrelated memories of a probe, the whole answer is discarded.
 
 
 RELATE = "relate-1"
@@ -460,7 +464,7 @@ class Relations(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 Pair = tuple[Memory, Memory]
-"""Two unlinked memories, the later one first."""
+"""Two unlinked memories, starting with the later memory."""
 
 
 @frozen
@@ -476,7 +480,7 @@ class RelationsAsked:
 def wanted_pairs(
     home: Home, memories: Iterable[Memory], settled_marks: Iterable[str], writer: str
 ) -> list[Pair]:
-    """Return the pairs that are new or have changed since the last question."""
+    """Return the pairs to ask about, which are new or have changed since the last question."""
     present = {memory.id for memory in memories}
     settled = set(settled_marks)
     count_of: Counter[str] = Counter()
@@ -495,7 +499,7 @@ def wanted_pairs(
 
 
 def settled_mark(pair: str) -> str:
-    """Return the record of an answered pair with a given mark."""
+    """Return the key under which an answered pair is recorded."""
     return f"{_MARKED}{pair}"
 
 
@@ -537,7 +541,7 @@ def tokens_for_relations(pairs: Sequence[Pair]) -> tuple[int, Tokens]:
 
 @frozen
 class PairsAnswered:
-    """Link steps, and whether the writer was misled."""
+    """Link steps, and whether the writer connected a probe."""
 
     steps: tuple[Step, ...] = ()
     is_misled: bool = False
@@ -553,7 +557,7 @@ class PairsQuestion:
     seconds: float
 
     def answer(self) -> PairsAnswered:
-        """Ask twice, without changing the home. Raises the model's errors."""
+        """Ask twice, without changing anything. Raises the model's errors."""
         first = self._ask_pairs(self.pairs)
         if first is None:
             return PairsAnswered(is_misled=True)
@@ -584,7 +588,7 @@ class PairsQuestion:
         return [by_number.get(number) for number in range(1, len(pairs) + 2) if number != at + 1]
 
     def prompt(self, pairs: Sequence[Pair]) -> Prompt:
-        """Return the prompt about pairs, with an unrelated probe pair among them."""
+        """Return the prompt about pairs, including a probe of two unrelated memories."""
         at, probe = probe_beside(pairs)
         cases = [{"a": _shown(first), "b": _shown(second)} for first, second in pairs]
         common = _shown(pairs[0][0])
@@ -638,7 +642,7 @@ def link_objection(step: Step, present: Mapping[str, Memory]) -> str | None:
 
 
 def probe_beside(pairs: Sequence[Pair]) -> tuple[int, tuple[str, str]]:
-    """Choose a position among the pairs, and two unrelated texts as a probe."""
+    """Choose a position among the pairs, and two unrelated statements as a probe."""
     drawn = int(content_hash("\0".join(mark(pair) for pair in pairs)).hex()[:12], 16)
     texts = known_pairs()
     at = drawn // 7 % len(texts)

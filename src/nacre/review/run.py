@@ -74,7 +74,7 @@ from nacre.values.review import Reason, Usage
 from nacre.values.session import Task
 
 LEAST_A_NIGHT, SHARE_A_NIGHT = 20, 0.02
-"""Maximum number and share of memories that one dream ends. The larger one applies."""
+"""Maximum number and maximum share of memories that one dream retires. The larger limit applies."""
 
 _IDS_PER_QUERY = 500
 _TEXT_CHARACTERS = 160
@@ -87,7 +87,7 @@ def make_plan(
     background: bool = False,
     on_progress: OnProgress | None = None,
 ) -> DreamPlan:
-    """Plan a dream for all projects or one, without changes. The longest outdated memories end first.
+    """Plan a dream for one or all projects, without changes. Retire the longest outdated memories first.
 
     Tier 2 adds the writer, tier 3 the inbox, pages and links. Raises ModelRefusedError if the writer
     cannot be opened.
@@ -146,7 +146,7 @@ def make_plan(
 
 
 def _texts(steps: Sequence[Step], memories: Sequence[Memory]) -> tuple[tuple[str, str], ...]:
-    """Return the texts of memories that are linked or replace others."""
+    """Return the id and shortened text of each memory in a link, a merge or a replacement."""
     pairs = (step for step in steps if step.into and (step.ends or step.action is DreamAction.LINK))
     named = {memory_id for step in pairs for memory_id in (*step.ends, step.into, *step.links)}
     return tuple(
@@ -177,7 +177,7 @@ def _plan_tidying(
     usage: Mapping[str, Usage],
     drafts: Mapping[str, PageDraft],
 ) -> tuple[list[Step], list[Promotion], tuple[str, ...] | None]:
-    """Return steps for the inbox and pages, the evaluation of projects, and the ids that could not be filed."""
+    """Return steps for the inbox and pages, the evaluation of projects, and the ids of unfiled memories."""
     waiting = memories if request.project is None else home.memories.everything()
     inbox = [memory for memory in waiting if memory.inbox and memory.is_active]
     steps = plan_filing(home, inbox, request.project)
@@ -214,9 +214,9 @@ def _staying(memories: Sequence[Memory], steps: Sequence[Step]) -> list[Memory]:
 def _by_rules(
     home: Home, project: str | None, apart: Collection[str] = ()
 ) -> tuple[list[Memory], list[Memory], Mapping[str, Usage], list[Step]]:
-    """Return the active memories, the memories that may end, their usage, and the steps of the rules.
+    """Return the active memories, the memories that may be retired, the usage, and the steps by rules.
 
-    Skip memories of projects in ``apart``, since this dream moves whole projects.
+    Skip memories of the projects in ``apart``, which the dream joins with other projects.
     """
     catch_up(home)
     fold_usage(home)
@@ -252,7 +252,7 @@ def _split_at_bound(steps: Sequence[Step], most: int) -> tuple[list[Step], list[
 
 
 def usage_of(home: Home, memories: Sequence[Memory]) -> Mapping[str, Usage]:
-    """Return the usage of memories, except unused ones."""
+    """Return the usage of memories that have been used."""
     usage: dict[str, Usage] = {}
     for start in range(0, len(memories), _IDS_PER_QUERY):
         usage |= home.usage.of([memory.id for memory in memories[start : start + _IDS_PER_QUERY]])
@@ -262,9 +262,9 @@ def usage_of(home: Home, memories: Sequence[Memory]) -> Mapping[str, Usage]:
 def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str]) -> str | None:
     """Return the objection to a step in the current state of the memories, or ``None``.
 
-    All memories must be active, and ending memories unprotected. A keeper must contain the statements of
-    the ending memories, share their kind and place, and not end itself. Filing, pages and joins are
-    checked by their own modules.
+    All memories must be active. Memories to retire must be unprotected. A kept memory must contain the
+    statements of the retired memories, have the same kind and place, and not be retired. Other modules
+    check filing, pages and joins.
     """
     ending = [present[end] for end in {*step.ends} if end in present and present[end].is_active]
     if len(ending) < len(step.ends):
@@ -312,18 +312,18 @@ def _objection_to_unlinking(step: Step, present: Mapping[str, Memory]) -> str | 
 
 
 # -- Executing a dream --------------------------------------------------------
-# Kept memories are written durably before others are retired. Memories changed since the plan are
-# skipped and reported.
+# Kept memories are written durably before other memories are retired. Memories that changed since the
+# plan are skipped and reported.
 
 
 _LOCK = "dream.lock"
 _PATIENCE_SECONDS = 1.0
 _LAST = "dreamt"
-"""Key of the last time a dream ran or was planned."""
+"""Key for the time when a dream last ran or was planned."""
 
 _SHOWN = "dream shown"
 _SHOWN_BY_WRITER = "dream shown by a writer"
-"""Keys of the times when the owner was last shown a plan, and a plan with a writer's steps."""
+"""Keys for the times when the owner was last shown any plan, and a plan with a writer's steps."""
 
 _PROPOSALS = {
     DreamAction.MERGE: "considers it the same as",
@@ -388,7 +388,7 @@ def dream(home: Home, request: DreamRequest, on_progress: OnProgress | None = No
 
 
 def _restrict(plan_: DreamPlan, keys: Sequence[str]) -> DreamPlan:
-    """Restrict a plan to the steps with these keys. Other steps are postponed."""
+    """Restrict a plan to the steps with the given keys. Postpone all other steps."""
     shown = tuple(step for step in plan_.steps if step.key in keys)
     rest = tuple(step for step in plan_.steps if step.key not in keys)
     return replace(
@@ -399,8 +399,7 @@ def _restrict(plan_: DreamPlan, keys: Sequence[str]) -> DreamPlan:
 def dream_if_due(home: Home) -> DreamReport | None:
     """Run the daily dream if ``dream.at_night`` is set and the last dream was at least ``A_DAY`` ago.
 
-    The writer is used if models may run in the background. Call while the home is idle. Raises
-    StoreBusyError.
+    Ask the writer if models may run in the background. Call while nacre is idle. Raises StoreBusyError.
     """
     last = home.usage.value(_LAST)
     if not home.settings.flag("dream.at_night") or (
@@ -413,7 +412,7 @@ def dream_if_due(home: Home) -> DreamReport | None:
 
 
 def _plan_if_due(home: Home) -> DreamPlan:
-    """Plan with the writer, or without a writer that cannot be opened."""
+    """Plan the daily dream. If the writer cannot be opened, plan without the writer."""
     may_ask = home.settings.flag("models.background") and name_for(home, Task.DREAM) != NONE
     try:
         return make_plan(home, DreamPlanRequest(tier=3, writer=may_ask), background=True)
@@ -423,7 +422,7 @@ def _plan_if_due(home: Home) -> DreamPlan:
 
 def _dream(home: Home, plan_: DreamPlan, *, may_act: bool) -> DreamReport:
     shown, is_first = plan_, not (may_act or home.usage.value(_SHOWN))
-    if not (may_act or home.usage.value(_SHOWN_BY_WRITER)):  # the owner must see such steps first
+    if not (may_act or home.usage.value(_SHOWN_BY_WRITER)):  # the owner must first see a plan with such steps
         plan_ = _restrict(plan_, [step.key for step in plan_.steps if not step.by])
     report = DreamReport(plan_, is_first=True) if is_first else carry_out(home, plan_)
     with home.vault_lock, home.database.transaction():
@@ -466,7 +465,7 @@ def _have_reviewed(home: Home, plan_: DreamPlan) -> None:
 
 
 def carry_out(home: Home, plan_: DreamPlan) -> DreamReport:
-    """Execute those steps of a plan whose memories are unchanged."""
+    """Execute the steps of a plan, except steps whose memories have changed."""
     if not plan_.steps:
         return DreamReport(plan_)
     scan(home)
@@ -481,14 +480,14 @@ def carry_out(home: Home, plan_: DreamPlan) -> DreamReport:
         pages = [step for step in steps if step.action is DreamAction.PAGE]
         joins = [step for step in steps if step.action is DreamAction.JOIN]
         subject = subject_of(ending or list(changed.values()))
-        if not subject:  # it changes no memories
+        if not subject:  # the dream changes no memories
             first, *_ = *pages, *joins
             is_join = first.action is DreamAction.JOIN
             subject = f"{first.subject} → {first.project}" if is_join else first.subject
         change.describe(subject=subject)
         if changed:
             change.put(list(changed.values()))
-            change.apply()  # kept memories are on disk before others retire
+            change.apply()  # write kept memories to disk before retiring other memories
         with change.transaction():
             change.intend([page_write(home, step.project, step.words) for step in pages])
             retire(change, steps, memories)
@@ -539,7 +538,7 @@ def _objections(
 
 
 def _find_edit(home: Home, step: Step) -> str | None:
-    """Return an objection if a file that the step writes differs from the index."""
+    """Return an objection if a memory file that the step changes differs from the index."""
     for memory_id in (*step.ends, *([step.into] if step.into else [])):
         file = home.files.file_of(memory_id)
         if file is None:
@@ -554,7 +553,7 @@ def _find_edit(home: Home, step: Step) -> str | None:
 
 
 def _note(change: Change, report: DreamReport, memories: Mapping[str, Memory]) -> None:
-    """Write the diary: a new page, or a section of the day's page."""
+    """Write the dream to the diary, on a new page or as a section of the day's page."""
     home, now = change.home, change.home.now()
     path = diary.path_of(now)
     try:

@@ -36,7 +36,7 @@ COOKIE_SECONDS = 90 * 86_400
 _SECRET_BYTES = 32
 _MAX_FILE_BYTES = 1_000_000
 _MAX_BROWSERS = 200
-"""Maximum number of browsers. Those with the oldest cookies are removed."""
+"""Maximum number of browsers. Browsers with the oldest cookies are removed first."""
 
 
 @frozen
@@ -44,8 +44,8 @@ class Entry:
     """The credentials of a browser.
 
     Browsers send the cookie to every port of this machine. The dashboard keeps the key within its
-    origin and sends it with every change, so a different local server with the cookie can only
-    read.
+    origin and sends the key with every change. A different local server that has the cookie can
+    therefore only read.
     """
 
     cookie: str
@@ -87,7 +87,7 @@ class Browsers:
         return code
 
     def redeem(self, code: str, port: int = 0) -> Entry | None:
-        """Exchange a code for a cookie and key. Return ``None`` for an invalid code. Raises OSError."""
+        """Exchange a code for a cookie and a key. Return ``None`` if the code is invalid. Raises OSError."""
         with self._guard:
             until = self._codes.pop(_hash(code), 0.0)
             if until <= self._clock():
@@ -110,7 +110,7 @@ class Browsers:
 
     @property
     def port(self) -> int | None:
-        """The port where browsers know the home, or ``None`` without valid cookies."""
+        """The port at which browsers know the home, or ``None`` if there are no valid cookies."""
         stored = self._load()
         return stored.port if stored.living() else None
 

@@ -1,6 +1,6 @@
 """Events of a home: the bus with its listeners, and the thread that looks for changes.
 
-A listener is only a position in a shared list of events, so slow listeners take no memory.
+A listener is only a position in a shared list of events, so slow listeners need no extra memory.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ HELLO = "hello"
 
 @frozen
 class Event:
-    """An event with its number and kind. ``data`` is the whole event as JSON."""
+    """An event with its number and kind. ``data``: the whole event as JSON."""
 
     seq: int
     kind: str
@@ -87,7 +87,7 @@ class Bus:
             listener.wake()
 
     def forget(self) -> None:
-        """Drop all events after changes were not observed, so that listeners notice the gap."""
+        """Drop all events, because changes were not observed and listeners must notice the gap."""
         with self._guard:
             self._kept.clear()
             self._bytes = 0
@@ -97,9 +97,9 @@ class Bus:
             listener.wake()
 
     def listen(self, wake: Callable[[], None], after: str = "") -> Listener:
-        """Add a listener, from now on or after the event ``<epoch>-<seq>``. Close it at the end.
+        """Add a listener for new events, or for events after ``<epoch>-<seq>``. Close the listener at the end.
 
-        ``wake`` is called in any thread when there are new events.
+        ``wake`` is called in an arbitrary thread when there are new events.
         """
         with self._guard:
             listener = Listener(self, wake, after)
@@ -113,7 +113,7 @@ class Bus:
                 self._listeners.remove(listener)
 
     def after(self, seq: int, most: int) -> list[Event]:
-        """Return at most ``most`` events after a number.
+        """Return at most ``most`` events after the event number ``seq``.
 
         If any of these events were dropped, return a single ``missed`` event instead.
         """
@@ -125,11 +125,11 @@ class Bus:
             return [self._kept[at] for at in range(first, min(first + most, len(self._kept)))]
 
     def hello(self, seq: int) -> Event:
-        """Return a listener's first event, with its starting number."""
+        """Return a listener's first event, which contains the listener's starting number."""
         return self._event(seq, HELLO, {"epoch": self.epoch})
 
     def missed_all(self) -> Event:
-        """Return the event for a listener from a different epoch."""
+        """Return the event for a listener that comes from a different epoch."""
         return self._event(self._seq, MISSED, {"from": 0, "to": self._seq})
 
     def _event(self, seq: int, kind: str, fields: Mapping[str, Any]) -> Event:
@@ -164,11 +164,11 @@ class Listener:
 
 
 # -- Changes in the gateway's conversations --------------------------------------------------------
-# A different process can write the conversations.
+# Conversations can be written by a different process.
 
 
 MOST_SESSIONS = 200
-"""Maximum number of recent sessions to compare."""
+"""Maximum number of recent conversations to compare."""
 
 
 @frozen
@@ -180,7 +180,7 @@ class _ChatState:
 
 
 class ChatLook:
-    """Compares conversations with their last state, over a read-only connection."""
+    """Compares conversations with their last known state, over a read-only connection."""
 
     def __init__(self, home: Path, bus: Bus) -> None:
         self._home = home
@@ -194,9 +194,9 @@ class ChatLook:
             self._state = self._read()
 
     def look(self) -> bool:
-        """Publish the changes since the last look. Return True if anything was written.
+        """Publish the changes since the last check. Return True if anything was written.
 
-        If the database cannot be read, return False and retry at the next look.
+        If the database cannot be read, return False. The next check tries again.
         """
         try:
             store = self._open()
@@ -275,21 +275,21 @@ class ChatLook:
 
 
 # -- Changes in a home -----------------------------------------------------------------------------
-# If nothing has changed, a look only reads a single number from SQLite.
+# If nothing has changed, a check only reads a single number from SQLite.
 
 
 MOST_IDS = 100
-"""Maximum number of ids in an event. ``total`` counts all ids."""
+"""Maximum number of ids in an event. The event's ``total`` counts all ids."""
 
 MAX_WATCHED_SESSIONS = 20
-"""Maximum number of sessions that a look publishes individually."""
+"""Maximum number of sessions that a check publishes individually."""
 
 _MAX_RECORD_DELAY = timedelta(hours=1)
-"""Maximum time from the start of an operation to its first write, which records it."""
+"""Maximum time from the start of an operation to its first write, which also records the operation."""
 
 
 class Look:
-    """Compares a home with its last state, over a dedicated connection."""
+    """Compares a home with its last known state, over a dedicated connection."""
 
     def __init__(self, home: Home, bus: Bus) -> None:
         self._home = home
@@ -310,7 +310,7 @@ class Look:
         self._chats = ChatLook(home.settings.home, bus)
 
     def look(self) -> bool:
-        """Publish the changes since the last look. Return True if anything was written."""
+        """Publish the changes since the last check. Return True if anything was written."""
         has_talked = self._chats.look()
         edition = self._home.database.edition()
         if edition == self._edition:
@@ -398,7 +398,7 @@ class Look:
 
 LOOK_SECONDS = 0.2
 LEAST_SHARE = 10
-"""Minimum ratio of the pause to the duration of a look. Looking takes at most a tenth of a core."""
+"""Minimum ratio between a pause and the preceding check, so that checks take at most a tenth of a core."""
 
 KEEP_SECONDS = 300.0
 """Time in seconds to keep observing after the last listener left, in case a listener reconnects."""
@@ -420,7 +420,7 @@ class Live:
         self._error: NacreError | None = None
 
     def wait_ready(self) -> None:
-        """Wait until the home's state is known, so that a listener gets every later change.
+        """Wait until the home's state is known, so that listeners get every later change.
 
         Raises any error from opening the home, and UnavailableError if it takes too long.
         """
@@ -433,7 +433,7 @@ class Live:
                 )
 
     def wake(self) -> None:
-        """Make :meth:`run` check the ``stop`` event."""
+        """Wake :meth:`run`, so that it checks the ``stop`` event."""
         self._wanted.set()
 
     def run(self, stop: threading.Event) -> None:
@@ -493,7 +493,7 @@ LEAST_SECONDS = 0.2
 
 @contextmanager
 def published(bus: Bus, task: str) -> Iterator[Callable[[Progress], None]]:
-    """Yield a callback that publishes a task's progress. Also publish the end if there was any progress."""
+    """Yield a callback that publishes a task's progress. If there was any, also publish the end of the task."""
     last: Progress | None = None
     due = 0.0
 

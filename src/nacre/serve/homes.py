@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from nacre.store.search import Kept
 
 MOST = 6
-"""Maximum number of open homes. Further callers wait."""
+"""Maximum number of open homes. If all are in use, callers wait."""
 
 _IDLE_SECONDS = 60.0
 _MAX_WAIT_SECONDS = 30.0
@@ -94,7 +94,7 @@ class Homes:
         self._is_closed = False
         self._keeps_none = False
         self.writing = threading.BoundedSemaphore(1)
-        """Lock for the only thread that can write."""
+        """Lock that only allows a single thread to write."""
         self.outdated: str | None = None
         """Reason why this process can no longer use the home, or ``None``."""
 
@@ -132,7 +132,7 @@ class Homes:
         return bool(old)
 
     def give_way(self) -> None:
-        """Stop keeping homes open. Close unused homes now, and homes in use when they are returned."""
+        """Stop keeping homes open. Close unused homes immediately, and other homes when they are returned."""
         with self._guard:
             self._keeps_none = True
             free, self._free = self._free, []
@@ -141,7 +141,7 @@ class Homes:
             opened.home.disconnect()
 
     def close(self) -> None:
-        """Close all homes, and open no more. Homes in use are closed when they are returned."""
+        """Close all homes permanently. Homes in use are closed when they are returned."""
         self._is_closed = True
         self.give_way()
         for embedder in self._embedders.values():
@@ -149,7 +149,7 @@ class Homes:
                 embedder.close()
 
     def _take_free(self) -> _Open | None:
-        """Return the last used free home that is up to date."""
+        """Return the most recently used free home that is up to date."""
         while True:
             with self._guard:
                 if not self._free:
@@ -238,7 +238,7 @@ def share_arenas() -> None:
 
 
 def give_back() -> None:
-    """Return freed memory to the system, because glibc keeps it otherwise."""
+    """Return freed memory to the system. Otherwise, glibc would keep the memory."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).malloc_trim(0)
@@ -270,15 +270,15 @@ class Waiting(Protocol):
         ...
 
     def agent(self) -> str | None:
-        """Return the agent that runs the caller's process, if known."""
+        """Return the agent that runs the caller's process, or ``None`` if unknown."""
         ...
 
 
 class Run(Protocol):
-    """A function that runs an operation in this process. The request and result are JSON."""
+    """A function that runs an operation in this process. The request and the result are JSON."""
 
     def __call__(self, operation: str, request: bytes, actor: Actor, caller: Waiting) -> bytes:
-        """Run an operation when it is its turn. Return nothing if ``caller`` left. Raises NacreError."""
+        """Wait for a turn, then run an operation. Return nothing if ``caller`` left. Raises NacreError."""
         ...
 
 
@@ -286,8 +286,8 @@ class Run(Protocol):
 class Site:
     """The served home and its operations.
 
-    ``facts`` returns data for any permitted caller. ``tell`` writes to the daemon's log.
-    ``everything`` gives agents all tools (``mcp.tools = all``).
+    ``facts``: returns data for any permitted caller. ``tell``: writes to the daemon's log.
+    ``everything``: True to give agents all tools (``mcp.tools = all``).
     """
 
     home: Path
@@ -298,16 +298,16 @@ class Site:
     tell: Callable[[str], None]
     everything: bool = False
     bearer: Callable[[str], Bearer | None] | None = None
-    """Returns the owner of a key, if the memory is on a server. Blocks."""
+    """Function that returns the owner of a key, if the memory is on a server. Blocks."""
 
     live_of: Callable[[Bearer], Live] | None = None
-    """Returns the events of a key's space."""
+    """Function that returns the events of a key's space."""
 
     is_ready: Callable[[], bool] = lambda: True
-    """Returns True if the memory can be reached. Blocks."""
+    """Function that returns True if the memory can be reached. Blocks."""
 
     around: Callable[[ASGIApp], ASGIApp] | None = None
-    """Wraps the app in middleware."""
+    """Function that wraps the app in middleware."""
 
 
 # -- Spaces of keys --------------------------------------------------------------------------------
@@ -333,7 +333,7 @@ class KeySpaces(Protocol):
 
 
 class _ToolCaller:
-    """A caller without a connection, for tool calls. Only their time limit can end them."""
+    """The caller of tool calls, which have no connection and end early only at their time limit."""
 
     def has_left(self) -> bool:
         """Return False."""
@@ -367,12 +367,12 @@ class KeyCalls(HomeCalls):
 
 
 MOST_SECONDS = 600.0
-"""Maximum time in seconds that a caller can wait."""
+"""Maximum time in seconds that a caller can wait for an answer."""
 
 _SLOW_SECONDS = 2.0
 _MAX_LONG_CALLS = 2
 _GRACE_SECONDS = 2.0
-"""Extra time in seconds for a call after its caller left, as later calls need the data it loads."""
+"""Extra time in seconds for a call whose caller left, because later calls can use the loaded data."""
 
 _POLL_SECONDS = 0.25
 _MAX_AGENT_CHARACTERS = 40
@@ -389,7 +389,7 @@ class _Call(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True, eq=False)
 class _AtWork:
-    """A call in progress. ``left`` is the time when the caller left."""
+    """A call in progress. ``left``: time when the caller left."""
 
     home: Home
     caller: Waiting
@@ -404,9 +404,8 @@ class _CallerLeftError(Exception):
 class Answering:
     """Handles calls. Thread-safe.
 
-    ``own`` are the daemon's operations, which get the caller instead of a home. ``find`` returns
-    all other operations. Progress goes to ``bus``. ``homes_of`` returns the homes for a key's
-    owner.
+    ``own``: the daemon's operations, which get the caller instead of a home. ``find``: returns any
+    other operation. ``bus``: receives progress. ``homes_of``: returns the homes for a key's owner.
     """
 
     def __init__(
@@ -463,7 +462,7 @@ class Answering:
             ) from error
 
     def mind(self, stop: threading.Event) -> None:
-        """Until ``stop`` is set, interrupt calls whose caller has left, unless they write."""
+        """Until ``stop`` is set, interrupt calls whose caller has left, unless the call writes."""
         while not stop.wait(_POLL_SECONDS):
             with self._guard:
                 for running in self._at_work:
@@ -512,8 +511,8 @@ class Answering:
     def _turn(self, entry: Operation, until: float, bearer: Bearer | None) -> Iterator[Home]:
         """Yield a home when the operation is allowed to run.
 
-        Only one operation at a time writes to a space. Long operations are limited in number, and
-        others can write between their parts.
+        Only one operation at a time writes to a space. The number of long operations is limited, and
+        other operations can write between their parts.
         """
         homes = self._homes_of(bearer) if bearer and self._homes_of else self._homes
         gate = self._long if entry.takes_long else homes.writing if entry.writes else None
@@ -552,9 +551,9 @@ class Answering:
 
 
 def _actor(entry: Operation, call: _Call, caller: Waiting) -> Actor:
-    """Return the actor of a call. MCP calls name their agent. For other writes, detect the agent.
+    """Return the actor of a call. MCP calls name the agent. For other writes, detect the agent.
 
-    Reads need no agent, and hooks only read.
+    Reads, including all hooks, need no agent.
     """
     if call.agent is not None:
         return Actor(Face.MCP, shorten(one_line(call.agent), _MAX_AGENT_CHARACTERS) or AN_AGENT)
@@ -566,17 +565,17 @@ def _refusal(code: str, message: str, hint: str | None) -> bytes:
 
 
 # -- Status of a daemon ----------------------------------------------------------------------------
-# This part is light, because commands use it before they load anything.
+# This part imports little, because commands use it before they load anything else.
 
 
 @frozen
 class Greeting:
     """The status of a daemon.
 
-    ``seconds`` is the daemon's age. ``answered`` counts answered requests, and ``at_work`` counts
-    other requests in progress. ``following`` is the state of following sessions, if enabled.
-    ``is_warm`` is set if the model is loaded. ``http`` is the address for agents. With
-    ``on_demand``, the daemon ends after ``idle_minutes`` without a request.
+    ``seconds``: the daemon's age. ``answered``: number of answered requests. ``at_work``: number of
+    other requests in progress. ``following``: state of following sessions, if enabled. ``is_warm``:
+    True if the model is loaded. ``http``: address for agents. ``on_demand``: True if the daemon
+    ends after ``idle_minutes`` without a request.
     """
 
     pid: int

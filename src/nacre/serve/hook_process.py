@@ -29,10 +29,10 @@ from nacre.serve.hook_shapes import SHAPES, TELLING, TOOL, Shape, context_of, pa
 
 
 ALLOWED_MS = 138
-"""Time limit from the start of the process. Exiting takes a few additional milliseconds."""
+"""Time limit in milliseconds from the start of the process. Exiting takes a few more milliseconds."""
 
 START_ALLOWED_MS = 1_450
-"""Time limit at a session's start, which happens only once."""
+"""Time limit in milliseconds at a session's start, which happens only once per session."""
 
 WITHIN_VARIABLE = "NACRE_HOOK_MS"
 """Environment variable that sets a longer limit, for slow machines and tests.
@@ -56,7 +56,7 @@ A session's start waits less, because a new daemon is still loading.
 """
 
 _SWITCH_SECONDS = 0.001
-"""Thread switch interval. With the default, a thread that imports modules blocks the timer longer."""
+"""Thread switch interval in seconds. With the default, a thread that imports modules delays the timer."""
 
 _HELP = b"""Usage: nacre-hook [--home PATH] [--within MS] HOST EVENT
 
@@ -70,7 +70,7 @@ Example:
 
 _MAX_INPUT_BYTES = 2_000_000
 _URGENT = frozenset({"session-start", "pre-compact", "session-end"})
-"""Events that leave urgent chores. If no daemon can be started, a process is started for them."""
+"""Events that leave urgent chores. If no daemon can be started, a process is started for the chores."""
 
 
 class Arguments(NamedTuple):
@@ -83,7 +83,7 @@ class Arguments(NamedTuple):
 
 
 def main() -> None:
-    """Run a hook and exit with status 0, whatever happens."""
+    """Run a hook. Always exit with status 0."""
     gc.disable()  # in a process this short, collection costs more than it frees
     sys.setswitchinterval(_SWITCH_SECONDS)
     with suppress(BaseException):
@@ -113,9 +113,9 @@ class _Run:
         ) / 1000
         self.until = max(began + within, time.monotonic() + _MIN_WORK_SECONDS)
         self.call: dict[str, Any] = {}
-        """The parsed call, or empty until the host has sent it."""
+        """The parsed call, or empty until the host has sent the call."""
         self.how, self.characters = "late", 0
-        """The outcome and the length of the answer, for the log."""
+        """The outcome and the answer's length, for the log."""
         self.is_there = False
         """True if the home exists on a disk that responds."""
         self._sending = threading.Lock()
@@ -172,7 +172,7 @@ class _Run:
             self._noting.acquire(blocking=False)  # the daemon has logged the run
 
     def _answer_alone(self) -> None:
-        """Answer without a daemon, leave a chore, and start the daemon or a process for chores."""
+        """Answer without a daemon, leave a chore, and start the daemon or a process that does chores."""
         if self.name in EVENTS:
             hook_shapes.leave_chore(self.home, self.name, self.call)
         if not self.is_there or self.name == TOOL:
@@ -193,7 +193,7 @@ class _Run:
             link.start_chores(self.home, self.environ)
 
     def _note(self) -> None:
-        """Log the run only once, and record a session's start that got no answer."""
+        """Log the run only once. If a session's start got no answer, record that."""
         if not self._noting.acquire(blocking=False):
             return
         if self.how in ("late", "failed") and self.name == "session-start" and self.call:
@@ -207,8 +207,8 @@ class _Run:
     def _send(self, data: bytes, how: str = "late", characters: int = 0) -> bool:
         """Write the only answer to the host. Return False if an answer was already written.
 
-        ``how`` is the outcome for the log. An answer without context is written only if writing
-        does not block, since a host that does not read needs none.
+        ``how``: the outcome for the log. An answer without context is written only if writing does
+        not block, since a host that does not read does not need this answer.
         """
         if not self._sending.acquire(blocking=False):
             return False
@@ -227,7 +227,7 @@ class _Run:
 
 
 def _takes_output() -> bool:
-    """Return True if a small write to standard output would not block, or on Windows."""
+    """Return True if a small write to standard output would not block. Always return True on Windows."""
     return os.name == "nt" or bool(select.select([], [1], [], 0)[1])
 
 
@@ -253,7 +253,7 @@ def _arguments(arguments: Sequence[str]) -> Arguments:
 def read_input() -> bytes:
     """Read the host's input until the JSON object is complete, even if the pipe stays open.
 
-    Return nothing if the input is longer than any host would send.
+    Return nothing if the input is longer than any valid input.
     """
     data = bytearray()
     while len(data) <= _MAX_INPUT_BYTES and not os.isatty(0):

@@ -29,16 +29,16 @@ _LIMIT_NAMES = (
     "most_per_session",
     "max_age_seconds",
 )
-"""Fields of :class:`nacre.values.context.SignalLimits`, which is too slow to import here."""
+"""Names of the fields of :class:`nacre.values.context.SignalLimits`, which is too slow to import here."""
 
 TELLING = frozenset({"session-start", "prompt"})
-"""Events that can give context to a host, with or without the daemon."""
+"""Events for which nacre can give context to a host, with or without the daemon."""
 
 TOOL = "tool"
-"""Event before a tool runs. Because it is so frequent, only the daemon answers it."""
+"""Event before a tool runs. Because this event is frequent, only the daemon answers it."""
 
 ASKS = ("claude-code", "turn-end")
-"""Host and event that let nacre ask the agent something, only through the daemon."""
+"""Host and event with which nacre can ask the agent a question, only through the daemon."""
 
 _MAX_CONTEXT_CHARACTERS = 9_900
 """Maximum length of the context. Hosts cut text longer than 10,000 characters."""
@@ -50,8 +50,8 @@ Asked = dict[str, Any]
 class Shape(NamedTuple):
     """The formats of a host, which has the same name as the adapter for its transcripts.
 
-    ``events`` maps the host's event names to values of
-    :class:`nacre.values.context.HookEvent`. ``read`` converts input to a call. ``tell`` converts
+    ``events``: maps the host's event names to values of
+    :class:`nacre.values.context.HookEvent`. ``read``: converts input to a call. ``tell``: converts
     the host's event name, nacre's event name, and the context to output.
     """
 
@@ -78,14 +78,14 @@ class Shape(NamedTuple):
 
 
 def context_of(host: str, name: str, answer: Given) -> str:
-    """Return the context to give a host, or an empty string if it is not allowed or too long."""
+    """Return the context for a host, or an empty string if context is not allowed or is too long."""
     may_tell = name in TELLING or name == TOOL or (host, name) == ASKS
     context = answer.get("context", "") if may_tell else ""
     return context if len(context) <= _MAX_CONTEXT_CHARACTERS else ""
 
 
 def parsed(data: bytes) -> dict[str, Any] | None:
-    """Parse a host's input. Return ``None`` if the JSON is incomplete, or ``{}`` if not an object."""
+    """Parse a host's input. Return ``None`` if the JSON is incomplete, or ``{}`` if it is not an object."""
     with suppress(ValueError, RecursionError):
         value = json.loads(data.decode("utf-8-sig", "replace"))
         return value if isinstance(value, dict) else {}
@@ -162,7 +162,7 @@ def _signals(data: object) -> dict[str, int] | None:
 
 
 def _arguments(data: object) -> str:
-    """Return the string arguments of a tool as JSON, each shortened."""
+    """Return a tool's string arguments as JSON. Shorten each argument."""
     if not isinstance(data, dict):
         return ""
     return json.dumps(
@@ -175,7 +175,7 @@ def _arguments(data: object) -> str:
 
 
 def _is_apart(data: Given) -> bool:
-    """Return True for a session without a user, such as a sub-agent, a schedule or a heartbeat."""
+    """Return True for a session without a user, such as a sub-agent, a scheduled run or a heartbeat."""
     names = (_text(data, "session_id"), _text(data, "transcript_path"))
     return bool(data.get("agent_id") or data.get("isSidechain") or any(map(_APART.search, names)))
 
@@ -191,7 +191,7 @@ def _tell_additional(event: str, _: str, context: str) -> str:
 
 
 def _tell_cursor(_: str, name: str, context: str) -> str:
-    """Return context only at a session's start. Otherwise, Cursor accepts none."""
+    """Return context only at a session's start, since Cursor accepts no other context."""
     return (
         json.dumps({"additional_context": context}, ensure_ascii=False)
         if name == "session-start"
@@ -277,7 +277,7 @@ _SAFE_FLAGS = (
 
 
 def keep(home: str, call: Given, answer: Given) -> None:
-    """Store which context was given to a session, and leave the chores that the answer requests."""
+    """Record the context that was given to a session, and leave the chores that the answer requests."""
     session, state = call.get("session", ""), answer.get("state")
     if session and isinstance(state, dict):
         _replace(home, session_file(home, session), state)
@@ -287,9 +287,9 @@ def keep(home: str, call: Given, answer: Given) -> None:
 
 
 def owe_start(home: str, session: str, occasion: str) -> None:
-    """Record that a session's start got no answer, so that its next prompt gets the context.
+    """Record that a session's start got no answer, so that the next prompt gets the context.
 
-    Record nothing if a resumed session got context earlier, which the agent still sees.
+    Record nothing for a resumed session that got context earlier, because the agent still sees it.
     """
     if session and (occasion != "resume" or not os.path.exists(session_file(home, session))):
         _replace(home, session_file(home, session), {"owed": occasion})
@@ -312,8 +312,8 @@ def leave_chore(home: str, kind: str, call: Given) -> None:
 def log(home: str, host: str, event: str, how: str, ms: float, characters: int) -> None:
     """Log a run, without any content of the session.
 
-    ``ms`` is the time since the process started or, in the daemon, since the call arrived.
-    ``characters`` is the length of the context.
+    ``ms``: milliseconds since the process started or, in the daemon, since the call arrived.
+    ``characters``: length of the context.
     """
     line = {"host": host, "event": event, "how": how, "ms": ms, "characters": characters}
     data = json.dumps({"at": round(time.time(), 3), **line}).encode() + b"\n"

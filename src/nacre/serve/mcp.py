@@ -57,18 +57,18 @@ _FRAME_TOKENS = count_tokens(f"{OPENING}\n{HEAD}\n\n{CLOSING}") + 40
 
 
 def framed(*parts: str) -> str:
-    """Join sanitized texts and add nacre's frame, which adapters strip from transcripts."""
+    """Join sanitized parts and add nacre's frame, which adapters strip from transcripts."""
     body = "\n\n".join(part for part in parts if part)
     return f"{OPENING}\n{HEAD}\n\n{body}\n{CLOSING}"
 
 
 def noted(*lines: str) -> str:
-    """Frame a report of changes. The frame has no remark on reliability."""
+    """Frame a report of changes, without the frame's remark on reliability."""
     return "\n".join([OPENING, *(line for line in lines if line), CLOSING])
 
 
 def fitting(blocks: Sequence[str], budget: int) -> int:
-    """Return how many of the first blocks fit the token budget, at least one if there are any."""
+    """Return how many of the first blocks fit the token budget, but at least one if there are any blocks."""
     remaining = budget - _FRAME_TOKENS
     for number, block in enumerate(blocks):
         remaining -= count_tokens(block) + 1
@@ -78,7 +78,7 @@ def fitting(blocks: Sequence[str], budget: int) -> int:
 
 
 def cut(text: str, tokens: int) -> str:
-    """Return the start of a text, cut to a number of tokens."""
+    """Cut text to a number of tokens."""
     part, characters = text, len(text)
     while characters > 1 and (tokens_used := count_tokens(part)) > tokens:
         characters = max(1, min(characters - 1, characters * tokens // tokens_used))
@@ -87,7 +87,7 @@ def cut(text: str, tokens: int) -> str:
 
 
 def shorten_lines(text: str, characters: int) -> str:
-    """Return the start of a text, cut at the end of a line or word."""
+    """Cut text at the end of a line or word."""
     if len(text) <= characters:
         return text
     part = text[:characters]
@@ -101,7 +101,7 @@ def short_id(memory_id: str) -> str:
 
 
 def plain_line(text: str) -> str:
-    """Return a text as one sanitized line."""
+    """Return text as a single sanitized line."""
     return harmless(one_line(text))
 
 
@@ -127,18 +127,18 @@ def said_in(memory: Memory) -> str:
 
 
 def short_session(session_id: str) -> str:
-    """Return the start of a session's id, which identifies the session by a UUID's time."""
+    """Return the start of a session's id, which identifies the session, because UUIDs start with a time."""
     tool, colon, native = session_id.partition(":")
     return plain_line(f"{tool}{colon}{native[:_SESSION_CHARACTERS]}")
 
 
 def title_of(memory: Memory, characters: int = 120) -> str:
-    """Return a memory's subject as one sanitized line."""
+    """Return a memory's subject as a single sanitized line."""
     return plain_line(shorten(memory.subject, characters))
 
 
 def indented(text: str) -> str:
-    """Sanitize and indent a text, so that no line looks like part of the answer itself."""
+    """Sanitize and indent text, so that no line looks like part of the answer itself."""
     return "\n".join(f"  {line}".rstrip() for line in harmless(text).strip().splitlines())
 
 
@@ -166,11 +166,11 @@ INSTRUCTIONS = (
 
 @frozen
 class Offer:
-    """A tool. ``place`` names its function in ``nacre.serve``, which is loaded on the first call.
+    """A tool. ``place``: name of its function in ``nacre.serve``, which is loaded on the first call.
 
-    ``operations`` are the operations that the tool uses. A tool that ``reads`` changes only usage
-    counts, a tool that ``destroys`` removes data, and a tool that ``repeats`` is idempotent. Core
-    tools (``is_core``) are offered by default.
+    ``operations``: operations that the tool uses. ``reads``: the tool changes only usage counts.
+    ``destroys``: the tool removes data. ``repeats``: the tool is idempotent. ``is_core``: the tool
+    is offered by default.
     """
 
     name: str
@@ -351,7 +351,7 @@ OUTPUT_SCHEMA: Values = {
         "error": {"type": "object"},
     },
 }
-"""Schema of structured answers, which contain readable text and JSON results of operations."""
+"""Schema of structured answers, which contain readable text and the operations' JSON results."""
 
 
 # -- Calls of operations ---------------------------------------------------------------------------
@@ -361,7 +361,7 @@ OUTPUT_SCHEMA: Values = {
 LONG_SECONDS = 600.0
 _WRITE_TIMEOUT_SECONDS = 30.0
 _READ_TIMEOUT_SECONDS = 1.0
-"""Time in seconds to wait for the daemon. Without an answer, this process reads the home itself."""
+"""Time in seconds to wait for the daemon. If it does not answer, this process reads the home itself."""
 
 
 class Call(Protocol):
@@ -416,7 +416,7 @@ class HomeCalls:
             return _run(self._home, entry, request)
 
     def is_set_to(self, provider: str) -> bool:
-        """Return True if any task is set to use a model of this provider."""
+        """Return True if the settings assign a model of this provider to any task."""
         chosen = settings.load_settings(self._home_path)
         names = (
             str(chosen[key])
@@ -493,8 +493,8 @@ def _silent(_: str) -> None:
 class Desk:
     """The context of a tool call.
 
-    ``folder`` is the client's folder, and ``session`` is the host's session, if known. ``tell``
-    reports progress as a short text.
+    ``folder``: the client's folder. ``session``: the host's session, if known. ``tell``: reports
+    progress as short text.
     """
 
     call: Call
@@ -525,7 +525,7 @@ class Desk:
 
     @contextmanager
     def naming(self, hint: str) -> Iterator[None]:
-        """Set a hint for agents, which might have no command line, on any NotFoundError in the context."""
+        """Set a hint on any NotFoundError in the context, for agents that might have no command line."""
         try:
             yield
         except NacreError as error:
@@ -534,7 +534,7 @@ class Desk:
             raise
 
     def projects(self, name: str | None) -> tuple[str, ...]:
-        """Return the projects for a filter, or none for no restriction.
+        """Return the projects for a filter, or no projects for no restriction.
 
         Raises InvalidInputError if the name is unknown.
         """
@@ -579,9 +579,9 @@ T = TypeVar("T")
 class Face:
     """The tools that a server offers, and their context.
 
-    ``everything`` offers all tools instead of the core tools. ``structured`` adds the results of
-    operations to the text. Programs use these results, but most hosts show a model either both or
-    only the results. ``note`` receives a line about each call, without its contents.
+    ``everything``: offer all tools instead of the core tools. ``structured``: add the operations'
+    results to the text. Programs use these results, but most hosts show a model both or only the
+    results. ``note``: receives a line about each call, without the call's content.
     """
 
     call: Call
@@ -606,7 +606,7 @@ class Face:
         return Desk(call or self.call, self.folder, self.session, tell)
 
     def answer(self, offer: Offer, arguments: Values, desk: Desk) -> JsonObject:
-        """Return a tool's result in the protocol's format. An error includes a reason and a remedy."""
+        """Return a tool's result in the protocol's format. An error result includes a reason and a remedy."""
         began = time.perf_counter()
         results: list[JsonObject] = []
         if self.structured:

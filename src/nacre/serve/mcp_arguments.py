@@ -1,7 +1,7 @@
 """Arguments of the MCP tools.
 
 Limits and help come from the operations' requests (:func:`nacre.base.bounds.bounds_of`). This
-module only adds differences for agents: names, examples, and tighter limits for shorter answers.
+module only adds differences for agents, such as names, examples, and lower limits for shorter answers.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ _MAX_TITLE_CHARACTERS = 100
 _MAX_CALL_CHARACTERS = 400
 _MAX_OPEN_ENDS = 6
 _REGEX_SECONDS = 3.0
-"""Time limit of a search in seconds. The agent and other callers of the daemon wait for it."""
+"""Time limit in seconds for a search, because the agent and other callers of the daemon wait for it."""
 
 _ID_HINT = "memory_sessions with action list shows ids"
 
@@ -118,9 +118,9 @@ def _read(desk: Desk, arguments: mcp_arguments.Sessions) -> str:
 def told_session(
     view: SessionView, budget: int, *, from_end: bool = False, with_tools: bool = False
 ) -> str:
-    """Return as many turns from the start or end of a session as fit.
+    """Return as many turns from the start or end of a session as fit ``budget``.
 
-    ``with_tools`` includes the input and outcome of tool calls, not only their names.
+    With ``with_tools``, include the input and outcome of tool calls, not only the tools' names.
     """
     blocks = [_turn(item.seq, item.turn, with_tools=with_tools) for item in view.turns]
     if from_end:
@@ -264,7 +264,7 @@ def _match_words(
 def _match_regex(
     desk: Desk, arguments: mcp_arguments.Sessions, turn_filter: Filter, at: int
 ) -> tuple[Sequence[TurnHit], bool, str]:
-    """Match a regular expression. Return turns, newest first, whether there are more, and a remark."""
+    """Match a regular expression. Return turns, newest first, whether more turns match, and a remark."""
     request = MatchRequest(
         expression=arguments.query or "",
         filter=turn_filter,

@@ -1,7 +1,7 @@
 """The Model Context Protocol: messages, sessions, and standard input and output.
 
-Revisions up to 2025-11-25 start with a handshake. Since 2026-07-28, each request has an envelope
-with the same data instead. Tests compare this module with the official SDK.
+Up to revision 2025-11-25, a session starts with a handshake. Since 2026-07-28, each request has an
+envelope with the same data instead. Tests compare this module with the official SDK.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ WITH_HANDSHAKE = {
     "ping": (),
 }
 WITH_ENVELOPE = {**_SHARED, "server/discover": ()}
-"""Maps methods to their required parameters."""
+"""Maps each method to its required parameters."""
 
 
 def parsed(line: bytes) -> JsonObject:
@@ -142,7 +142,7 @@ def parsed(line: bytes) -> JsonObject:
 
 
 class WrongMessageError(ProtocolError):
-    """JSON that is not a valid message. ``number`` is its id, if any."""
+    """JSON that is not a valid message. ``number``: the message's id, if any."""
 
     def __init__(self, number: int | str | None, message: str) -> None:
         super().__init__(INVALID_REQUEST, message)
@@ -150,7 +150,7 @@ class WrongMessageError(ProtocolError):
 
 
 def number_of(message: Any) -> int | str | None:
-    """Return the id of a message, or ``None`` without a valid id."""
+    """Return the id of a message, or ``None`` if there is no valid id."""
     number = message.get("id") if isinstance(message, dict) else None
     return number if isinstance(number, int | str) and not isinstance(number, bool) else None
 
@@ -212,7 +212,7 @@ def _version_data(revision: Any) -> JsonObject:
 
 
 def asked_of(method: str, params: Values, *, with_envelope: bool) -> Asked:
-    """Return the parameters of a request. Raises ProtocolError, also for unknown methods."""
+    """Return the parameters of a request. Raises ProtocolError, including for unknown methods."""
     parameters = WITH_ENVELOPE if with_envelope else WITH_HANDSHAKE
     if method not in parameters:
         raise ProtocolError(METHOD_NOT_FOUND, "Method not found", method)
@@ -257,13 +257,13 @@ def discovered() -> JsonObject:
 
 
 def enveloped(method: str, result: JsonObject) -> JsonObject:
-    """Add the fields that revisions with envelopes require to a result."""
+    """Return a result with the additional fields that revisions with envelopes require."""
     cache = {"cacheScope": "private", "ttlMs": 0} if method in _CACHEABLE else {}
     return {**result, **cache, "resultType": "complete", "_meta": {_SERVER_INFO: ABOUT}}
 
 
 # -- Sampling --------------------------------------------------------------------------------------
-# Operations that use a model can use the client's model, if the settings name it and the client
+# Operations that need a model can use the client's model, if the settings select it and the client
 # offers it.
 
 
@@ -273,14 +273,14 @@ _MODEL_OPERATIONS = frozenset({"deep-recall", "extract"})
 Asker = Callable[[str, str, int], tuple[str, str]]
 """A function that calls the client's model with a system prompt, a text and a token limit.
 
-It returns the answer and the model's name, and must not be called in the event loop's thread.
+The function returns the answer and the model's name. Do not call it in the event loop's thread.
 """
 
 
 def sampled(call: Call, asker: Asker | None) -> Call:
-    """Wrap ``call`` to use the client's model if it is offered and configured.
+    """Wrap ``call`` to use the client's model if that model is offered and configured.
 
-    Calls then run in this process, because the daemon has no connection to the client.
+    Such calls run in this process, because the daemon has no connection to the client.
     """
     if asker is None or not isinstance(call, HomeCalls):
         return call
@@ -309,7 +309,7 @@ def _loader(asker: Asker) -> Callable[[Settings, str], LanguageModel]:
 
 
 PATIENCE_SECONDS = 5.0
-"""Time in seconds to finish requests after the end of input."""
+"""Maximum time in seconds to finish requests after the end of input."""
 
 _PROGRESS_SECONDS = 1.0
 _MAX_PARALLEL = 8
@@ -333,8 +333,8 @@ class _Work:
 class Session:
     """The connection to one client.
 
-    ``send`` writes a message, and raises OSError if the client has left. ``with_envelope`` is given
-    if requests are independent, so that no handshake is expected. ``slots`` limits parallel work.
+    ``send``: writes a message, and raises OSError if the client has left. ``with_envelope``: given
+    if requests are independent and no handshake is expected. ``slots``: limits parallel work.
     """
 
     def __init__(
@@ -398,7 +398,7 @@ class Session:
             self._send(error.answer(number))
 
     def _parse(self, method: str, params: JsonObject) -> Asked:
-        """Return the parameters. Raises ProtocolError, also if the client mixes protocol eras."""
+        """Return the parameters. Raises ProtocolError, including if the client mixes handshakes and envelopes."""
         is_greeting, has_envelope = method == "initialize", has_request_envelope(params)
         if self._with_envelope is None:
             self._with_envelope = has_envelope and not is_greeting
@@ -577,7 +577,7 @@ class Wire:
 
     @classmethod
     def taken(cls) -> Wire:
-        """Take over standard input and output, so that other code can no longer use them."""
+        """Reserve standard input and output, so that other code can no longer use them."""
         incoming, outgoing = os.dup(0), os.dup(1)
         os.set_inheritable(incoming, False)
         os.set_inheritable(outgoing, False)
@@ -608,7 +608,7 @@ class Wire:
 
 
 def serve(face: Face, wire: Wire) -> None:
-    """Serve one client until it closes its input or stops reading."""
+    """Serve a single client until it closes its input or stops reading."""
 
     def load() -> None:
         try:

@@ -145,7 +145,7 @@ def _dream_plan(desk: Desk) -> str:
 
 
 def analyze(desk: Desk, arguments: mcp_arguments.Analyze) -> str:
-    """Answer a question about the memory, without a model."""
+    """Answer a question about the stored memories, without a model."""
     if arguments.about in ("file", "error") and not (arguments.subject or "").strip():
         what = "a path" if arguments.about == "file" else "the error's text"
         raise InvalidInputError(f"{arguments.about} needs a subject", hint=f"the subject is {what}")
@@ -392,7 +392,7 @@ _PROPOSED = "as your proposal: found by search only, until the person keeps it i
 
 
 def store(desk: Desk, arguments: mcp_arguments.Store) -> str:
-    """Store memories one by one. If storing a memory fails, continue with the next."""
+    """Store memories one by one. If storing a memory fails, continue with the next memory."""
     project, is_known = _project_keeping(desk, arguments.project)
     folder = None if project or _is_global(arguments.project) else _repository(desk)
     lines, failed = [], None
@@ -416,7 +416,7 @@ def store(desk: Desk, arguments: mcp_arguments.Store) -> str:
 
 
 def _project_keeping(desk: Desk, name: str | None) -> tuple[str | None, bool]:
-    """Return the project for new memories, and whether it is known."""
+    """Return the project for new memories, and whether the project is known."""
     if _is_global(name):
         return None, True
     if name is not None and name.strip() == "*":

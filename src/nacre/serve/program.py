@@ -1,4 +1,4 @@
-"""The Starlette app that serves operations, the dashboard and MCP at a home's port."""
+"""The Starlette app that serves a home's operations, dashboard and MCP."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _is_preflight(scope: Scope) -> bool:
 def _cors(served: Served) -> list[Middleware]:
     """Allow pages from the configured origins.
 
-    These pages need the token, because browsers do not send the cookie for them.
+    These pages need the token, because browsers do not send the cookie from other origins.
     """
     if not served.names.origins:
         return []
@@ -194,9 +194,9 @@ class _RateLimit(_Middleware):
         await refusal(scope, receive, send)
 
     def _client(self, scope: Scope) -> str:
-        """Return the client's identity for limits, which programs with the token on a machine share.
+        """Return the client's identity for limits. All programs on a machine with the token share an identity.
 
-        Requests without credentials count separately, because any web page can cause them.
+        Requests without credentials count separately, because any web page can cause such requests.
         """
         place = scope["client"][0] if scope.get("client") else ""
         actor = self._served.actor(scope)

@@ -49,10 +49,10 @@ _REFERENCE = "/{reference:path}"
 class Resource:
     """A route with a method and a path below ``PREFIX``, and the operation that it runs.
 
-    Parameters in the path and query set fields of the request or its filter. ``names`` maps
-    parameters to fields with different names. ``given`` contains defaults, so that a GET does not
-    count as use. ``rows`` is the result's field with the list, or empty if the result is a list.
-    ``offset`` is the request's field that skips items.
+    Parameters in the path and query set fields of the request or its filter. ``names``: maps
+    parameters to fields with different names. ``given``: preset fields, so that a GET does not
+    count as use. ``rows``: the result's field that contains the list, or empty if the result is a
+    list. ``offset``: the request's field for the number of skipped items.
     """
 
     method: str
@@ -132,7 +132,7 @@ _RESOURCES = (
 
 @cache
 def resources() -> tuple[Resource, ...]:
-    """Return nacre's resources, followed by resources of plugins, which cannot replace nacre's."""
+    """Return nacre's resources, followed by resources of plugins, which cannot replace nacre's resources."""
     groups = plugins.load_usable_plugins(plugins.RESOURCES, Resource).values()
     routes = {(resource.method, resource.path) for resource in _RESOURCES}
     return (
@@ -151,7 +151,7 @@ def resources() -> tuple[Resource, ...]:
 
 
 EXPECTED = "expected"
-"""Field of a request for the entity tag that the client has read."""
+"""Request field that contains the entity tag that the client has read."""
 
 _LISTS = (inspect.ListType, inspect.VarTupleType, inspect.SetType, inspect.FrozenSetType)
 _OBJECTS = (inspect.StructType, inspect.DataclassType)
@@ -160,10 +160,10 @@ _MAPPINGS = (inspect.DictType, *_OBJECTS)
 
 @frozen
 class Parameter:
-    """A field that a query can set. ``place`` is its path in the request.
+    """A field that a query can set.
 
-    A parameter with ``many`` can be repeated. Times are written as on the command line: 2026-11-20,
-    3d, yesterday.
+    ``place``: the field's path in the request. ``many``: the parameter can be repeated.
+    ``is_moment``: the parameter is a time as on the command line, such as 2026-11-20, 3d, yesterday.
     """
 
     place: tuple[str, ...]
@@ -174,7 +174,7 @@ class Parameter:
 
 @cache
 def parameters_of(request: Any) -> Mapping[str, Parameter]:
-    """Return the fields of a request and its filter, keyed by name, without fields that contain objects."""
+    """Return the fields of a request and its filter, keyed by name. Omit fields that contain objects."""
     fields = _fields(inspect.type_info(request))
     parameters: dict[str, Parameter] = {}
     for outer in fields:
@@ -224,7 +224,7 @@ def request_of(
 ) -> _Schema:
     """Add the parameters from a path and a query to the fields of a request.
 
-    Raises InvalidInputError if a parameter is unknown, or is repeated but not a list.
+    Raises InvalidInputError if a parameter is unknown, or is repeated although it is not a list.
     """
     for name, text in texts:
         parameter = named(operation.request, names.get(name, name))
@@ -367,7 +367,7 @@ def summary_of(operation: Operation) -> str:
 
 
 def _correct(schema: Any) -> None:
-    """Remove the format from durations, because JSON Schema's format does not allow fractions of seconds."""
+    """Remove the format from durations, because JSON Schema's format does not allow fractional seconds."""
     if isinstance(schema, dict) and schema.get("format") == "duration":
         del schema["format"]
         schema["description"] = "A duration in seconds, by ISO 8601: PT12.5S"
@@ -378,7 +378,7 @@ def _correct(schema: Any) -> None:
 
 
 def help_of(schema: _Schema) -> str:
-    """Return the description of a schema, or else of the first alternative that has a description."""
+    """Return a schema's description, or else the first description among the schema's alternatives."""
     return str(
         next(
             (
@@ -573,7 +573,7 @@ def _followed(schema: _Schema, components: _Schema) -> _Schema:
 
 
 def _body(resource: Resource, request: _Schema, components: _Schema) -> _Schema:
-    """Return the request's schema, without fields that are in the path."""
+    """Return the request's schema, without the fields that are set in the path."""
     whole = _followed(request, components)
     path_fields = {resource.names.get(name, name) for name in _IN_PATH.findall(resource.path)}
     if not path_fields:
@@ -717,11 +717,11 @@ def _text(text: str) -> str:
 
 
 # -- Resources -------------------------------------------------------------------------------------
-# Responses can have entity tags, links to the next page, or a record per line.
+# Responses can have entity tags, links to the next page, or one record per line.
 
 
 _PAGE_ITEMS = 200
-"""Number of items per read when all are requested."""
+"""Number of items read at a time when all items are requested."""
 
 _TAG_BYTES = 12
 _EMPTY = msgspec.Raw(b"[]")
@@ -739,7 +739,7 @@ def resource_routes() -> list[Route]:
 
 @frozen
 class _Call:
-    """A call of a resource. ``fields`` are the fields of the request, and some are still strings."""
+    """A call of a resource. ``fields``: the request's fields, some of which are still strings."""
 
     resource: Resource
     fields: _Schema
@@ -750,7 +750,7 @@ class _Call:
 
     @property
     def goes_on(self) -> bool:
-        """True if a next page is possible. The end of a session and the turns around a turn have none."""
+        """True if there can be a next page. It is False for a session's end and for turns around a turn."""
         return has_pages(self.resource) and not {"at_end", "around"} & self.fields.keys()
 
     def encoded(self, **further: Any) -> bytes:
@@ -768,7 +768,7 @@ class _Call:
 
 
 class _Endpoint:
-    """An ASGI app for a path. Starlette also passes ``HEAD`` requests if there is a ``GET``."""
+    """An ASGI app for a path. If the path supports ``GET``, Starlette also passes ``HEAD`` requests."""
 
     def __init__(self, methods: Mapping[str, Resource]) -> None:
         self._methods = methods
@@ -906,7 +906,7 @@ def _object(body: bytes) -> _Schema:
 
 
 def entity_tag(result: bytes) -> str:
-    """Return the entity tag of a result, which is the tag of its file, if any, and a hash."""
+    """Return a result's entity tag, which consists of the tag of the result's file, if any, and a hash."""
     own = _parsed(result).etag
     whole = hashlib.blake2b(result, digest_size=_TAG_BYTES).hexdigest()
     return f'"{own}.{whole}"' if own else f'"{whole}"'

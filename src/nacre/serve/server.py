@@ -1,4 +1,4 @@
-"""The daemon: its server on a local socket, background work, and hooks."""
+"""The daemon: its server on a local socket, background work, and handling of hooks."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ from nacre.values.recall import RecallQuery
 
 _CHUNK = 65_536
 _CALLER_TIMEOUT_SECONDS = 5.0
-"""Time limit in seconds for receiving a request, and for sending its response."""
+"""Time limit in seconds for receiving a request, and for sending the response."""
 
 _BACKLOG = 1024
 """Maximum number of connections that wait to be accepted."""
@@ -120,7 +120,7 @@ class Caller:
         return agent_of_process(self._credentials()[0]) if sys.platform == "linux" else None
 
     def is_orphan(self) -> bool:
-        """Return True if it is unknown who started the client's process, only on Linux."""
+        """Return True if the process that started the client's process is unknown, only on Linux."""
         return sys.platform == "linux" and is_orphan(self._credentials()[0])
 
     def _credentials(self) -> tuple[int, int, int]:
@@ -132,7 +132,7 @@ class Caller:
         return process, user, group
 
     def question(self) -> bytes:
-        """Read the request. Return nothing if it is too long or the client left. Raises OSError."""
+        """Read the request. Return nothing if it is too long or the client has left. Raises OSError."""
         until = time.monotonic() + _CALLER_TIMEOUT_SECONDS
         received = bytearray()
         while not is_whole(received):
@@ -153,9 +153,10 @@ class Caller:
 class Server:
     """An HTTP server on a home's socket, with a thread for each connection.
 
-    ``answer`` takes an operation's name, a request's body, and the caller. It returns the status
-    and body of the response. The body is empty if the client has left. ``hook`` takes the host, the
-    event, the body and the caller, and sends the response. ``tell`` writes to the daemon's log.
+    ``answer``: takes an operation's name, the request's body, and the caller, and returns the
+    status and body of the response. The body is empty if the client has left. ``hook``: takes the
+    host, the event, the body and the caller, and sends the response. ``tell``: writes to the
+    daemon's log.
     """
 
     def __init__(
@@ -172,18 +173,18 @@ class Server:
         self._tell = tell
         self._guard = threading.Lock()
         self.at_work = 0
-        """Number of current callers."""
+        """Number of callers that are being served."""
         self._socket: socket.socket | None = None
         self._socket_status: os.stat_result | None = None
         self.answered = 0
         """Number of answered requests."""
         self.asked_at = time.monotonic()
-        """The ``time.monotonic`` of the last request or answer."""
+        """Time of the last request or answer, from ``time.monotonic``."""
 
     def start(self) -> None:
         """Listen, replacing the socket of an earlier daemon. Raises UnusableStoreError.
 
-        Do nothing on Windows, where the daemon only works in the background and over HTTP.
+        Do nothing on Windows, where the daemon only does background work and serves HTTP.
         """
         if not hasattr(socket, "AF_UNIX"):
             return
@@ -300,7 +301,7 @@ _TERMINATE_SECONDS = 1.0
 
 
 class Tending:
-    """Maintains a home: vectors, history, chores, consolidation, and freeing memory."""
+    """Maintains a home: creates vectors, updates the history, does chores, consolidates, and frees memory."""
 
     def __init__(
         self,
@@ -312,8 +313,8 @@ class Tending:
     ) -> None:
         """Store the callbacks.
 
-        ``reads`` returns True if a transcript is followed and thus read soon. ``rested`` returns
-        the seconds since the last request.
+        ``reads``: returns True if a transcript is followed and will therefore be read soon.
+        ``rested``: returns the number of seconds since the last request.
         """
         self._settings = settings
         self._homes = homes
@@ -389,7 +390,7 @@ class Tending:
             self._tell(f"dreamt: {result if report.operation else 'planned, without changes'}")
             give_back()
 
-    # Chores of hooks run in a process, which is restarted with growing pauses.
+    # Chores that hooks left run in a separate process, which is restarted with growing pauses.
 
     def _run_chores(self) -> None:
         if self._process and self._process.poll() is None:
@@ -410,7 +411,7 @@ class Tending:
             self._not_before = time.monotonic() + _MAX_PAUSE_SECONDS
 
     def _is_needless(self, chore: chores.Chore) -> bool:
-        """Return True for a chore after a turn whose transcript is already followed."""
+        """Return True for an end-of-turn chore if the daemon already follows the session's transcript."""
         return (
             chore.kind == HookEvent.TURN_END
             and bool(chore.transcript)
@@ -418,14 +419,14 @@ class Tending:
         )
 
     def _end_chores(self) -> None:
-        """Stop the process. The next daemon continues the chores."""
+        """Stop the process that does chores. The next daemon continues the chores."""
         if self._process and self._process.poll() is None:
             self._process.terminate()
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_TERMINATE_SECONDS)
 
     def _note_end(self, code: int) -> None:
-        """Set the pause before the next start. It grows after a failure or without progress."""
+        """Set the pause before the next start. It grows after a failure, or if there was no progress."""
         self._process = None
         is_stuck = bool(code) or chores.is_due(self._settings.home, time.time())
         self._pause = min(2 * self._pause, _MAX_PAUSE_SECONDS) if is_stuck else _MIN_PAUSE_SECONDS
@@ -436,15 +437,15 @@ class Tending:
 
 # -- Hooks -----------------------------------------------------------------------------------------
 # A hook posts the host's input to ``/hook/HOST/EVENT``. The response is the output for the host, or
-# 503 if the hook must compute the answer itself.
+# has status 503 if the hook must compute the answer itself.
 
 
 _HOOK_SECONDS = 1.0
-"""Time limit in seconds. Hooks do not wait longer."""
+"""Maximum time in seconds that a hook waits."""
 
 
 class Hooks:
-    """Handles a home's hooks. ``answer`` runs an operation."""
+    """Handles a home's hooks. ``answer``: runs an operation."""
 
     def __init__(self, home: Path, answer: Answer) -> None:
         self._home = str(home)
@@ -512,9 +513,9 @@ class End(StrEnum):
 class DaemonOptions:
     """Options of a daemon.
 
-    With ``on_demand``, the daemon ends after ``idle_minutes`` without a request, or when a daemon
-    without ``on_demand`` starts. ``watches`` makes it follow sessions. ``http`` is the HTTP address
-    and its access rules.
+    ``on_demand``: the daemon ends after ``idle_minutes`` without a request, or when a permanent
+    daemon starts. ``watches``: the daemon follows sessions. ``http``: HTTP address and its access
+    rules.
     """
 
     on_demand: bool = False
@@ -582,13 +583,14 @@ class Daemon:
 
     @property
     def is_at_work(self) -> bool:
-        """True if requests are in progress. Slow requests can continue after the daemon has ended."""
+        """True if requests are in progress. Slow requests can still be in progress after :meth:`run` returns."""
         return self._server.at_work > 0
 
     def run(self, stop: threading.Event) -> End:
-        """Serve until a reason in :class:`End` applies, such as ``stop``. Return the reason.
+        """Serve until a reason from :class:`End` applies, such as ``stop``. Return the reason.
 
-        Raises ConflictError if another daemon serves the home, and any error from opening the home.
+        Raises ConflictError if a different daemon serves the home, and any error from opening the
+        home.
         """
         self._stop = stop
         share_arenas()
@@ -606,7 +608,7 @@ class Daemon:
             lock.release()
 
     def _take_place(self, lock: FileLock) -> None:
-        """Acquire the daemon's lock. A permanent daemon stops an on-demand daemon, or waits for a busy daemon."""
+        """Acquire the daemon's lock. A permanent daemon stops an on-demand daemon, after waiting until it answers."""
         home, daemon = self._settings.home, None
         until = time.monotonic() + (0.0 if self._options.on_demand else _PATIENCE_SECONDS)
         while not lock.acquire():
@@ -639,7 +641,7 @@ class Daemon:
             self._tell(problem)
 
     def _begin_plugins(self) -> None:
-        """Start the threads of plugins. Report broken or missing plugins as problems, and continue."""
+        """Start the plugins' threads. Report broken or missing plugins as problems, and continue."""
         makers = plugins.load_usable_plugins(plugins.DAEMON)
         for group in (plugins.OPERATIONS, plugins.RESOURCES, plugins.SERVICES, plugins.DAEMON):
             self._problems += [error.message for error in plugins.broken_plugins(group)]
@@ -656,7 +658,7 @@ class Daemon:
                 self._serves_plugins = True
 
     def _begin_http(self) -> None:
-        """Serve HTTP if configured, or else at the port that browsers know."""
+        """Serve HTTP at the configured port, or else at any port that browsers know."""
         port = None if self._web else self._site.browsers.port
         if port is not None:
             self._web = Web(self._site, Door.of(self._settings, str(port)))
@@ -712,7 +714,7 @@ class Daemon:
         return End.ASKED
 
     def _is_upgraded(self) -> bool:
-        """Return True if nacre was updated. Wait until the installed file no longer changes."""
+        """Return True if nacre was updated, after waiting until the installed file no longer changes."""
         current = _program()
         if current == self._program:
             return False
@@ -729,7 +731,7 @@ class Daemon:
         return self._rested() > self._options.idle_minutes * _MINUTE
 
     def _rested(self) -> float:
-        """Return the seconds since the last request, or 0 while a request is in progress."""
+        """Return the number of seconds since the last request, or 0 while a request is in progress."""
         over_socket = 0.0 if self._server.at_work else time.monotonic() - self._server.asked_at
         return min(over_socket, self._web.rested) if self._web else over_socket
 
@@ -761,7 +763,7 @@ class Daemon:
         return follower is not None and follower.reads(path)
 
     def _hook(self, home: Home, call: HookCall) -> HookAnswer:
-        """Answer a hook. Until the model is loaded, search only words, since hooks cannot wait long."""
+        """Answer a hook. Until the model is loaded, search only for words, since hooks cannot wait long."""
         answer: HookAnswer = CATALOGUE["hook"].run(
             home, call if self._is_warm else replace(call, alone=True)
         )
@@ -845,7 +847,7 @@ class Daemon:
 
 
 def _program() -> tuple[int, int]:
-    """Return the time and inode of nacre's file, which change when a different version is installed."""
+    """Return the modification time and inode of nacre's file, which change when a different version is installed."""
     with suppress(OSError):
         status = os.stat(nacre.__file__)
         return status.st_mtime_ns, status.st_ino

@@ -47,9 +47,9 @@ _MAX_TOKEN_BYTES = 4_000
 class Door:
     """The address of the HTTP server, and its access rules.
 
-    ``place`` is ``[HOST:]PORT``, by default on this machine, or empty for no HTTP. ``cert`` and
-    ``key`` are TLS files. ``unencrypted`` lets other machines connect without TLS. ``asks_token``
-    requires the token. Pages from ``origins`` are allowed.
+    ``place``: ``[HOST:]PORT``, by default on this machine, or empty for no HTTP. ``cert`` and
+    ``key``: TLS files. ``unencrypted``: other machines can connect without TLS. ``asks_token``:
+    clients need the token. ``origins``: origins of allowed pages.
     """
 
     place: str = ""
@@ -66,7 +66,7 @@ class Door:
 
     @classmethod
     def of(cls, settings: Settings, place: str, *, asks_token: bool = True) -> Door:
-        """Return the door at ``place`` with the configured options."""
+        """Return the door for ``place``, with the configured options."""
         return cls(
             place,
             asks_token,
@@ -159,7 +159,7 @@ class Web:
         )
 
     def invite(self) -> str:
-        """Return an address that logs a single browser in as the owner, within a minute."""
+        """Return an address that logs a single browser in as the owner. The address is valid for a minute."""
         base = self.address
         if self._host in EVERYWHERE:
             host = f"[{self._host}]" if ":" in self._host else self._host
@@ -176,12 +176,12 @@ class Web:
         return 0.0 if traffic.at_work else time.monotonic() - traffic.asked_at
 
     def leave(self) -> None:
-        """Make responses and health checks tell clients to use a different server."""
+        """Tell clients, in responses and health checks, to use a different server."""
         if self._served:
             self._served.traffic.is_leaving = True
 
     def drain(self, linger: float, seconds: float) -> bool:
-        """Stop listening after ``linger`` seconds, then wait ``seconds`` for the last requests.
+        """Stop listening after ``linger`` seconds, then wait up to ``seconds`` for the last requests.
 
         Return True if all requests have ended.
         """
@@ -200,7 +200,7 @@ class Web:
 
 
 def token_of(home: Path) -> str:
-    """Return the token that clients need, creating it on first use. Raises UnusableStoreError."""
+    """Return the token that clients need. Create the token on first use. Raises UnusableStoreError."""
     path = home / TOKEN
     try:
         with suppress(FileNotFoundError):

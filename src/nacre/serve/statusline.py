@@ -1,6 +1,6 @@
 """``nacre statusline``: a line about the session for Claude Code.
 
-Claude Code runs this command after every message, with an object on standard input. The command
+Claude Code runs this command after every message, with a JSON object on standard input. The command
 ends within 50 ms with status 0, and omits counts that take longer. It reads a small file and the
 database without locks, and writes nothing.
 """
@@ -22,7 +22,7 @@ from nacre.errors import UnusableStoreError
 from nacre.serve.hook_process import WITHIN_VARIABLE, age, read_input
 
 ALLOWED_MS = 46
-"""Time limit from the start of the process. Exiting takes a few additional milliseconds."""
+"""Time limit in milliseconds from the start of the process. Exiting takes a few more milliseconds."""
 
 _START_FACTOR = 2.5
 """Time limit on busy machines, as a multiple of the time taken to start the process."""
@@ -35,7 +35,7 @@ _HELD_OUT = -1
 
 
 def main() -> None:
-    """Print the line and exit with status 0, whatever happens."""
+    """Print the line. Always exit with status 0."""
     gc.disable()  # in a process this short, collection costs more than it frees
     with suppress(BaseException):
         started = age()
@@ -47,10 +47,10 @@ def main() -> None:
 
 
 def look(environ: Mapping[str, str], seconds: float) -> dict[str, int]:
-    """Return the counts that are known in time.
+    """Return the counts that are available in time.
 
-    ``told`` counts memories given to the session on standard input, and ``to_review`` counts
-    pending items. ``held_out`` is 1 for a session in the control group.
+    ``told``: number of memories given to the session that standard input names. ``to_review``:
+    number of pending items. ``held_out``: 1 for a session in the control group.
     """
     home, until, counts = home_folder(environ), time.monotonic() + seconds, dict[str, int]()
     looks: dict[str, Callable[[], int]] = {
@@ -86,7 +86,7 @@ def line(counts: Mapping[str, int]) -> str:
 def _count_given(home: str) -> int:
     """Count the memories and handoffs given to a session.
 
-    The :class:`nacre.values.context.SessionState` lists both. Raises OSError, ValueError, KeyError.
+    :class:`nacre.values.context.SessionState` lists both. Raises OSError, ValueError, KeyError.
     """
     session = json.loads(read_input())["session_id"]
     with open(session_file(home, f"{_TOOL}:{session}"), "rb") as file:
@@ -97,7 +97,7 @@ def _count_given(home: str) -> int:
 
 
 def _count_pending(environ: Mapping[str, str], home: str) -> int:
-    """Count pending candidates and memories. Return 0 on a server, which is too slow.
+    """Count pending candidates and memories. Return 0 for a memory on a server, which is too slow.
 
     Raises UnusableStoreError.
     """

@@ -73,7 +73,7 @@ if TYPE_CHECKING:
 
 
 class UnprocessableError(errors.InvalidInputError):
-    """The request is well-formed, but cannot be done."""
+    """The request is well-formed, but cannot be carried out."""
 
     code = "unprocessable"
 
@@ -107,7 +107,7 @@ _STATUS: tuple[tuple[type[errors.NacreError], int], ...] = (
     (errors.QuotaSpentError, 429),
     (errors.SpaceFullError, 507),
 )
-"""HTTP status of each error. All other errors get 503 (unavailable)."""
+"""Maps error classes to HTTP statuses. All other errors get 503 (unavailable)."""
 
 _COOKIE_HINT = "run nacre open in your own terminal and do it in the dashboard"
 _HINT = "/api/docs lists the routes and their fields"
@@ -121,7 +121,7 @@ def problem_response(
     hint: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Return a response that describes an error and its remedy."""
+    """Return a response that describes an error and a remedy."""
     return Response(problem(status, code, message, hint), status, headers, PROBLEM)
 
 
@@ -187,14 +187,14 @@ LONG = Limit("long", 60)
 
 @frozen
 class Service:
-    """Routes of a plugin. ``limit_of`` returns the limit for a path, or ``None`` for the default."""
+    """Routes of a plugin. ``limit_of``: returns the limit for a path, or ``None`` for the default limit."""
 
     routes: Sequence[Route]
     limit_of: Callable[[str], Limit | None] = lambda _: None
 
 
 class Limits:
-    """Counts requests per client and minute. Thread-safe."""
+    """Thread-safe counters of requests per client and minute."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -202,7 +202,7 @@ class Limits:
         self._windows: dict[tuple[str, str], tuple[float, int]] = {}
 
     def wait(self, client: str, limit: Limit) -> float:
-        """Count a request. Return how many seconds it must wait, or 0 if it is within the limit."""
+        """Count a request. Return how many seconds the client must wait, or 0 if the request is within the limit."""
         now, key = self._clock(), (client, limit.name)
         with self._guard:
             ends, count = self._windows.get(key, (0.0, 0))
@@ -230,7 +230,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, space: str) -> AsyncIterator[None]:
-        """Wait for a turn, which lasts until the context ends."""
+        """Wait for a turn. The turn lasts until the end of the context."""
         room = self._rooms.setdefault(space, anyio.CapacityLimiter(self._at_once))
         try:
             async with room:
@@ -249,13 +249,13 @@ A_PROGRAM = "a program"
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 BEARER = "nacre.bearer"
-"""Name in a request's state of the owner of a valid key to a space."""
+"""Name of the request state entry for the owner of a valid key to a space."""
 
 KEYS = "Bearer nacre_"
 """Start of an Authorization header that contains a key."""
 
 OWN_HEADER = b"x-nacre"
-"""Header with the browser's key, which pages from other origins do not know."""
+"""Header that contains the browser's key, which pages from other origins do not know."""
 
 _MAX_LONG_REQUESTS = 4
 _OWN_SITES = frozenset({"same-origin", "none"})
@@ -268,15 +268,15 @@ def program_of(bearer: Bearer) -> str:
 
 @dataclass(slots=True)
 class Traffic:
-    """The number of requests in progress, and the ``time.monotonic`` of the last request.
+    """The number of requests in progress, and the time of the last request (``time.monotonic``).
 
-    Open event streams do not count.
+    Open event streams do not count as requests.
     """
 
     at_work: int = 0
     asked_at: float = field(default_factory=time.monotonic)
     is_leaving: bool = False
-    """True if the process is about to end and clients should use a different server."""
+    """True if the process is about to end, so that clients should use a different server."""
 
     @contextmanager
     def one(self) -> Iterator[None]:
@@ -291,7 +291,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Served(Site):
-    """The served home. ``token`` is ``None`` if no token is required."""
+    """The served home. ``token``: the required token, or ``None`` if no token is required."""
 
     token: str | None = None
     names: Names = field(kw_only=True)
@@ -305,7 +305,7 @@ class Served(Site):
     """Turns for requests with keys."""
 
     def actor(self, scope: Scope) -> Actor | None:
-        """Return the caller: the owner (cookie), a program (token or key), or ``None``."""
+        """Return the caller, which is the owner (cookie), a program (token or key), or ``None``."""
         if self._is_owner(scope):
             return Actor(Face.HTTP)
         if key := self.given_key(scope):
@@ -327,7 +327,7 @@ class Served(Site):
         return headers[0].partition(" ")[2].strip() if has_key else ""
 
     def lacks(self, scope: Scope) -> Refusal:
-        """Return the refusal for an unknown caller."""
+        """Return the refusal to send to an unknown caller."""
         return (
             NO_KEY
             if any(self.browsers.knows(cookie) for cookie in self._cookies(scope))
@@ -337,7 +337,7 @@ class Served(Site):
     def _is_owner(self, scope: Scope) -> bool:
         """Return True for a valid cookie from this origin. Changes also require the browser's key.
 
-        Cookies alone do not distinguish the ports of a machine.
+        Cookies alone do not distinguish between the ports of a machine.
         """
         keys = values_of(scope, OWN_HEADER)
         changes = scope["type"] == "http" and scope["method"] not in SAFE
@@ -356,7 +356,7 @@ class Served(Site):
         )
 
     def _cookies(self, scope: Scope) -> list[str]:
-        """Return the cookies for this home. Browsers send the cookies of all ports."""
+        """Return the cookies for this home, since browsers send the cookies for all ports."""
         pairs = (
             pair.strip().partition("=")
             for text in values_of(scope, b"cookie")
@@ -398,7 +398,7 @@ async def post_operation(request: Request) -> Response:
 
 
 async def get_me(request: Request) -> Response:
-    """``GET /api/v1/me``: returns the caller, the home, and the plugins with pages in the dashboard."""
+    """``GET /api/v1/me``: returns the caller, the home, and the plugins that have pages in the dashboard."""
     facts = await anyio.to_thread.run_sync(served_by(request).facts)
     installed = [*plugins.load_usable_plugins(plugins.RESOURCES)]
     return JSONResponse({"owner": not actor_of(request).is_agent, "plugins": installed, **facts})
@@ -411,12 +411,12 @@ def served_by(request: HTTPConnection) -> Served:
 
 
 def actor_of(request: Request) -> Actor:
-    """Return the actor of a request that has passed the access check."""
+    """Return the actor of a request that has already passed the access check."""
     return served_by(request).actor(request.scope) or Actor(Face.HTTP, A_PROGRAM)
 
 
 async def answer_of(request: Request, operation: str, body: bytes) -> bytes:
-    """Run an operation and return its result as JSON. Reading ends if the caller leaves.
+    """Run an operation and return its result as JSON. A read is stopped if the caller leaves.
 
     Raises NacreError.
     """
@@ -471,7 +471,7 @@ BEAT_SECONDS = 15.0
 """Idle time in seconds after which a comment keeps the connection alive."""
 
 MOST_LISTENERS = 50
-"""Maximum number of listeners. Each uses one of the 64 connections."""
+"""Maximum number of listeners. Each listener uses one of the 64 connections."""
 
 _RETRY = b"retry: 2000\n\n"
 _HEARTBEAT = b":\n\n"
@@ -481,7 +481,7 @@ Permit = Callable[[], Awaitable[bool]]
 
 
 async def get_events(request: Request) -> Response:
-    """``GET /api/v1/events``: sends server-sent events from now on or after ``Last-Event-ID``.
+    """``GET /api/v1/events``: sends server-sent events, from now on or after ``Last-Event-ID``.
 
     Raises NacreError.
     """
@@ -565,7 +565,7 @@ def _permit(connection: HTTPConnection) -> Permit:
 
 
 async def _events(bus: Bus, after: str, permit: Permit) -> AsyncGenerator[Event | None]:
-    """Yield events while permitted, and ``None`` after idle time."""
+    """Yield events while the listener is permitted, and ``None`` after idle time."""
     loop, woken = asyncio.get_running_loop(), asyncio.Event()
 
     def wake() -> None:
@@ -597,7 +597,7 @@ async def _events(bus: Bus, after: str, permit: Permit) -> AsyncGenerator[Event 
 
 
 async def get_live(_: Request) -> Response:
-    """``GET /health/live``: returns 200 while the process answers."""
+    """``GET /health/live``: returns 200 as long as the process answers."""
     return JSONResponse({"status": "ok"})
 
 
@@ -627,7 +627,7 @@ POLICY = {
 """Headers of every response."""
 
 API = re.compile(r"(?:/[\w-]+)?/api/")
-"""Pattern for paths that require access, including the paths of plugins."""
+"""Pattern for paths that require an access check, including the paths of plugins."""
 
 _FOREVER = "public, max-age=31536000, immutable"
 _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -636,7 +636,7 @@ _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="view
 
 
 class Assets(StaticFiles):
-    """Files with a hash in their names, which never change."""
+    """Files whose names contain a hash, so that their content never changes."""
 
     def file_response(self, *args: object, **kwargs: object) -> Response:
         """See StaticFiles."""
@@ -645,11 +645,11 @@ class Assets(StaticFiles):
         return answer
 
     async def check_config(self) -> None:
-        """Accept a missing folder, because the dashboard might not be built."""
+        """Accept a missing folder, because the dashboard might not have been built."""
 
 
 async def get_page(request: Request) -> Response:
-    """Return the dashboard, which selects the page in the browser."""
+    """Return the dashboard. The dashboard selects the page in the browser."""
     if API.match(request.url.path):
         raise HTTPException(404)
     index = STATIC / "index.html"

@@ -225,8 +225,8 @@ _MAX_WORD_CHARACTERS = 20
 class Matches:
     """Matching turns, newest first.
 
-    ``unread`` is True if time ran out before all turns were read. ``given_up`` is the number of turns on which the
-    expression took too long.
+    ``unread``: True if time ran out before all turns were read. ``given_up``: number of turns that were skipped because
+    the expression took too long.
     """
 
     turns: tuple[TurnHit, ...]
@@ -299,7 +299,7 @@ def around(text: str, start: int, end: int) -> str:
 
 
 def _turns(home: home.Home, criteria: Filter) -> Iterator[tuple[int, Turn]]:
-    """Yield session rows and turns, most recently active sessions first."""
+    """Yield turns with the row of their session, most recently active sessions first."""
     for rows in home.selection.newest_turns(criteria):
         for start in range(0, len(rows), _ROWS_PER_QUERY):
             portion = rows[start : start + _ROWS_PER_QUERY]

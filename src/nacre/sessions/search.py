@@ -82,7 +82,7 @@ def look_at_session(
 ) -> SessionView:
     """Return the session with an id or id prefix, or else the folder's last session, with turns from ``first`` on.
 
-    ``around`` is a turn id and selects the turns around that turn. Raises NotFoundError, ConflictError.
+    ``around``: id of a turn whose surrounding turns are returned. Raises NotFoundError, ConflictError.
     """
     edit.catch_up(home)
     session = find_session(home, reference, folder)
@@ -218,13 +218,13 @@ CHARACTERS = 2_000
 """Maximum number of characters in a passage, about 500 tokens. See seed facts 4."""
 
 _MAX_DISTANCE_TURNS = 20
-"""Maximum distance in turns from a hit within its passage."""
+"""Maximum distance in turns between a hit and the turns of its passage."""
 
 _TURNS_PER_PASSAGE, _MAX_TURNS = 3, 800
-"""Number of turns first searched per passage, and maximum number of turns."""
+"""Number of turns searched first per passage, and maximum number of turns."""
 
 _MIN_CHARACTERS = 200
-"""Minimum number of characters left for showing a turn."""
+"""Minimum space in characters for adding a turn."""
 
 _EXCLUDED = Flag.SUMMARY | Flag.META
 
@@ -233,9 +233,9 @@ _EXCLUDED = Flag.SUMMARY | Flag.META
 class Passage:
     """Part of a conversation: the matching exchange, and neighbouring exchanges if space permits.
 
-    ``score`` (0 to 1) never increases from one passage to the next. ``time`` is the time of the matching turn.
-    ``text`` has one line per turn with local time and speaker. Continuation lines are indented. ``trust`` is
-    untrusted if any turn is untrusted.
+    ``score``: 0 to 1, never higher than the score of the previous passage. ``time``: time of the matching turn.
+    ``text``: one line per turn with local time and speaker, and indented continuation lines. ``trust``: untrusted if
+    any turn is untrusted.
     """
 
     text: str
@@ -249,7 +249,7 @@ class Passage:
 
 @frozen
 class Passages:
-    """Search results, best first, and the ``lanes`` that ran."""
+    """Search results, best first. ``lanes``: names of the searches that ran."""
 
     query: str
     passages: tuple[Passage, ...] = ()
@@ -436,7 +436,7 @@ def _line(home: Home, stored: StoredTurn, room: int, terms: Sequence[str]) -> st
 
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-"""A safe program argument. A transcript might claim an option as its id."""
+"""Pattern of ids that are safe program arguments. An id in a transcript might be an option."""
 
 _MAX_TRIED = 10
 
@@ -473,7 +473,9 @@ def resume(home: Home, request: ResumeRequest) -> Resumption:
 
 
 def _find_resumable(home: Home, reference: str, folder: Path) -> StoredSession:
-    """Find a session by id or id prefix, or else the latest session with these words, first in this project."""
+    """Find a session by id or id prefix, or else the latest session that contains the words, preferably in this
+    project.
+    """
     if reference and home.sessions.find(reference):
         return find_session(home, reference)
     project = project_of_folder(home, folder)

@@ -87,7 +87,7 @@ _PACKAGE = re.compile(
 
 
 def all_calls(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
-    """Return a session's calls in order with their turns, including calls of sub-agents."""
+    """Return a session's calls in order with their turns, including sub-agents' calls."""
     return [(turn, call) for turn in turns for call in turn.tool_calls]
 
 
@@ -209,7 +209,7 @@ def attempt(call: ToolCall) -> frozenset[str]:
 
 
 def describe_call(call: ToolCall) -> str:
-    """Return a call as one line: the command, or else the tool and its input."""
+    """Describe a call on one line by its command, or else by the tool and its input."""
     text = call.input if call.action is Action.RUN and call.input else f"{call.name} {call.input}"
     return shorten(text, _CALL_CHARACTERS)
 
@@ -248,7 +248,7 @@ def urls(turns: Sequence[Turn]) -> tuple[str, ...]:
 
 
 def packages(calls: Iterable[ToolCall]) -> tuple[str, ...]:
-    """Return packages installed by name."""
+    """Return packages that successful commands installed by name."""
     installed = (
         package
         for call in calls
@@ -345,13 +345,13 @@ _HIDDEN = re.compile(r"(?<![|\\])\|(?!\|)|\|\|\s*(?:true|:|echo)\b|;\s*(?:true|e
 """Matches commands whose exit code a different command can determine, as in `pytest | tail`."""
 
 _PLACE = re.compile(r"(?:\./)?[\w.-]+[/\\][\w./\\-]*\w(?:::.*)?|\./\w[\w.-]*")
-"""An argument that selects a part, such as `./parser` or `tests/test_a.py::test_b`."""
+"""An argument that limits a check to a part, such as `./parser` or `tests/test_a.py::test_b`."""
 
 
 def failing(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
     """Return failed checks with their turns, unless a check of the same kind passed later.
 
-    Any check that passes proves a build, unless it covers only a part.
+    Any check that passes proves that the build works, unless the check covers only a part.
     """
     failed_by_kind: dict[str, tuple[Turn, ToolCall]] = {}
     for turn in turns:
@@ -420,7 +420,7 @@ def _check_kind(name: str) -> str:
 
 
 def _checks_part(call: ToolCall) -> bool:
-    """Return True if a check selects a part: `go test ./parser`, but not `go test ./...`."""
+    """Return True if a check covers only a part, as in `go test ./parser` but not in `go test ./...`."""
     return any(
         _PLACE.fullmatch(word)
         for part in parts(call.input)
@@ -435,11 +435,11 @@ def _checks_part(call: ToolCall) -> bool:
 _FINAL_CHARACTERS = 200
 _BRIEF_CHARACTERS = 25
 _EDGE_STATEMENTS = 3
-"""Number of statements at each end of a report that state the result. The middle explains."""
+"""Number of statements at each end of a report that state the result."""
 
 
 def is_report(turn: Turn) -> bool:
-    """Return True if a turn ends with words, because it has no calls or its words sound final."""
+    """Return True if a turn ends with a report: it has no calls, or its words sound final."""
     if announces(turn.text):
         return False
     if not turn.tool_calls:
@@ -450,7 +450,7 @@ def is_report(turn: Turn) -> bool:
 
 
 def announces(text: str) -> bool:
-    """Return True if a text ends with the next action, such as "Let me run the tests:"."""
+    """Return True if text ends by announcing the next action, such as "Let me run the tests:"."""
     if _leads(text.rstrip()):
         return True
     return any(
@@ -460,13 +460,13 @@ def announces(text: str) -> bool:
 
 
 def says_done(text: str) -> bool:
-    """Return True if a text states completion, such as "All tests pass"."""
+    """Return True if text says that work is complete, such as "All tests pass"."""
     pattern = language_of(text).concluded.done
     return any(pattern.search(line) for line in text.splitlines() if line.strip())
 
 
 def states_work(text: str) -> bool:
-    """Return True if a text states completed work, such as "The pears are pruned"."""
+    """Return True if text describes completed work, such as "The pears are pruned"."""
     return any(
         language_of(sentence).concluded.work.search(sentence)
         for sentence in _result_sentences(text)
@@ -474,7 +474,7 @@ def states_work(text: str) -> bool:
 
 
 def speaks_against(text: str) -> str:
-    """Return the first sentence that states failure or unfinished work. In a long text, only the first sentence and
+    """Return the first sentence that reports failure or unfinished work. In long text, only the first sentence and
     explicit statements count.
     """
     statements = _statements_of(text)
@@ -488,8 +488,8 @@ def speaks_against(text: str) -> str:
 
 
 def says_undone(text: str) -> str:
-    """Return a sentence that explicitly states failure or unfinished work. In a long text, look for unfinished work
-    only in headings and at both ends.
+    """Return a sentence that explicitly reports failure or unfinished work. In long text, look for unfinished work only
+    in headings and at both ends.
     """
     return giving_up(text) or next(
         (
@@ -502,7 +502,7 @@ def says_undone(text: str) -> str:
 
 
 def giving_up(text: str) -> str:
-    """Return the last sentence that states failure. If it is short, add the next sentence."""
+    """Return the last sentence that reports failure. If it is short, add the next sentence."""
     pattern = language_of(text).summary.gave_up
     statements = _statements_of(text)
     return next(
@@ -516,7 +516,7 @@ def giving_up(text: str) -> str:
 
 
 def questions(text: str) -> list[str]:
-    """Return the questions at the end of a text, without offers."""
+    """Return the questions at the end of a text, except offers."""
     return [
         statement
         for statement in _statements_of(text)[-_EDGE_STATEMENTS:]
@@ -525,7 +525,7 @@ def questions(text: str) -> list[str]:
 
 
 def asks_last(text: str) -> str:
-    """Return the stated need for the owner's input, or else the final question. Offers do not count."""
+    """Return the sentence that asks for the owner's input, or else the final question. Offers do not count."""
     needed = next(
         (
             sentence
@@ -570,12 +570,12 @@ def _cues(sentence: str) -> ConcludedCues:
 
 
 def _matches_outside_reasons(sentence: str, pattern: Pattern) -> bool:
-    """Return True if the pattern matches a sentence without its reasons and resolved problems."""
+    """Return True if the pattern matches a sentence outside its reasons and resolved problems."""
     return bool(pattern.search(_cues(sentence).beside.sub("", sentence)))
 
 
 def _speaks_against(sentence: str, following: str) -> bool:
-    """Return True if a sentence states failure, other than a problem that the next words resolve."""
+    """Return True if a sentence reports failure, unless the next words resolve the problem."""
     cues = _cues(sentence)
     rest = cues.mended.sub("", f"{cues.beside.sub('', sentence)}\n{following}").partition("\n")[0]
     return bool(cues.against.search(rest))

@@ -88,7 +88,7 @@ _NOT_CONVERSATION = Flag.META | Flag.SUMMARY
 
 @dataclass(slots=True)
 class _Request:
-    """A request, its turn, and the amount of work after it. ``is_new`` is False for a continuation."""
+    """A request with its turn and the amount of work that followed. ``is_new``: False for a continuation."""
 
     text: str
     turn: Turn
@@ -153,7 +153,7 @@ def _requests(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> list[_Reque
 
 
 def _without_owner(turns: Sequence[Turn]) -> tuple[list[_Request], list[int]]:
-    """Return a sub-agent's task, or the owner's pasted text, and its position."""
+    """Return the owner's pasted text, or else a sub-agent's task, with its position."""
     for speaker in (Speaker.OWNER, Speaker.AGENT):
         at = next(
             (
@@ -173,7 +173,7 @@ def _is_plain(turn: Turn) -> bool:
 
 
 def words_of(turn: Turn, utterance: Utterance) -> str:
-    """Return a bare command, a short typed message verbatim, or else the message without pasted text."""
+    """Return a bare command or a short typed message verbatim, or else the message without pasted text."""
     raw = utterance.text.strip()
     if is_bare_command(turn, utterance):
         return shorten(one_line(turn.text), LONGEST)
@@ -225,7 +225,7 @@ def asks(turns: Sequence[Turn], utterance: Utterance) -> bool:
 
 
 def is_telling(text: str) -> bool:
-    """Return True if a message has enough words for a request, not counting paths and addresses."""
+    """Return True if a message has enough words for a request. Paths and addresses do not count."""
     if is_idle(text):
         return False
     if not language_of(text).joiner or is_unspaced(text):
@@ -301,7 +301,7 @@ CUT_OFF = (
     "it ends in the middle of the work",
     "the owner stopped the agent",
 )
-"""Reasons that other code compares outcomes with."""
+"""Reasons for outcomes that other code checks."""
 
 _CHECK_FAILED = "a check failed and did not pass again"
 _READING = frozenset({Action.READ, Action.SEARCH, Action.FETCH, Action.PLAN})
@@ -345,8 +345,8 @@ class End:
 
     @cached_property
     def is_interrupted(self) -> bool:
-        """True if the owner interrupted the agent, which did nothing afterwards. A declined last
-        call takes precedence.
+        """True if the owner interrupted the agent and the agent did nothing afterwards. A declined last call takes
+        precedence.
         """
         last = next(
             (turn for turn in reversed(self.turns[self.begin :]) if _is_of_either(turn)), None
@@ -360,13 +360,13 @@ class End:
 
     @cached_property
     def report(self) -> Turn | None:
-        """The agent's final words. None if they quote outside text or precede other actions."""
+        """The agent's final words, or None if they quote external text or precede other actions."""
         last = self.agent[-1] if self.agent else None
         return last if last and is_own(last) and is_report(last) else None
 
     @cached_property
     def last_report(self) -> Turn | None:
-        """The agent's last words that do not quote outside text."""
+        """The agent's last words that do not quote external text."""
         return next((turn for turn in reversed(self.turns) if is_own(turn)), None)
 
     @cached_property
@@ -410,7 +410,7 @@ def _acts(call: ToolCall) -> bool:
 
 
 def _is_of_either(turn: Turn) -> bool:
-    """Return True if a turn is the agent's, or an interruption by the owner."""
+    """Return True if a turn is from the agent or is an interruption by the owner."""
     return not turn.flags & Flag.SIDECHAIN and (
         turn.speaker is Speaker.AGENT or bool(turn.flags & Flag.INTERRUPTED)
     )
@@ -502,7 +502,7 @@ def _hands_over(call: ToolCall) -> bool:
 
 
 def _outcome_by_report(end: End) -> SessionOutcome | None:
-    """Return the outcome that the agent's last words imply. Outside text can only count against "done"."""
+    """Return the outcome that the agent's last words imply. External text can only count against "done"."""
     if end.report:
         return _outcome_by_text(end, end.report)
     if not end.agent:
@@ -592,7 +592,7 @@ def _with_owner_words(ending: Ending, reason: str, end: End, words: str) -> Sess
 
 
 def _with_agent_words(ending: Ending, reason: str, report: Turn, words: str) -> SessionOutcome:
-    """Return an outcome that quotes the agent's words, unless they quote outside text."""
+    """Return an outcome that quotes the agent's words, unless they quote external text."""
     if not is_own(report):
         return SessionOutcome(ending, reason)
     return SessionOutcome(
@@ -650,7 +650,7 @@ def _request(end: End, ended: SessionOutcome) -> Iterator[OpenEnd]:
 
 
 def _questions(end: End, ended: SessionOutcome) -> Iterator[OpenEnd]:
-    """Yield the agent's last questions that the owner did not answer."""
+    """Yield the questions in the agent's last report that the owner did not answer."""
     if end.report and ended.speaker is not Speaker.OWNER:
         for text in questions(end.report.text):
             yield OpenEnd(
@@ -667,7 +667,7 @@ def _failing(end: End) -> Iterator[OpenEnd]:
 
 
 def _result(call: ToolCall) -> str:
-    """Return a failure's exit code or "error", without the tool's output."""
+    """Return a failed call's exit code or "error", without the tool's output."""
     return call.outcome if call.outcome and _EXIT.fullmatch(call.outcome) else "error"
 
 
@@ -677,7 +677,7 @@ def _todos(turns: Sequence[Turn]) -> Iterator[OpenEnd]:
 
 
 def _next_steps(end: End) -> Iterator[OpenEnd]:
-    """Yield open steps from the last report that have not been done since."""
+    """Yield next steps from the last report that have not been done since."""
     report = end.last_report
     if report is None:
         return

@@ -69,7 +69,7 @@ _GENERIC_PARTS = frozenset(
 )
 """Parts of names that do not identify a subject."""
 _ASKED_SHARE = 0.65
-"""Weight of the requested error in the similarity. Output around a stored error then matters less."""
+"""Weight of the requested error in the similarity. The stored error weighs less because of the output around it."""
 
 
 def gist(line: str) -> str:
@@ -90,7 +90,7 @@ def likeness(requested: Iterable[frozenset[str]], stored: Iterable[frozenset[str
     """Return the similarity of two errors (0 to 1), based on their most similar pair of lines.
 
     Names (``ModuleNotFoundError``, ``pg_config``, ``ECONNREFUSED``) weigh three times as much as words. Generic words
-    weigh a quarter.
+    weigh a quarter as much.
     """
     stored_lines = list(stored)
     return max(
@@ -206,9 +206,8 @@ def did(home: Home, query: DidQuery) -> FileHistory:
 
 
 def find_files(home: Home, name_or_path: str) -> dict[int, str]:
-    """Return the exact file, or else files with a matching path end, or else files in such a folder, keyed by row.
-
-    The base of a relative path is unknown, so ``src/a.py`` and ``/code/x/src/a.py`` match each other.
+    """Return the exact file, or else files whose paths end alike, or else files in a matching folder, keyed by database
+    row.
     """
     forms = _forms(name_or_path)
     name = forms[0].rsplit("/", 1)[-1]
@@ -234,7 +233,7 @@ def request_before(home: Home, session: Session, row: int, seq: int) -> StoredTu
 
 
 def _forms(path: str) -> list[str]:
-    """Return a path as given, preceded by the resolved path if it exists."""
+    """Return a path as given, preceded by the absolute path if that file exists."""
     plain = plain_path(str(Path(path).expanduser()) if path.startswith("~") else path)
     forms = [plain]
     if not _is_whole(plain):
@@ -446,7 +445,7 @@ def _troubles(home: Home, failures: Sequence[_Failure], query: FixQuery) -> Iter
 
 
 def _distinct_repairs(repairs: Iterator[Repair]) -> Iterator[Repair]:
-    """Return distinct repairs. Of failures fixed by the same action, keep the first."""
+    """Return distinct repairs. If the same action fixed several failures, keep the first."""
     first_repairs: dict[tuple[str, object], Repair] = {}
     for repair in sorted(repairs, key=lambda repair: (repair.session.id, repair.seq)):
         key = (repair.session.id, (repair.steps[-1:], repair.words) if repair.worked else "open")

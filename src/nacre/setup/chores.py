@@ -58,15 +58,15 @@ _EXCLUDED_FLAGS = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN | Flag.INJECTED
 
 
 def is_to_be_heard(home: Home, session: StoredSession) -> bool:
-    """Return True if a session has looked up memories that are not judged yet."""
+    """Return True if a session has looked up memories that have not been judged."""
     fold_usage(home)
     return home.session_uses.first_unjudged(session_name(session.session.id)) is not None
 
 
 def hear_reply(home: Home, session: StoredSession) -> None:
-    """Judge the memories that a session looked up by what its agent said afterwards. See docs/context.md.
+    """Judge the memories looked up in a session, based on what the agent said afterwards. See docs/context.md.
 
-    A memory that the agent stored afterwards corrects the looked-up memory that it restates. Each use is judged once,
+    A memory stored afterwards by the agent corrects the looked-up memory that it restates. Each use is judged once,
     as in agenr.
     """
     name = session.session.id
@@ -178,7 +178,7 @@ class Chore(msgspec.Struct, frozen=True):
 
 
 class NotYetError(Exception):
-    """Raised if a chore's condition is not met yet. Retry later, and finally drop the chore without a report.
+    """Raised if a chore's condition is not met yet. The chore is retried later, and finally dropped without a report.
 
     ``following`` are chores that result from the work done so far.
     """
@@ -198,7 +198,7 @@ class Kind:
 
 @frozen
 class _Pending:
-    """Chores with one subject: the latest chore, and the files of all."""
+    """Chores with one subject: the latest chore, and all files."""
 
     chore: Chore
     paths: tuple[Path, ...]
@@ -270,8 +270,7 @@ class Worklist:
     def do(self, waits: _Pending) -> None:
         """Do a chore. The attempt is recorded first, so that a chore that kills its process is finally abandoned.
 
-        Raises OSError if the attempt cannot be recorded, for example on a full disk, because the chore would be due
-        again immediately, forever.
+        Raises OSError if the attempt cannot be recorded, because the chore would be due again forever.
         """
         chore, kind = waits.chore, self.kinds.get(waits.chore.kind)
         now = self.home.clock().timestamp()
@@ -404,7 +403,7 @@ def _remove(paths: Sequence[Path]) -> None:
 
 
 # -- Work on each kind of chore --------------------------------------------------------------------
-# All of it can be repeated without effect.
+# All work can be repeated without further effect.
 
 
 LEARN, IMPROVE, CAPTURE, HEAR, STALE = "learn", "improve", "capture", "hear", "stale"
@@ -525,7 +524,7 @@ KINDS: Mapping[str, Kind] = {
     HEAR: Kind(_hear, is_slow=True),
     STALE: Kind(_stale, is_slow=True),
 }
-"""Kinds by the name of the chore."""
+"""Kinds of chores, keyed by name."""
 
 
 @operation("chores", writes=True, takes_long=True, http=False)

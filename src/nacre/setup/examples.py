@@ -71,14 +71,14 @@ def lay_out(home: Home) -> list[Path]:
 
 
 def present(home: Home) -> tuple[str, ...]:
-    """Return the ids of the examples in this memory."""
+    """Return the ids of the examples in the home."""
     return tuple(
         example.session for example in example_files() if home.sessions.find(example.session)
     )
 
 
 def plan_to_forget(home: Home) -> Deletion:
-    """Return the plan for forgetting the examples. Raises NotFoundError if this memory has none."""
+    """Return the plan for forgetting the examples. Raises NotFoundError if the home has no examples."""
     if not (sessions := present(home)):
         raise NotFoundError("this memory does not contain the example sessions")
     return forgetting.prepare(home, ForgetRequest(sessions=sessions))

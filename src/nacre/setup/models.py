@@ -148,7 +148,7 @@ class SigningIn:
     ways: tuple[Way, ...]
     programs: tuple[Program, ...]
     keyring: str
-    """Name of the keyring, or empty if none works."""
+    """Name of the keyring, or empty if no keyring works."""
     why_no_keyring: str
     key_file: str
 
@@ -337,7 +337,7 @@ def expects_key(settings: Settings, provider: str) -> bool:
 
 
 def elsewhere(settings: Settings, method: str) -> str:
-    """Return a note on places, unread by nacre, that might have a login, or an empty string."""
+    """Return a note on places not read by nacre that might have a login, or an empty string."""
     tool = methods()[method].login if method in methods() else ""
     return credentials.elsewhere(settings, tool) if tool else ""
 
@@ -368,11 +368,11 @@ class WriterStatus:
     """The writer (or ``none``), its state and its use today.
 
     ``state`` is ``ready``, ``paused``, ``resting`` (on battery), ``spent`` (today's limit is reached), ``short`` (the
-    daily limit is too small for a session), ``off``, ``failing`` (at the last call) or ``unavailable``. ``problem`` and
-    ``hint`` give the reason and the remedy. For a writer not called today, they can say that nobody seems to be signed
-    in. ``limit`` is in tokens per day under a subscription, or ``None`` if dollars are limited. ``waiting`` counts
-    sessions that the writer has yet to see. ``kept_here`` has the models of last week's sessions that the writer does
-    not see because these models might be local. Only :func:`status_writer` sets it.
+    daily limit is too small for a session), ``off``, ``failing`` (at the last call) or ``unavailable``. ``problem``,
+    ``hint``: reason and remedy. If the writer was not called today, they can report a missing sign-in. ``limit``:
+    tokens per day under a subscription, or ``None`` if dollars are limited. ``waiting``: number of sessions that the
+    writer has yet to see. ``kept_here``: models of last week's sessions that the writer does not see because these
+    models might be local. Only :func:`status_writer` sets ``kept_here``.
     """
 
     writer: str = NONE
@@ -514,7 +514,8 @@ def set_writer(home: Home, request: WriterRequest) -> WriterStatus:
 def refuse(settings: Settings, request: WriterRequest) -> None:
     """Check a writer.
 
-    Raises ModelRefusedError if the model cannot be opened, InvalidInputError without a usable limit, UnavailableError.
+    Raises ModelRefusedError if the model cannot be opened, InvalidInputError if no usable limit is set,
+    UnavailableError.
     """
     check_obstacle(settings, request.writer)
     if is_without_bound(settings, request):
@@ -612,7 +613,7 @@ _PROMPT = Prompt(
 class Offer:
     """A configured model and its tasks.
 
-    ``credential`` is the origin of its key, or empty. ``problem`` is what keeps it from answering.
+    ``credential``: origin of the model's key, or empty. ``problem``: reason why the model cannot answer.
     """
 
     name: str
@@ -752,7 +753,7 @@ class Wish:
 
     @property
     def provider(self) -> str:
-        """Return the model's provider, or an empty string without a model."""
+        """Return the model's provider, or an empty string if there is no model."""
         return "" if self.model in (None, NONE) else str(self.model).partition(":")[0]
 
 
@@ -760,7 +761,7 @@ class Wish:
 class Tried:
     """The outcome of a test call, with the reason and remedy.
 
-    It is ``answered``, ``unusable`` (wrong format), ``unreachable``, ``refused`` or ``skipped``.
+    The outcome is ``answered``, ``unusable`` (wrong format), ``unreachable``, ``refused`` or ``skipped``.
     """
 
     outcome: str
@@ -771,7 +772,7 @@ class Tried:
 
 @frozen
 class Done:
-    """The changes made by a setup, and the resulting settings. ``kept`` is the key's place, or empty without a key."""
+    """The changes made by a setup, and the resulting settings. ``kept``: place of the stored key, or empty."""
 
     settings: Settings
     changed: Mapping[str, Any]
@@ -869,7 +870,7 @@ def wished(settings: Settings, wish: Wish) -> Settings:
 def try_model_models(home: Home, wish: Wish) -> Tried:
     """Ask the requested model one short question.
 
-    A response that does not come from such a model counts as refused. Raises InvalidSettingsError.
+    A response that does not come from the model's provider counts as refused. Raises InvalidSettingsError.
     """
     began = time.perf_counter()
     try:
@@ -954,7 +955,7 @@ def _outdone(after: Settings, wish: Wish) -> list[str]:
 
 
 def _idle(after: Settings) -> list[str]:
-    """Return a note if the model is enabled for the background, but its unknown price prevents that."""
+    """Return a note if an enabled model does no background work because its price is unknown."""
     name = after["models.default"]
     if not after["models.background"] or name == NONE:
         return []
@@ -970,7 +971,7 @@ def _idle(after: Settings) -> list[str]:
 
 
 def _sent(after: Settings, changed: Mapping[str, Any]) -> list[str]:
-    """Return a note on where the embedding model sends texts."""
+    """Return a note on where the embedding model sends text."""
     if "embedding.model" not in changed:
         return []
     try:

@@ -67,9 +67,9 @@ _CLOUD_SUFFIX = "cloud"
 class FoundWriter:
     """A possible writer model, as ``provider:model``, and its label.
 
-    ``payer`` is the source of the API key that is billed, or empty for a subscription or free model. ``problem`` might
-    keep it from answering. With ``is_refused``, it cannot be set until that is fixed. ``is_here`` means that it runs on
-    this machine.
+    ``payer``: source of the billed API key, or empty for a subscription or free model. ``problem``: what might keep the
+    model from answering. ``is_refused``: the model cannot be set until the problem is fixed. ``is_here``: the model
+    runs on this machine.
     """
 
     name: str
@@ -82,7 +82,7 @@ class FoundWriter:
 
 
 def found_writers(settings: Settings) -> list[FoundWriter]:
-    """Return all possible writers: signed-in commands, local servers and keys. Those with problems come last."""
+    """Return all possible writers: signed-in commands, local servers and keys. Writers with problems come last."""
     writers = [writer_named(settings, name) for name in dict.fromkeys(_names(settings))]
     return sorted(writers, key=lambda writer: (writer.is_refused, bool(writer.problem)))
 
@@ -146,7 +146,7 @@ class WriterProposal:
 
     @property
     def bound(self) -> str:
-        """Return the limit for the end of a question, or an empty string if the writer is free."""
+        """Return the limit as the last words of a question, or an empty string if the writer is free."""
         if self.request.tokens_per_day is not None:
             return f", up to {self.request.tokens_per_day:,} tokens a day"
         if self.writer.is_free:
@@ -252,15 +252,15 @@ def _best(home: Home) -> str:
 
 
 RECENT = timedelta(days=7)
-"""Maximum age of transcripts that can be read alone."""
+"""Maximum age of transcripts if only recent transcripts are read."""
 
 
 @frozen
 class FirstReading:
-    """Pending transcripts: ``files`` with ``bytes`` in total. ``recent`` files changed in the last seven days.
+    """Pending transcripts. ``files``: their number. ``bytes``: their total size.
 
-    ``estimate`` is a language model's cost, or ``None`` without a model. ``scope`` has the sessions that a writer
-    reads.
+    ``recent``: transcripts changed in the last seven days. ``estimate``: cost of a language model, or ``None`` if
+    there is none. ``scope``: sessions that a writer reads.
     """
 
     files: int
@@ -327,7 +327,7 @@ _NAME = re.compile(r"(?<=[a-z,] )(?:[A-Z]\w*[a-z]\w*|\w+[a-z][A-Z]\w*)(?: [A-Z]\
 """Pattern of a word within a sentence that is written like a name."""
 
 _NOUNS = re.compile(r"\b(?:the|our|my) ([A-Za-z][\w-]+\w [A-Za-z][\w-]+\w)(?=[\s,.;:!?)]|$)")
-"""Pattern of two words after an article, most often a thing."""
+"""Pattern of two words after an article, which usually name a thing."""
 
 _VAGUE = frozenset(
     """active actual best better current different existing first following full good last latest main new
@@ -340,7 +340,7 @@ _PREPOSITIONS = frozenset(
 """Prepositions that are not stop words. A phrase ends before them."""
 _SESSIONS = 200
 _MIN_SESSIONS = 2
-"""Minimum number of sessions in which the user mentions a thing before it becomes a question."""
+"""Minimum number of sessions in which the user mentions a thing before a question about it is asked."""
 
 
 def about(memory: Memory) -> str | None:
@@ -372,7 +372,7 @@ def about(memory: Memory) -> str | None:
 def about_sessions(home: Home) -> list[tuple[str, str]]:
     """Return questions about things that the user mentioned in several sessions, most frequent first.
 
-    Each question comes with the thing.
+    Each question is paired with the thing.
     """
     spoken: defaultdict[str, set[int]] = defaultdict(set)
     for stored in home.sessions.newest(limit=_SESSIONS):
@@ -431,7 +431,7 @@ _SHOWN_CHARACTERS = 90
 class Reach:
     """Counts of current memories, ``replaced`` memories, candidates and sessions, and the ``likeliest`` candidates.
 
-    Without a writer, ``found`` is the best available writer.
+    ``found``: best available writer, if no writer is set.
     """
 
     memories: int
@@ -479,7 +479,7 @@ _POOL_PER_KIND = 24
 """Number of memories of each kind to compare. Some can come from examples."""
 
 _KIND_DISCOUNT = 0.5
-"""Importance is reduced by this for each earlier memory of the same kind, to mix kinds."""
+"""Reduction in importance for each earlier memory of the same kind, to mix kinds."""
 
 _EXAMPLE_QUESTIONS = (
     "Why did hivelog move away from SQLite?",
@@ -501,10 +501,10 @@ class SampleAnswer:
 class QuickstartResult:
     """The result of a quickstart.
 
-    ``source`` says whether transcripts were found on this machine or examples were used. ``tools`` counts transcripts
-    by tool label. ``best`` are the memories to show, best first. All ``answers`` have evidence. ``changed`` is the file
-    that most sessions changed, with their number, if more than one. ``has_examples`` means that example sessions are in
-    the home, perhaps from an earlier run.
+    ``source``: whether transcripts were found on this machine or examples were used. ``tools``: number of transcripts
+    for each tool label. ``best``: memories to show, best first. ``answers``: answers with evidence. ``changed``: the
+    file changed by the most sessions, with the number of sessions, if more than one. ``has_examples``: True if example
+    sessions are in the home, perhaps from an earlier run.
     """
 
     source: Origin

@@ -1,13 +1,13 @@
 """Read-only access to SQLite databases of other programs, even while these programs write.
 
-No files are created next to the databases. Statements are composed from the file's table and column
-names, or are part of the program's reader. How a file is opened depends on its state:
+No files are created next to the databases. SQL statements are fixed, or composed from the table and
+column names in the file. How a file is opened depends on its state:
 
 - Rollback journal: read-only with SQLite's own locks, which are held only while a statement runs.
 - Write-ahead log in use or left by a crash: read-only with a read-only log index (``-shm``), so
   that readers only take locks.
 - Missing or empty log without an index: no process has the file open. Only the file is read, and
-  results are returned only if no process opened it in the meantime.
+  results are returned only if no process opened the file in the meantime.
 - Log without an index (as in a copy), or journal to roll back: a copy of limited size is read.
 
 See decision 7.
@@ -44,7 +44,7 @@ _HEADER_BYTES = 100
 _WAL_VERSIONS = b"\x02\x02"
 _ATTEMPTS = 3
 _VECTOR_FUNCTIONS = ("libsql_vector_idx", "vector", "vector32", "vector64", "vector_distance_cos")
-"""Functions of libSQL that index definitions can contain. They are never called."""
+"""libSQL functions that can occur in index definitions. They are never called."""
 
 _HARMLESS = apsw.SQLITE_DETERMINISTIC | apsw.SQLITE_INNOCUOUS
 
@@ -52,7 +52,7 @@ Signature = tuple[tuple[int, int] | None, ...]
 
 
 class ForeignDatabase:
-    """A SQLite file of a different program, opened by :func:`open_foreign`."""
+    """A SQLite file of another program, opened by :func:`open_foreign`."""
 
     def __init__(
         self,
@@ -77,14 +77,14 @@ class ForeignDatabase:
         self._stack.close()
 
     def columns(self, table: str) -> tuple[str, ...]:
-        """Return the columns of a table. A missing table has none."""
+        """Return the columns of a table, or an empty tuple if the table is missing."""
         return tuple(
             str(name)
             for (name,) in self.all("SELECT name FROM pragma_table_info(:table)", table=table)
         )
 
     def all(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
-        """Return all rows of a statement, and release the file.
+        """Run a statement, return all rows, and release the file.
 
         Raises InvalidInputError if the file is locked, is damaged, or changes constantly.
         """
@@ -98,7 +98,7 @@ class ForeignDatabase:
         raise InvalidInputError(f"{self._path} changes while it is read", hint="try again")
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """Yield the rows of a table, with those of ``columns`` that exist.
+        """Yield the rows of a table, with the columns in ``columns`` that exist.
 
         Yields nothing if the table is missing.
         """
@@ -169,7 +169,7 @@ class ForeignDatabase:
 
 @contextlib.contextmanager
 def open_foreign(path: Path, clean: Callable[[str], str] = str) -> Iterator[ForeignDatabase]:
-    """Open a database read-only. ``clean`` is applied to all texts that :meth:`ForeignDatabase.rows` yields.
+    """Open a database read-only. ``clean`` is applied to all text that :meth:`ForeignDatabase.rows` yields.
 
     Raises InvalidInputError if the file is not a SQLite database, or is empty, encrypted, locked or
     damaged.
@@ -185,7 +185,7 @@ _SUFFIXES = ("", "-wal", "-shm", "-journal")
 
 
 def _signature(path: Path) -> Signature:
-    """Return the sizes and times of a database and its log files. Only the log index's existence counts."""
+    """Return the sizes and times of a database and its log files. For the log index, return only whether it exists."""
     signature: list[tuple[int, int] | None] = []
     for suffix in _SUFFIXES:
         try:
@@ -222,7 +222,7 @@ def _options(path: Path, signature: Signature) -> str:
 
 
 def _must_roll_back(error: apsw.Error, signature: Signature) -> bool:
-    """Return True if a file is unreadable because its program died while writing."""
+    """Return True if a file is unreadable because its program crashed while writing."""
     journal = signature[-1]
     return bool(journal and journal[0]) and isinstance(
         error, apsw.ReadOnlyError | apsw.CantOpenError

@@ -1,7 +1,7 @@
 """The gateway's database of incoming messages, answers to send, sessions and permitted senders.
 
-The database is a separate file, ``gateway/gateway.db`` in the home, so that receiving a message
-never waits for a process that writes memories.
+The database is a separate file, ``gateway/gateway.db`` in nacre's home folder, so that receiving a
+message never waits for a process that writes memories.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ from nacre.values.gateway import (
 
 FOLDER = "gateway"
 DATABASE = f"{FOLDER}/gateway.db"
-"""Path relative to the home."""
+"""Path of the database relative to nacre's home folder."""
 
 TRANSCRIPTS_LOCK = "transcripts.lock"
-"""Lock in ``FOLDER``, held while writing transcripts of conversations."""
+"""Name of the lock in ``FOLDER`` that is held while transcripts are written."""
 
 PROBLEM = "gateway.problem"
 """Name under which the gateway stores a channel's problem."""
 
 _MILLIONTHS = 1_000_000
 _MAX_MESSAGES_PER_TURN = 200
-"""Maximum messages per turn. Further messages go into the next turn."""
+"""Maximum number of messages per turn. Further messages go into the next turn."""
 
 _READERS_PATIENCE_MS = 100
 
 
 @frozen
 class Kept:
-    """A message that is ``heard``, ``waiting`` or ``taken``. ``line`` is the message's id in the transcript."""
+    """A message in state ``heard``, ``waiting`` or ``taken``. ``line``: id of the message in the transcript."""
 
     received: Received
     state: str
@@ -72,7 +72,7 @@ class Known:
 
 @frozen
 class Line:
-    """A transcript line that is not yet in the transcript file."""
+    """A line that was not yet written to the transcript file."""
 
     id: str
     text: str
@@ -80,7 +80,7 @@ class Line:
 
 @frozen
 class SessionState:
-    """The progress of a session. ``is_pending``: some lines are not yet in the session's transcript."""
+    """The progress of a session. ``is_pending``: some lines are not yet in the transcript."""
 
     id: str
     key: str
@@ -109,7 +109,7 @@ class GatewayStore:
 
     @classmethod
     def open(cls, home: Path) -> Self:
-        """Open a home's gateway database, and create it if needed.
+        """Open the gateway database in a home folder, and create it if needed.
 
         Raises UnusableStoreError, StoreBusyError, SchemaTooNewError.
         """
@@ -123,7 +123,7 @@ class GatewayStore:
 
     @classmethod
     def open_to_read(cls, home: Path) -> Self | None:
-        """Open a home's gateway database read-only, or return ``None`` if it is missing or unreadable."""
+        """Open the gateway database in a home folder read-only, or return ``None`` if it is missing or unreadable."""
         path = home / DATABASE
         if not path.is_file():
             return None
@@ -165,7 +165,7 @@ class GatewayStore:
     def receive(
         self, channel: str, messages: Iterable[tuple[Received, str]], state: Mapping[str, str]
     ) -> list[tuple[Received, str]]:
-        """Store the channel's state and messages with their states. Return the messages that are new."""
+        """Store a channel's values, and messages with their states. Return the new messages."""
         new = []
         for received, new_state in messages:
             if self._db.run(
@@ -186,7 +186,7 @@ class GatewayStore:
 
     @in_transaction
     def trim_heard(self, key: str, entries: int, keys: int) -> None:
-        """Limit the number of heard messages in a conversation, and of conversations with heard messages."""
+        """Limit the number of a conversation's heard messages and the number of conversations with heard messages."""
         self._db.run("trim_heard", key=key, keep=entries)
         self._db.run("trim_heard_keys", keep=keys)
 
@@ -212,11 +212,11 @@ class GatewayStore:
         ]
 
     def waiting_keys(self) -> list[tuple[str, str]]:
-        """Return (key, channel) of conversations with messages to answer."""
+        """Return (key, channel) of conversations with unanswered messages."""
         return self._db.all("list_waiting_keys")
 
     def waiting(self, channel: str) -> int:
-        """Count a channel's messages to answer."""
+        """Count a channel's unanswered messages."""
         return self._db.value("count_waiting_inbound", channel=channel) or 0
 
     def last_waiting(self, key: str) -> tuple[datetime | None, int]:
@@ -232,14 +232,17 @@ class GatewayStore:
     def take(
         self, session: str, lines_by_number: Sequence[tuple[int, str | None]], lines: Sequence[Line]
     ) -> None:
-        """Mark messages, given as (number, line id), as being answered, and queue transcript lines."""
+        """Mark messages as being answered, and queue transcript lines.
+
+        ``lines_by_number`` contains (message number, line id) pairs.
+        """
         for seq, line in lines_by_number:
             self._db.run("take_inbound", seq=seq, line=line)
         self.add_lines(session, lines)
 
     @runs("release_inbound")
     def release(self) -> None:
-        """Reset messages being answered at a clean shutdown, without counting a failed attempt."""
+        """At a clean shutdown, do not count the current attempt for messages being answered."""
 
     @in_transaction
     def finish(
@@ -298,12 +301,12 @@ class GatewayStore:
         """Delete queued lines up to number ``seq``, after they were written."""
 
     def open_session(self, key: str) -> ChatSession | None:
-        """Return the open session of a key."""
+        """Return the open session of the conversation with a given key."""
         row = self._db.one("open_chat_session", key=key)
         return _session(row) if row else None
 
     def session_of(self, key: str, line: str) -> ChatSession | None:
-        """Return the session with a given key and transcript line."""
+        """Return the session that has a given key and contains a given transcript line."""
         row = self._db.one("chat_session_of_line", key=key, line=line)
         return _session(row) if row else None
 
@@ -349,11 +352,11 @@ class GatewayStore:
 
     @runs("note_chat_flushed")
     def note_flushed(self, session: str) -> None:
-        """Record that memories were extracted in this compaction cycle."""
+        """Record that memories were extracted from a session in the current compaction cycle."""
 
     @in_transaction
     def note_compaction(self, session: str, tokens: int, line: Line) -> None:
-        """Record a summary of a session's start. ``tokens`` counts the summary and later messages."""
+        """Record a summary of a session's start. ``tokens``: number of tokens in the summary and later messages."""
         self._db.run("note_chat_compacted", id=session, tokens=tokens)
         self.add_lines(session, [line])
 
@@ -404,7 +407,7 @@ class GatewayStore:
 
     @in_transaction
     def prune(self, before: datetime) -> None:
-        """Delete unused codes, and entries completed before a given time. Platforms do not resend such old messages."""
+        """Delete unused codes, and entries completed before a given time. Platforms do not resend messages that old."""
         self._db.run("prune_inbound", before=before)
         self._db.run("prune_outbound", before=before)
         self._db.run("prune_pairings", before=before)
@@ -444,7 +447,7 @@ class GatewayStore:
         self._db.run("approve_pairing", channel=pairing.channel, sender=pairing.sender, at=at)
 
     def drop_pairing(self, channel: str, sender: str) -> bool:
-        """Revoke a sender's access or request, and return True if there was one."""
+        """Delete a sender's access or request for access, and return True if either existed."""
         return bool(self._db.run("drop_pairing", channel=channel, sender=sender))
 
 

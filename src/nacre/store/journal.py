@@ -1,4 +1,4 @@
-"""Index data about the vault and its journal, model calls, traces and tombstones."""
+"""Database tables for the vault, its journal, model calls, traces and tombstones."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ class VaultIndex(Store):
         self._seen_now: tuple[object, Seen] = None, ({}, set(), {})
 
     def seen(self) -> dict[str, SeenMemoryFile]:
-        """Map paths to all files."""
+        """Map paths to recorded files."""
         return {row[0]: SeenMemoryFile(*row) for row in self._db.all("list_vault_files")}
 
     def seen_now(self) -> Seen:
         """Return the times and sizes of files, the paths of pending writes, and the reasons why files
         are not memories.
 
-        All three describe the same moment. They are cached until the next write, because reading
-        10,000 files takes 4 ms.
+        All values describe the same moment. They are cached until the next write, because reading
+        the rows of 10,000 files takes 4 ms.
         """
         # Read the state before the rows, so that a concurrent write causes another read.
         state = self._db.state()
@@ -88,7 +88,7 @@ class VaultIndex(Store):
     def why_unreadable(self, path: str, mtime_ns: int, size: int) -> str | None:
         """Return why a file is not a memory.
 
-        Returns ``None`` if it has changed or this nacre version has not read it.
+        Returns ``None`` if the file has changed, or was not read by this nacre version.
         """
         return self._db.value(
             "find_unreadable", path=path, mtime_ns=mtime_ns, size=size, version=__version__
@@ -118,7 +118,7 @@ class VaultIndex(Store):
         return record(SeenMemoryFile, self._db.one("find_vault_file_at", path=path))
 
     def journal_paths(self) -> set[str]:
-        """Return the paths in the journal, written or not, that await a commit."""
+        """Return the paths in the journal that await a commit, including paths not written yet."""
         return set(self._db.column("list_journal_paths"))
 
     def is_taken(self, path: str) -> bool:
@@ -156,7 +156,7 @@ class VaultIndex(Store):
     def awaited_paths(self) -> set[str]:
         """Return the paths that a pending write will create, change or remove.
 
-        Differences in these files are not a person's edits.
+        Differences in these files are not manual edits.
         """
         return set(self._db.column("list_awaited_paths"))
 
@@ -173,7 +173,7 @@ class VaultIndex(Store):
         return records(Intent, self._db.all("list_intents"))
 
     def done(self, seq: int) -> None:
-        """Mark a write as applied. The journal keeps it if it belongs to an operation."""
+        """Mark a write as applied. The journal keeps the write if it belongs to an operation."""
         if not self._db.run("apply_intent", seq=seq):
             self.give_up(seq)
 
@@ -200,7 +200,7 @@ class VaultIndex(Store):
         return self._db.value("find_other_name", other=name) or name
 
     def dependencies(self, project: str | None = None) -> list[tuple[str, str]]:
-        """Return the dependencies that project pages state, for one project or all projects."""
+        """Return the dependencies stated on the page of one project or on all project pages."""
         return self._db.all("list_dependencies", project=project)
 
     def forget_project(self, slug: str, *, unless: str = "") -> None:
@@ -303,7 +303,7 @@ class Journal(Store):
         )
 
     def without_texts(self) -> list[Operation]:
-        """Return closed, uncommitted operations without journal entries. Their texts are missing or were forgotten."""
+        """Return closed, uncommitted operations without journal entries. Their text is missing or was forgotten."""
         return records(Operation, self._db.all("list_operations_without_texts"))
 
     def waiting(self) -> tuple[int, datetime | None]:
@@ -371,7 +371,7 @@ class Journal(Store):
         return records(Operation, self._db.all("find_operations_like", reference=reference))
 
     def before(self, intent: Intent) -> tuple[str, str | None] | None:
-        """Return (action, document) of the file's previous journal entry, or ``None``."""
+        """Return (action, document) of the previous journal entry for the same file, or ``None``."""
         row = self._db.one("find_journal_before", path=intent.path, seq=intent.seq)
         return (row[0], row[1]) if row else None
 
@@ -380,9 +380,9 @@ class Journal(Store):
         return self._db.column("list_withheld")
 
     def keep_last(self, operations: int) -> int:
-        """Delete the texts of all but the newest operations, and return the number of deleted rows.
+        """Delete the text of all but the newest operations, and return the number of deleted rows.
 
-        For use without git history.
+        Call this only if there is no git history.
         """
         row = self._db.one("find_oldest_kept", operations=operations)
         return self._db.run("delete_journal_before", seq=row[0]) if row and row[0] else 0
@@ -433,7 +433,7 @@ class Spending(Store):
     ) -> tuple[int, int]:
         """Return the token count and number of a day's background calls to a model's provider.
 
-        Counts either chat calls or all other calls.
+        Counts chat calls if ``is_chat``, otherwise all other calls.
         """
         provider = model.partition(":")[0]
         row = self._db.one("sum_background_tokens", day=day, provider=provider, is_chat=is_chat)
@@ -445,7 +445,7 @@ class Spending(Store):
         return records(models.TaskCost, rows)
 
     def health(self, model: str) -> models.Health | None:
-        """Return the state of a model if the last call failed."""
+        """Return the state of a model whose last call failed, or ``None``."""
         return record(models.Health, self._db.one("get_model_health", model=model))
 
     def fail(self, health: models.Health) -> None:
@@ -457,7 +457,7 @@ class Spending(Store):
         """Clear a model's failure."""
 
     def answer(self, key: str, since: datetime) -> str | None:
-        """Return the cached answer to a prompt, if not older than ``since``."""
+        """Return the cached answer to a prompt, or ``None`` if it is missing or older than ``since``."""
         return self._db.value("find_model_answer", key=key, since=since)
 
     def keep_answer(self, key: str, at: datetime, model: str, answer: str) -> None:
@@ -494,7 +494,7 @@ _UNANSWERED = json.dumps(models.UNANSWERED)
 
 
 class Traces(Store):
-    """Store of traces of model calls and of questions to recall, in one table."""
+    """Store of traces of model calls and of recall questions, in one table."""
 
     def add(self, trace: models.Trace) -> None:
         """Store the trace of a call, unless it is already stored."""
@@ -550,7 +550,7 @@ class Traces(Store):
         """Delete entries older than a given time, and the oldest entries that exceed the limits."""
 
     def _texts(self) -> Iterator[tuple[str, str]]:
-        """Yield the decoded texts of each trace and question."""
+        """Yield the decoded text of each trace and question."""
         after = ""
         while rows := self._db.all("list_trace_texts", after=after, limit=500):
             for trace_id, body in rows:
@@ -587,7 +587,7 @@ class Tombstones(Store):
 
     @in_transaction
     def change(self, more: Collection[Tombstone], fewer: Collection[Tombstone]) -> None:
-        """Add some tombstones and remove others."""
+        """Add the tombstones ``more`` and remove the tombstones ``fewer``."""
         self._db.run_many("delete_tombstone", [asdict(tombstone) for tombstone in fewer])
         if more or fewer:
             self.add(more)
@@ -619,8 +619,8 @@ class Tombstones(Store):
         self.set("arrived", json.dumps(sorted(memories)))
 
     def value(self, key: str) -> str | None:
-        """Return the value of ``ledger`` (the ledger's time and size when read), ``told``, ``due``,
-        ``arrived``, ``erase`` or ``edition``."""
+        """Return the value stored under ``ledger`` (time and size of the ledger when read), ``told``,
+        ``due``, ``arrived``, ``erase`` or ``edition``."""
         return self._db.value("get_forgetting_value", key=key)
 
     def set(self, key: str, value: str) -> None:

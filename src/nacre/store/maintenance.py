@@ -62,8 +62,8 @@ CARRIED = {
     "code_outside": ("what code imports", ""),
     "ingest_log": ("when transcripts were read", ""),
 }
-"""Maps tables to (description, columns that must contain ids of memories). The name of a statement that
-copies the rows can replace the columns."""
+"""Maps tables to (description, columns that must contain ids of memories). Instead of the columns,
+an entry can have the name of a statement that copies the rows."""
 
 DERIVED = frozenset(
     "archive_segments archived claims code_mentions code_mentions_read confirmations embedding file_uses "
@@ -77,7 +77,7 @@ DISCARDED = frozenset(
     "git_state intents ledger_end operations other_embedding other_memory_vectors other_passage_bits other_passages "
     "other_turn_passages touched".split()
 )
-"""Tables specific to one database file or an unused model, or restored from git."""
+"""Tables that belong to one database file or an unused model, or that are restored from git."""
 
 _READ_ERROR_CODES = (apsw.SQLITE_IOERR_READ, apsw.SQLITE_IOERR_SHORT_READ)
 _WRITE_ERRORS = (
@@ -134,7 +134,7 @@ def is_read_error(error: Exception) -> bool:
 
 
 # -- Erasing ------------------------------------------------------------------
-# Deletes forgotten content from every table, and the bytes from the file.
+# Erasing deletes forgotten content from every table, and removes the bytes from the file.
 
 
 _TURNS_PER_TRANSACTION = 60
@@ -195,7 +195,7 @@ class Erasing(Store):
     def turns_before(
         self, moment: datetime, projects: Sequence[str] | None
     ) -> list[tuple[int, int]]:
-        """Return (row, session row) of turns before a given time, in some projects or all."""
+        """Return (row, session row) of turns before a given time, in given projects or all projects."""
         return self._db.all("list_turns_before", projects=projects, before=moment)
 
     def linking(self, memory_ids: Sequence[str]) -> list[str]:
@@ -207,7 +207,7 @@ class Erasing(Store):
         return self._db.column("list_memories_alike", ids=memory_ids)
 
     def delete_turns(self, session: int, rows: Sequence[int]) -> None:
-        """Delete turns of a session and their full text, in short transactions so that others can write.
+        """Delete turns of a session and their full text, in short transactions so that other processes can write.
 
         Each transaction also updates the session, because an outdated session would go unnoticed
         after a crash.
@@ -235,7 +235,7 @@ class Erasing(Store):
         """Make the next run read a file from the start."""
 
     def returned(self) -> set[str]:
-        """Return forget runs whose forgotten memories, or memories of forgotten sessions, have reappeared."""
+        """Return forget runs after which forgotten memories, or memories of forgotten sessions, reappeared."""
         return set(self._db.column("list_runs_returned"))
 
     @runs("delete_cursors_at_beginning")
@@ -250,7 +250,7 @@ class Erasing(Store):
 
     @in_transaction
     def clear_journal(self, is_quoted: Callable[[str], object]) -> None:
-        """Delete the journal entries that quote a text. Their operations can then no longer be undone."""
+        """Delete the journal entries that quote a text. The operations can then no longer be undone."""
         intents = self._db.all("list_journal_texts")
         written = [seq for seq, *texts in intents if any(map(is_quoted, texts))]
         operations = self._db.all("list_operation_texts")
@@ -267,7 +267,7 @@ class Erasing(Store):
     def blank_passages(self) -> int:
         """Delete the hash, vector and bits of passages without turns, and return the number of passages.
 
-        Includes the passages being prepared for a different model.
+        Passages being prepared for a different model are included.
         """
         return self._blank_all(str) + self._blank_all(about_other)
 
@@ -281,15 +281,15 @@ class Erasing(Store):
 
     @runs("prune_names")
     def prune_names(self) -> None:
-        """Delete a server's identifiers that no text contains."""
+        """Delete identifiers on a server that do not occur in any text."""
 
     def merge_full_text(self) -> None:
-        """Purge deleted words from the full-text index, in short steps so that others can write."""
+        """Purge deleted words from the full-text index, in short steps so that other processes can write."""
         for merge in _MERGE_STATEMENTS:
             pages = -_PAGES_PER_MERGE
             while (
                 self._db.run(merge, pages=pages) >= 2
-            ):  # fewer means that nothing is left to merge
+            ):  # fewer changes mean that nothing is left to merge
                 pages = _PAGES_PER_MERGE
 
     def _blank(self, row: int, statement_name: Callable[[str], str]) -> None:
@@ -308,7 +308,7 @@ class Erasing(Store):
 
 
 # -- Erasing in the gateway's database ----------------------------------------
-# This includes text that no transcript contains yet.
+# This includes text that is not in a transcript yet.
 
 
 _TEXT_FIELDS = ("text", "content", "name", "summary", "reason")
@@ -325,8 +325,8 @@ _ERASE_BY_KIND = {
 class Held:
     """Text stored until it is answered, sent or written to a transcript.
 
-    ``kind`` is ``inbound``, ``outbound`` or ``line``, and ``seq`` is the row. ``session`` is the
-    conversation's open session, or empty.
+    ``kind``: ``inbound``, ``outbound`` or ``line``. ``seq``: row. ``session``: the conversation's
+    open session, or "" if there is none.
     """
 
     kind: str
@@ -358,7 +358,7 @@ class GatewayErasure(GatewayStore):
 
     @in_transaction
     def erase_held(self, texts: Iterable[Held], names: Iterable[str] = ()) -> None:
-        """Delete names and stored texts. The texts are then neither answered nor sent."""
+        """Delete names and stored text, so that the text is neither answered nor sent."""
         for text in texts:
             self._db.run(_ERASE_BY_KIND[text.kind], seq=text.seq)
         for name in names:
@@ -400,9 +400,9 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 # -- Rewriting stored texts ---------------------------------------------------
-# Applies new rules to old rows. The tables are read from the schema, so new tables are included.
-# The full text is updated with the rows. Finally, free pages are overwritten, so that no removed
-# text remains in the file.
+# New redaction rules are applied to old rows. The tables are read from the schema, so new tables are
+# included. The full-text index is updated with the rows. Finally, free pages are overwritten, so that
+# no removed text remains in the file.
 
 
 BATCH = 500
@@ -423,7 +423,7 @@ _EXCLUDED_TABLES = frozenset(
         "mentions",
     }
 )
-"""Turns are rewritten separately with their full text. The other tables are restored from the memories' files."""
+"""Tables to skip. Turns are rewritten separately, and the other tables are restored from memory files."""
 
 Clean = Callable[[str], str]
 
@@ -459,7 +459,7 @@ class StoredTexts:
         return tables
 
     def batches(self, table: TextTable) -> Iterator[list[tuple[str | None, ...]]]:
-        """Yield the rows of a table (keys first, then texts) in batches. Newly added rows can be skipped."""
+        """Yield the rows of a table (keys first, then texts) in batches. New rows might be skipped."""
         columns = ", ".join(map(quoted, (*table.keys, *table.columns)))
         keys = ", ".join(map(quoted, table.keys))
         after: Sequence[object] = ()
@@ -521,7 +521,7 @@ class StoredTexts:
 
 
 def clean_stored(text: str, clean: Clean) -> str:
-    """Remove secrets from a text. JSON values are cleaned one by one, so that JSON remains valid."""
+    """Remove secrets from text. JSON values are cleaned one by one, so that JSON remains valid."""
     if text[:1] in ("{", "["):
         try:
             value = json_values.parse(text)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from nacre.store.schema import Names
 
 _MANUAL = "manual"
-"""Origin of links without an origin in front matter."""
+"""Origin of links if front matter states no origin."""
 
 _DERIVED = ("auto", "body")
 """Origins of links that are not stored in front matter."""
@@ -55,10 +55,10 @@ class Known:
 class News:
     """Criteria for memories that are new to a session.
 
-    A memory matches if it is trusted, was stored after row ``mark``, has the id ``first_id`` or a
-    later one (ids are ordered by time), was stated after ``said``, has at least importance
-    ``least``, comes from none of ``sessions``, and belongs to ``project`` or to no project. If the
-    database was rebuilt since the mark was set, all rows count as stored after the mark.
+    A memory matches if it is trusted, was stored after row ``mark``, has an id of at least
+    ``first_id`` (ids are ordered by time), was stated after ``said``, has importance ``least`` or
+    more, comes from a session not in ``sessions``, and belongs to ``project`` or to no project. If
+    the database was rebuilt after the mark was set, all rows count as stored after the mark.
     """
 
     mark: int
@@ -171,11 +171,10 @@ class Memories(Store):
         return self._build(self._db.all("find_memories_by_id", ids=memory_ids))
 
     def find_like(self, reference: str) -> list[Memory]:
-        """Find memories whose id starts or ends with ``reference`` (at least four characters) or
-        whose subject equals it.
+        """Find up to three memories by the start or end of the id, or by the subject.
 
-        Active memories are preferred to superseded and retired memories. Returns at most three
-        memories. If there are several, the reference is ambiguous.
+        A partial id needs at least four characters. Active memories are preferred to superseded and
+        retired memories. If several memories are returned, the reference is ambiguous.
         """
         rows = self._db.all("find_memory", id=reference)
         if (
@@ -198,7 +197,7 @@ class Memories(Store):
         return dict(zip((row[0] for row in rows), self._build(rows), strict=True))
 
     def former(self) -> dict[int, int]:
-        """Map the rows of superseded memories to the row of the active memory that finally replaced them."""
+        """Map the row of each superseded memory to the row of the active memory that finally replaced it."""
         return dict(self._db.all("find_former_memories"))
 
     def rows_of(self, memory_ids: Sequence[str]) -> dict[int, Memory]:
@@ -228,14 +227,14 @@ class Memories(Store):
         return self._build(self._db.all("list_memories_of_files", files=[*files])) if files else []
 
     def stale(self) -> dict[str, tuple[float, str]]:
-        """Map the ids of possibly outdated memories to the last confidence (0 to 1) and the reason."""
+        """Map the ids of possibly outdated memories to (last confidence from 0 to 1, reason)."""
         return {
             memory: (confidence, as_told(detail))
             for memory, confidence, detail in self._db.all("list_stale")
         }
 
     def set_stale(self, stale: Iterable[tuple[str, float, str]]) -> None:
-        """Replace the list of possibly outdated memories. Reviews of other memories as outdated are removed."""
+        """Replace the list of possibly outdated memories. For other memories, stale reviews are removed."""
         rows = [
             {"memory": memory, "confidence": confidence, "detail": detail}
             for memory, confidence, detail in stale
@@ -260,7 +259,7 @@ class Memories(Store):
         return self._db.value("find_last_row") or 0
 
     def has_stored(self, mark: int, sessions: Sequence[str], project: str | None) -> bool:
-        """Return True if, after row ``mark``, one of the sessions or an agent in the project stored a memory."""
+        """Return True if one of the sessions, or an agent in the project, stored a memory after row ``mark``."""
         return (
             self._db.one("find_stored", mark=mark, sessions=sessions, project=project) is not None
         )
@@ -284,7 +283,7 @@ class Memories(Store):
         return set(self._db.column("list_memory_projects"))
 
     def replaced_by(self, memory_id: str) -> list[Memory]:
-        """Return the memories, in any state, that a memory superseded, oldest first."""
+        """Return the memories in any state that were superseded by a given memory, oldest first."""
         memories = (self.find(row[0]) for row in self._db.all("list_superseded_by", id=memory_id))
         return [memory for memory in memories if memory]
 
@@ -402,7 +401,7 @@ class CoRecall(Store):
 
     @runs("delete_faded_edges")
     def forget_faded(self, day: int) -> None:
-        """Delete edges that have faded by a given day."""
+        """Delete edges whose weight is below LEAST on a given day."""
 
     def of(self, memory_ids: Sequence[str], day: int) -> list[Edge]:
         """Return edges from some memories to active memories, strongest first."""
@@ -427,7 +426,7 @@ class CoRecall(Store):
 
 
 def faded(weight: float, days: int) -> float:
-    """Return a weight as faded after some days."""
+    """Return a weight after ``days`` days of fading."""
     return weight * FADE ** max(0, days)
 
 
@@ -459,7 +458,7 @@ _ALWAYS = Validity()
 
 @frozen
 class StoredLink:
-    """A link in the index. ``strength`` is 0 to 1. ``valid`` excludes its last day."""
+    """A link in the index. ``strength``: 0 to 1. ``valid``: period of validity, excluding the last day."""
 
     source: str
     rel: str
@@ -472,11 +471,11 @@ class StoredLink:
 
 @frozen
 class EdgeFilter:
-    """Filter for links of one memory (to memories in any state), or for links between active memories.
+    """Filter for links between active memories, or for links of one memory to memories in any state.
 
-    Without ``origins``, similarity links are excluded. ``day`` selects the links valid on that day.
-    Without ``day``, ended links are included. ``project`` selects the links with an end in that
-    project.
+    ``memory``: select only this memory's links. ``origins``: if empty, similarity links are excluded.
+    ``day``: day on which links are valid. If ``None``, ended links are included. ``project``: project
+    of at least one end.
     """
 
     memory: str | None = None
@@ -500,9 +499,10 @@ class Links(Store):
         without: Collection[str] = (),
         among: Collection[str] | None = None,
     ) -> list[StoredLink]:
-        """Return the edges of some memories, valid on a day or at any time, in no order. Similarity is excluded.
+        """Return the edges of some memories, in no order. With ``day``, edges must be valid on that day.
 
-        Edges to memories in ``without`` are omitted. With ``among``, the other end must be in ``among``.
+        Similarity edges and edges to memories in ``without`` are omitted. With ``among``, the other
+        end must be in ``among``.
         """
         ends = None if among is None else [*among]
         rows = self._db.all("list_links_at", ids=[*memory_ids], day=day, among=ends)
@@ -526,8 +526,8 @@ class Links(Store):
     def count(self, day: date, project: str | None = None) -> int:
         """Return the number of links that every interface shows.
 
-        A link is a currently valid edge between two active memories, from front matter or a name in
-        a text. Similarity and shared use do not count. Both ends must belong to the project, if any.
+        A link is a currently valid edge between two active memories, stated in front matter or by a
+        name in text. Similarity and shared use do not count. Both ends must belong to the project, if any.
         """
         return self._db.value("count_links", day=day, project=project) or 0
 
@@ -601,7 +601,11 @@ _STEPS = (3, 10, 25)
 
 @frozen
 class Buckets:
-    """Number of active memories recalled 0, 1 to 5 and more times, and with quality >= 0.7, >= 0.3 and below."""
+    """Numbers of active memories.
+
+    ``never``, ``some``, ``often``: recalled 0, 1 to 5, and more than 5 times. ``good``, ``fair``,
+    ``poor``: quality of at least 0.7, at least 0.3, and below 0.3.
+    """
 
     never: int
     some: int
@@ -629,7 +633,7 @@ class EndingBounds:
     """Limits for memories that consolidation can retire.
 
     Consolidation keeps temporary memories used within ``temporary_for``, and other memories that
-    were used within ``idle_for``, have at least importance ``importance_below``, or were recalled
+    were used within ``idle_for``, have importance ``importance_below`` or more, or were recalled
     more than ``most_recalls`` times.
     """
 
@@ -648,7 +652,7 @@ class UsageLog(Store):
         return {row[0]: records(Usage, [row[1:]])[0] for row in rows}
 
     def adopt(self, memory_id: str, usage: Usage) -> None:
-        """Record an imported memory's usage from elsewhere. The memory's importance already includes earned steps."""
+        """Record the usage of an imported memory. The memory's importance already includes earned steps."""
         count = usage.recall_count
         self._db.run(
             "insert_usage",
@@ -660,13 +664,14 @@ class UsageLog(Store):
     def record(self, memory_ids: Sequence[str], at: int, *, first: Collection[str]) -> None:
         """Record a recall at a given time (epoch milliseconds).
 
-        The recall counts only for memories in ``first``, recalled for the first time in a sitting.
+        The recall counts only for memories in ``first``, the memories recalled for the first time in
+        a sitting.
         """
         rows = [{"memory": memory, "at": at, "first": memory in first} for memory in memory_ids]
         self._db.run_many("record_recall", rows)
 
     def look(self, memory_ids: Sequence[str]) -> None:
-        """Record views of single memories. Views are accesses, not recalls."""
+        """Record that memories were viewed. Views count as accesses, but not as recalls."""
         self._db.run_many("record_look", [{"memory": memory} for memory in memory_ids])
 
     @runs("confirm_memory")
@@ -762,7 +767,7 @@ class SessionUses(Store):
         return self._db.value("first_unjudged", session=session)
 
     def judge(self, session: str, memory_ids: Sequence[str]) -> None:
-        """Mark memories as judged by a reply."""
+        """Mark memories whose last use was followed by a reply."""
         self._db.run_many(
             "judge_use", [{"session": session, "memory": memory} for memory in memory_ids]
         )

@@ -26,10 +26,10 @@ _LENGTHS_DECODER = msgspec.json.Decoder(list[tuple[int, int]])
 
 @frozen
 class Payload:
-    """Lines of text. ``lengths`` has (line number, original length in bytes) of lines whose length changed.
+    """Lines of text.
 
-    The original lengths preserve each line's offset in the transcript, which some tools use as the
-    only id of a turn.
+    ``lengths``: (line number, original length in bytes) of lines whose length changed. Original
+    lengths are kept, because some tools identify a turn only by the line's offset in the transcript.
     """
 
     text: bytes
@@ -67,23 +67,23 @@ def join(payloads: Sequence[Payload]) -> Payload:
 
 
 # -- Text in JSON values that might contain secrets ---------------------------
-# Texts and names are examined. Short texts and numbers are also examined together with their names.
+# Strings and names are examined. Short strings and numbers are also examined with their names.
 
 
 CleanAll = Callable[[Sequence[str]], Sequence[str]]
-"""Removes secrets from texts, keeping their order."""
+"""Function that removes secrets from texts and keeps the order."""
 
 PAIR_CHARACTERS = 400
 """Maximum length of a value that can be a secret because of its name alone."""
 
 FindSuspects = Callable[[Sequence[bytes]], Collection[int]]
-"""Returns the indexes of texts that might contain a secret."""
+"""Function that returns the indexes of texts that might contain a secret."""
 
 _DECODER = msgspec.json.Decoder()
 ENCODED_CHARACTERS = 1000
 _ENCODED = re.compile(r"(?:data:[\w.+/;=-]+,)?[A-Za-z0-9+/_-]+={0,2}")
 _SEALED = frozenset({"signature", "thinkingSignature", "thoughtSignature", "encrypted_content"})
-"""Names of values encrypted by the model's vendor. They are unreadable, but tools need them."""
+"""Names of values encrypted by the model's vendor. The values are unreadable, but tools need them."""
 
 _SECRET_NAME = re.compile(r"(?i)pass|pwd|pin|secret|token|key|cred|auth|code")
 
@@ -115,12 +115,12 @@ def holds_encoded(value: Any, name: str = "") -> bool:
 
 
 def is_telling(value: Any, name: str) -> bool:
-    """Return True if a value is a number with a telling name."""
+    """Return True if a value is a number whose name suggests a secret."""
     return isinstance(value, int | float) and not isinstance(value, bool) and is_telling_name(name)
 
 
 def is_telling_name(name: str) -> bool:
-    """Return True if a number with this name might be a secret."""
+    """Return True if a name suggests that a number is a secret."""
     return _SECRET_NAME.search(name) is not None
 
 
@@ -139,7 +139,7 @@ def pair(name: str, text: str) -> str:
 
 
 def changes(texts: dict[str, None], clean_all: CleanAll) -> dict[str, str]:
-    """Map the texts that cleaning changes to their replacements."""
+    """Clean texts, and map each changed text to its replacement."""
     originals = list(texts)
     return {
         old: new for old, new in zip(originals, clean_all(originals), strict=True) if old != new
@@ -166,7 +166,7 @@ def _collect(value: Any, name: str, texts: list[str]) -> None:
 # -- Fast detection of JSON lines without secrets -----------------------------
 # Most lines contain no secrets and must be recognised cheaply. A regular expression finds all
 # strings with their names. Known strings are skipped. Only lines with a string that changes are
-# parsed. :class:`Cleaner` parses them and alone decides the result.
+# parsed. :class:`Cleaner` parses these lines and decides the result.
 
 
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
@@ -175,24 +175,24 @@ _STRINGS = rb"\[\s*+%b(?:\s*+,\s*+%b)*+\s*+\]" % (_STRING, _STRING)
 _TOKEN = re.compile(
     rb"%b(?:\s*+:\s*+(?:%b|%b|%b|\[)?)?" % (_STRING, _STRING, _NUMBER, _STRINGS), re.DOTALL
 )
-"""A name with its string, number, strings or start of any other value, or a string in a mixed list."""
+"""Pattern for a name with its value (string, number, strings or start of another value), or for a string in a list."""
 
 _VALIDATOR = msgspec.json.Decoder(msgspec.Raw)
 _PLAIN_NUMBER = re.compile(rb":\s*-?[0-9]{1,18}\Z")
-"""A number with only one notation."""
+"""Pattern for a number that has only one notation."""
 
 _PLAIN_BYTES = 400
 _SHORT_BYTES = 200
 _MAX_KNOWN_TOKENS = 100_000
-"""Maximum number of cached tokens. These use about 15 MB."""
+"""Maximum number of cached tokens, which use about 15 MB."""
 
 
 @frozen
 class Sifted:
     """Result of sifting lines.
 
-    ``suspects`` has the numbers of lines to parse, ``sure`` the numbers of changing lines, and
-    ``asked`` the examined texts. ``changed`` maps changed texts to replacements.
+    ``suspects``: numbers of the lines to parse. ``sure``: numbers of the lines that change.
+    ``asked``: examined texts. ``changed``: maps changed texts to replacements.
     """
 
     suspects: list[int]
@@ -202,7 +202,7 @@ class Sifted:
 
 
 class Sieve:
-    """Filter for suspect lines. It caches short strings without secrets."""
+    """Filter for suspect lines, with a cache of short strings that contain no secret."""
 
     def __init__(self, clean_all: CleanAll, find_suspects: FindSuspects | None = None) -> None:
         self._clean_all = clean_all
@@ -239,7 +239,7 @@ class Sieve:
         return Sifted(sorted(suspects), sure, examined, changed)
 
     def _to_ask(self, fresh: Collection[bytes]) -> Iterable[bytes]:
-        """Return the tokens to examine, excluding tokens whose bytes show that they contain no secret."""
+        """Return the tokens to examine. Tokens whose bytes cannot contain a secret are excluded."""
         if self._find_suspects is None:
             return fresh
         plain = [token for token in fresh if _is_plain(token)]
@@ -295,7 +295,7 @@ def _texts_of(token: bytes) -> list[str] | None:
 
 
 class Cleaner:
-    """Removal of secrets from transcripts part by part, with a shared cache."""
+    """Transcript cleaner that removes secrets, with a cache shared between calls."""
 
     def __init__(self, clean_all: CleanAll, find_suspects: FindSuspects | None = None) -> None:
         """``find_suspects`` preselects texts, so that ``clean_all`` receives fewer texts."""
@@ -332,7 +332,7 @@ def clean_lines(raw: bytes, clean_all: CleanAll) -> Payload:
 
 
 def texts_of(line: bytes) -> Iterator[str]:
-    """Yield all texts and names in a line, or the line if not JSON."""
+    """Yield all texts and names in a line, or the line itself if it is not JSON."""
     value = decoded(line)
     yield from (to_text(line),) if value is None else texts_in(value)
 
@@ -401,7 +401,7 @@ class _Cleaned:
 
 
 def _value_of(paired: str, name: str) -> str:
-    """Extract the value from a cleaned pair, or return a placeholder if the pair was broken."""
+    """Extract the value from a cleaned pair, or return a placeholder if cleaning changed the pair's format."""
     before = f'"{name}": "'
     return (
         paired[len(before) : -1]
@@ -411,7 +411,7 @@ def _value_of(paired: str, name: str) -> str:
 
 
 def clean_whole(raw: bytes, clean_all: CleanAll) -> Payload | None:
-    """Clean a transcript that is a single text or JSON value. Return ``None`` if the bytes are not text."""
+    """Clean a transcript that consists of plain text or one JSON value. Return ``None`` if the bytes are not text."""
     bare = raw.strip()
     value = decoded(bare)
     if value is None:
@@ -440,7 +440,7 @@ def is_installed() -> bool:
 
 
 def compress(data: bytes, base: bytes) -> bytes:
-    """Compress a frame. ``base`` is a similar text or empty. Decompression needs the same ``base``."""
+    """Compress data into a frame. ``base``: similar data or empty. Decompression needs the same ``base``."""
     return bytes(_zstd().compress(data, level=LEVEL, zstd_dict=_prefix(base)))
 
 
@@ -462,7 +462,7 @@ def _prefix(base: bytes) -> Any:
 
 
 _MIN_BASE_BYTES = 8
-"""Minimum dictionary size in Zstandard."""
+"""Minimum size of a Zstandard dictionary in bytes."""
 
 
 @cache
@@ -494,7 +494,7 @@ _SMALL_SEGMENT_BYTES = 1024 * 1024
 _MIN_SEGMENTS_TO_FOLD = 32
 
 Find = Callable[[bytes], Payload | None]
-"""Finds a segment's payload in another pack, given the segment's digest."""
+"""Function that finds the payload with a given digest in another pack."""
 
 
 @frozen
@@ -508,10 +508,10 @@ class Title:
 
 @frozen
 class Segment:
-    """Bytes ``start`` to ``until`` of a transcript. ``digest`` identifies the payload in any pack.
+    """The part of a pack with bytes ``start`` to ``until`` of a transcript.
 
-    ``position`` is the offset of the head in the pack. ``changed`` is the transcript's modification
-    time (ns). If ``size`` is 0, another pack stores the payload.
+    ``digest``: identifies the payload in any pack. ``size``: 0 if another pack stores the payload.
+    ``position``: offset of the head in the pack. ``changed``: transcript's modification time (ns).
     """
 
     start: int
@@ -525,13 +525,13 @@ class Segment:
 
     @property
     def is_copy(self) -> bool:
-        """True if another pack already contains all of this segment's contents."""
+        """True if another pack stores this segment's payload."""
         return not self.size
 
 
 @frozen
 class Fresh:
-    """A segment to write. If ``payload`` is ``None``, the segment is a copy of one in another pack."""
+    """A segment to write. ``payload``: ``None`` if another pack stores the payload."""
 
     start: int
     until: int
@@ -561,9 +561,10 @@ _HEAD = msgspec.json.Decoder(_Head)
 
 @dataclass(slots=True)
 class Pack:
-    """A pack at path ``place``. ``end`` is the offset of the next segment.
+    """A pack.
 
-    ``torn`` is the number of invalid bytes at the end, caused by a crash or damage.
+    ``place``: path. ``end``: offset of the next segment. ``torn``: number of invalid bytes at the
+    end, caused by a crash or damage.
     """
 
     place: Path
@@ -697,7 +698,7 @@ class Pack:
 def create(place: Path, title: Title, fresh: Iterable[Fresh], *, durable: bool = True) -> Pack:
     """Create a pack with some segments, atomically replacing any existing pack.
 
-    A crash can leave an incomplete new pack. ``durable`` waits for the disk. Raises OSError.
+    A crash can leave an incomplete new pack. ``durable``: wait for the disk. Raises OSError.
     """
     pack = Pack(place, title)
     if place.exists():
@@ -718,7 +719,7 @@ def create(place: Path, title: Title, fresh: Iterable[Fresh], *, durable: bool =
 
 
 def load(place: Path, *, thorough: bool = False) -> Pack:
-    """Load a pack without a torn tail. ``thorough`` verifies all checksums, not only the last one.
+    """Load a pack, ignoring a torn tail. ``thorough``: verify all checksums, not only the last checksum.
 
     Raises DamagedArchiveError if the pack is invalid or damaged before its end, and
     UnavailableError if the pack cannot be read.

@@ -84,7 +84,7 @@ class Candidates(Store):
         self._db.run_many("delete_candidate", [{"id": candidate} for candidate in candidate_ids])
 
     def settle_session(self, session: str) -> None:
-        """Delete the candidates that rules found in a session, once a writer has read the session."""
+        """Delete the candidates that rules found in a session, after a model has read the session."""
         self._db.run("delete_candidates_of_session", session=session, why=Why.FOUND.value)
 
     def expire(self, before: int) -> int:
@@ -106,7 +106,7 @@ class Waiting:
 
 @frozen
 class Due:
-    """A queued memory with its number of tries. ``reworded``: the text changed since the claim was extracted."""
+    """A queued memory with the number of tries. ``reworded``: the text changed after the claim was extracted."""
 
     memory: str
     tries: int = 0
@@ -142,7 +142,7 @@ class Claims(Store):
     def wait(self, memory: str, at: int, *, reworded: bool = False) -> None:
         """Queue a memory for a model, due from a given time (epoch milliseconds).
 
-        ``reworded``: the text changed since the claim was extracted.
+        ``reworded``: the text changed after the claim was extracted.
         """
 
     def due(self, at: int, limit: int) -> list[Due]:
@@ -171,14 +171,14 @@ class Claims(Store):
         return Waiting(int(count), from_ms(since), note)
 
     def judged(self) -> dict[tuple[str, str], JudgedPair]:
-        """Map pairs (older, newer) that await a person's decision to their judgement."""
+        """Return the judgements of pairs (older, newer) that await a manual decision."""
         return {
             (older, newer): records(JudgedPair, [tuple(rest)])[0]
             for older, newer, *rest in self._db.all("list_conflicts")
         }
 
     def keep(self, older: str, newer: str, judged: JudgedPair, at: int) -> None:
-        """Store the judgement of a pair that awaits a person's decision. Replaces judgements in either direction."""
+        """Store the judgement of a pair that awaits a manual decision, replacing judgements in either direction."""
         self.settled(older, newer)
         self._db.run("insert_conflict", older=older, newer=newer, **asdict(judged) | {"at": at})
 
@@ -188,11 +188,11 @@ class Claims(Store):
 
     @runs("uncontradict_memory")
     def uncontradict(self, memory: str) -> None:
-        """Withdraw one contradiction of a memory after a person's decision."""
+        """Decrease a memory's number of contradictions after a manual decision."""
 
     @runs("contradict_memory")
     def contradict(self, memory: str) -> None:
-        """Count a contradiction of a memory. After two contradictions, the memory ranks lower."""
+        """Increase a memory's number of contradictions. After two contradictions, the memory ranks lower."""
 
 
 # -- Review queue -------------------------------------------------------------
@@ -213,7 +213,7 @@ class Reviews(Store):
     def add(self, memory_id: str, reason: Reason, detail: str, at: int, *, once: bool) -> None:
         """Queue a memory for review, unless it is already queued for the same reason.
 
-        ``once``: do not queue it if the same detail was settled before.
+        ``once``: do not queue the memory if the same detail was settled before.
         """
         about = {"memory": memory_id, "reason": reason.value, "detail": detail}
         with self._db.transaction():
@@ -223,8 +223,8 @@ class Reviews(Store):
     def doubt(self, memory_id: str, detail: str, at: int, shown_by: Iterable[str]) -> bool:
         """Queue a memory as outdated, or replace the detail of a pending entry.
 
-        ``shown_by`` has the sessions that show this. Returns False and changes nothing if the same
-        detail was already queued or settled.
+        ``shown_by``: sessions that show that the memory is outdated. Returns False and changes nothing
+        if the same detail was already queued or settled.
         """
         about = {"memory": memory_id, "reason": Reason.STALE.value, "detail": detail}
         more = {"at": at, "shown_by": sorted(set(shown_by))}
@@ -274,7 +274,7 @@ class Reviews(Store):
         """Settle a memory's review for one reason. Other reasons stay pending."""
 
     def stale_kept(self) -> dict[str, datetime | None]:
-        """Map outdated memories that a person kept to the time of the last decision."""
+        """Return the time of the last decision for each outdated memory that was kept manually."""
         return {memory: from_ms(at) for memory, at in self._db.all("list_stale_kept")}
 
     def low_quality(self) -> list[tuple[str, float, int]]:
@@ -286,7 +286,7 @@ class Reviews(Store):
     ) -> list[Doubt]:
         """Return pairs of outdated and newer memories, oldest doubt first, for some or all memories.
 
-        If two memories contradict each other, the later memory is the newer one. With
+        If two memories contradict each other, the later memory counts as newer. With
         ``both_ways``, such a pair is returned twice.
         """
         return records(Doubt, self._db.all("list_doubts", ids=memory_ids, both_ways=both_ways))
@@ -296,7 +296,7 @@ class Reviews(Store):
         return self._db.column("list_proposed")
 
     def unfounded(self, tools: Iterable[str]) -> list[str]:
-        """Return active memories that the given tools read in documents that no longer contain them."""
+        """Return active memories that no longer occur in the documents from which the given tools read them."""
         return self._db.column("list_unfounded", tools=sorted(tools))
 
     def contradicted(self) -> list[tuple[str, int]]:
@@ -317,10 +317,10 @@ MOST_WORDS = 16
 
 
 class Comparisons(Store):
-    """Memories to compare, and their derived similarities."""
+    """Store of memories to compare, and of similarity links."""
 
     def alike(self, memory: Memory, *, limit: int) -> list[int]:
-        """Return rows of active memories of the same project that share rare words, a title or a key."""
+        """Return rows of active memories in the same project with the same rare words, title or key."""
         titled = self._db.all(
             "list_memories_titled",
             project=memory.project,
@@ -357,7 +357,7 @@ class Comparisons(Store):
 
     @runs("insert_unsettled")
     def wait(self, memory: str) -> None:
-        """Queue a new memory for comparison by meaning when it has a vector."""
+        """Queue a new memory, to be compared by meaning as soon as a vector exists."""
 
     @runs("delete_unsettled")
     def settled(self, memory: str) -> None:
@@ -372,7 +372,7 @@ class Comparisons(Store):
         return self._db.value("find_memory_row", id=memory_id)
 
     def link_alike(self, memory_id: str, near: Mapping[str, float]) -> None:
-        """Replace a memory's similarity links. ``near`` maps ids to cosines."""
+        """Replace a memory's similarity links. ``near`` maps ids to cosine similarities."""
         self._db.run("delete_auto_links", source=memory_id)
         links: list[dict[str, object]] = [
             {"source": memory_id, "target": other, "strength": round(cosine, 4)}

@@ -15,7 +15,7 @@ from nacre.store.schema import Row
 from nacre.values.memory import Memory
 
 # -- Row codecs ---------------------------------------------------------------
-# Each dataclass field has a column with the same name. Days are stored as ISO texts, times as
+# Each dataclass field has a column with the same name. Days are stored as ISO strings, times as
 # milliseconds, lists and mappings as JSON. Each field of a nested value has a separate column, such
 # as ``valid_since`` for ``valid.since``.
 
@@ -42,7 +42,7 @@ def records(kind: type[T], rows: Iterable[Row]) -> list[T]:
 
 
 def record(kind: type[T], row: Row | None) -> T | None:
-    """Build a value from a row, or return ``None`` without a row. See :func:`records`."""
+    """Build a value from a row, or return ``None`` if there is no row. See :func:`records`."""
     return records(kind, [row])[0] if row else None
 
 
@@ -61,7 +61,7 @@ _RENAMED = {"source_session": "session", "source_turns": "turns"}
 def _memory_fields() -> dict[str, tuple[Any, bool, dict[str, tuple[str, _Read | None]]]]:
     """Map memory fields to (type, is optional, column and converter of each part).
 
-    A field without parts is its only part.
+    A field that is not nested has one part.
     """
     layout = {}
     for name, kind in get_type_hints(Memory).items():

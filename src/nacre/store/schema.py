@@ -1,6 +1,6 @@
 """Interface of database engines, SQL conditions of filters, names of memories, and format of turns.
 
-Only this module composes SQL from filters. It joins fixed fragments.
+Only this module composes SQL from filters, by joining fixed fragments.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Clause:
 
     @property
     def is_open(self) -> bool:
-        """True if nothing is restricted."""
+        """True if the condition restricts nothing."""
         return not self.values and self.sql == "TRUE"
 
 
@@ -81,11 +81,11 @@ _NOT_ENDED = (
     "CASE WHEN m.superseded_by IS NULL THEN coalesce(m.valid_until >= ?, TRUE)"
     " ELSE coalesce(m.valid_until > ?, FALSE) END"
 )
-"""A memory superseded on a day was not valid on that day."""
+"""A memory is no longer valid on the day on which it was superseded."""
 
 
 def memory_clause(criteria: Filter, today: date | None = None, *, for_list: bool = False) -> Clause:
-    """Return the condition on memories ``m`` that are active, or were active on day ``as_of``.
+    """Return the condition that memories ``m`` match a filter and are active, or were active on day ``as_of``.
 
     With ``today``, outdated memories are excluded, and expired memories are included only if
     ``for_list``.
@@ -132,9 +132,9 @@ def with_words(clause: Clause, words: Sequence[str]) -> Clause:
 
 
 def turn_clause(criteria: Filter) -> Clause:
-    """Return the condition on ``turns t JOIN sessions s``. Turns are private.
+    """Return the condition for ``turns t JOIN sessions s``. Turns are private.
 
-    Limits on turn times also limit the sessions, because there are fewer sessions.
+    Time limits for turns are also applied to sessions, because there are fewer sessions.
     """
     day = criteria.as_of
     return _where(
@@ -151,7 +151,7 @@ def turn_clause(criteria: Filter) -> Clause:
 
 
 def deed_clause(criteria: DeedFilter) -> Clause:
-    """Return the condition on actions in ``turns t JOIN sessions s``."""
+    """Return the condition for actions in ``turns t JOIN sessions s``."""
     return _where(
         (criteria.project, "s.project = ?", criteria.project),
         (criteria.tool, "s.tool = ?", criteria.tool),
@@ -160,11 +160,11 @@ def deed_clause(criteria: DeedFilter) -> Clause:
 
 
 _Part = tuple[Any, ...]
-"""A value that is truthy if the condition applies, the SQL, and the bound values."""
+"""A condition as (value that is truthy if the condition applies, SQL, bound values)."""
 
 
 def _parts_of_both(project: str, time: str, criteria: Filter) -> list[_Part]:
-    """Return the conditions on the project and time columns of memories or turns."""
+    """Return the conditions for the project and time columns of memories or turns."""
     projects, excluded = criteria.projects, criteria.exclude_projects
     among = _among(project, projects)[1]
     open_end = "" if criteria.strict else f" OR {project} IS NULL"
@@ -193,7 +193,7 @@ def _where(*parts: _Part, source: str = "active_memories") -> Clause:
 
 
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
-"""Exceptions from processing a row that nacre did not write. The engine's own errors are UnusableStoreError."""
+"""Exceptions from processing a row that nacre did not write. The engine raises UnusableStoreError."""
 
 Row = tuple[Any, ...]
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -241,7 +241,7 @@ class WordIndex(Protocol):
 
 
 class Database(Queries, Protocol):
-    """One connection to one memory, used by one thread at a time. Statements outside a transaction
+    """A connection to one memory, used by one thread at a time. Statements outside a transaction
     commit immediately.
 
     All methods can raise StoreBusyError (another process is writing), UnusableStoreError and
@@ -280,11 +280,11 @@ class Database(Queries, Protocol):
     def yield_write_lock(
         self, first: Callable[[], object] | None = None, between: Callable[[], object] | None = None
     ) -> bool:
-        """Commit between two independent parts of a long transaction, so that others can write.
+        """Commit between two independent parts of a long transaction, so that other processes can write.
 
         ``first`` completes the data written so far. ``between`` runs while no transaction is open.
-        Does nothing in a nested block or until the lock was held for 30 ms. Returns True if another
-        connection wrote and data read earlier might have changed.
+        Does nothing in a nested block, or if the lock was held for less than 30 ms. Returns True if
+        another connection wrote and data read earlier might have changed.
         """
 
     def edition(self) -> object:
@@ -354,7 +354,7 @@ class Server(Protocol):
 
 
 class Engine(Protocol):
-    """A class of databases on servers. Plugins register it in ``nacre.engines`` under the URL scheme."""
+    """Factory for databases on a server. Plugins register engines in ``nacre.engines`` under the URL scheme."""
 
     def __call__(
         self, url: str, tenant: str, account: str, unwritable: NacreError | None
@@ -362,7 +362,7 @@ class Engine(Protocol):
         """Connect to a tenant's memory and migrate the database."""
 
     def key_spaces(self, settings: Settings) -> KeySpaces:
-        """Return the spaces that keys give access to, for a server's daemon."""
+        """Return the spaces to which keys give access, for the daemon on a server."""
 
 
 def fits_index(text: str) -> bool:
@@ -374,7 +374,7 @@ def fits_index(text: str) -> bool:
 
 
 def in_transaction(method: Method) -> Method:
-    """Run a store's method in a transaction of the database ``_db``, or in the open transaction."""
+    """Run a store's method in a transaction of the database ``_db``, unless a transaction is already open."""
 
     @wraps(method)
     def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -385,7 +385,7 @@ def in_transaction(method: Method) -> Method:
 
 
 def runs(statement: str) -> Callable[[Method], Method]:
-    """Make a store's method run a statement whose parameters have the same names as the method's."""
+    """Make a store's method run a statement. Parameter names of the method and statement must be equal."""
 
     def decorate(method: Method) -> Method:
         code = method.__code__
@@ -450,7 +450,7 @@ class Names(Store):
         self.resolve({*former, *names}, *([memory.id] if links else []))
 
     def resolve(self, names: Collection[str], *sources: str) -> None:
-        """Resolve again the links of ``sources`` and of memories that mention some names."""
+        """Update the body links of ``sources`` and of memories that mention any of ``names``."""
         using = self._db.column("list_mentioning", names=[*names])
         if memories := [*dict.fromkeys((*sources, *using))]:
             self._db.run("delete_body_links", sources=memories)
@@ -470,7 +470,7 @@ def encode(values: object) -> bytes:
 
 
 def turn_identity(tool: str, row: int, turn: Turn) -> bytes:
-    """Return 16 bytes that identify a turn, even in copied sessions if its id is unique across sessions."""
+    """Return 16 bytes that identify a turn. If the turn's id is unique across sessions, copies get the same bytes."""
     return shared_identity(tool if turn.unique else f"{tool}\0{row}", turn.id)
 
 
@@ -489,7 +489,7 @@ def tools_column(turn: Turn) -> str | None:
 def kept_calls(calls: Sequence[ToolCall]) -> list[list[object]]:
     """Return tool calls as lists of name, input, outcome, action, paths, error and created items.
 
-    Defaults at the end are omitted.
+    Trailing default values are omitted.
     """
     encoded: list[list[object]] = []
     for call in calls:

@@ -71,13 +71,13 @@ class Term:
 
 
 Held = dict[int, float]
-"""Maps the positions of query terms to their occurrences in a row. Absent terms are omitted."""
+"""Maps positions of query terms to term counts in a row. Absent terms are omitted."""
 
 
 class Match(NamedTuple):
     """A row with its term counts (weighted by column) and word count.
 
-    It is a tuple, because one answer creates hundreds.
+    It is a tuple, because one answer creates hundreds of matches.
     """
 
     row: int
@@ -96,7 +96,7 @@ class Corpus:
     frequencies: tuple[int, ...]
 
     def idf(self, count: int) -> float:
-        """Return the inverse document frequency in the form that is never negative. See seed facts 2.3."""
+        """Return the inverse document frequency in a form that is never negative. See seed facts 2.3."""
         return math.log(1 + (self.rows - count + 0.5) / (count + 0.5))
 
 
@@ -314,7 +314,10 @@ _ROWS_AT_ONCE = 256
 
 @frozen
 class Kept:
-    """Cache of a database's passages: the model, the bits (never changed in place) and the next row."""
+    """Cache of a database's passages.
+
+    ``held``: version of the vectors. ``bits``: sign bits, never changed in place. ``next``: next row.
+    """
 
     held: tuple[str | None, str | None]
     bits: NDArray[np.uint64]
@@ -322,7 +325,7 @@ class Kept:
 
 
 def distances(bits: NDArray[np.uint64], query_bits: NDArray[np.uint64]) -> NDArray[np.uint16]:
-    """Return each passage's number of differing bits. Rows of ``bits`` have 64 bits per passage."""
+    """Return the number of differing bits for each passage. Each row of ``bits`` has 64 bits of every passage."""
     count = bits.shape[1]
     result = np.zeros(count, np.uint16)
     differs, counts = np.empty(_PASSAGES_AT_ONCE, np.uint64), np.empty(_PASSAGES_AT_ONCE, np.uint8)
@@ -354,7 +357,7 @@ def from_int8(blobs: Sequence[bytes]) -> NDArray[np.float32]:
 
 
 def quantised_cosines(query: NDArray[np.float32], blobs: Sequence[bytes]) -> NDArray[np.float32]:
-    """Return the cosine of a query to each stored vector."""
+    """Return the cosine similarity between a query and each stored vector."""
     cosines: NDArray[np.float32] = from_int8(blobs) @ query
     return cosines
 
@@ -522,7 +525,7 @@ class Selection(Store):
 
 
 class VectorTables(Queries):
-    """The tables of the vectors in use. With ``other``, the tables of a different model's vectors."""
+    """Tables of the vectors in use or, with ``other``, of a different model's vectors."""
 
     def __init__(self, database: Database, *, other: bool) -> None:
         self._database = database
@@ -573,12 +576,12 @@ _EXCHANGE_STATEMENTS = (
     "exchange_embedding_values",
 )
 _DEFAULT_MODEL = "minilm"
-"""Value of ``embedding.model`` for vectors without a stored value."""
+"""Value of ``embedding.model`` if no value is stored with the vectors."""
 
 
 @frozen
 class Near:
-    """A row and its cosine to the query."""
+    """A row and its cosine similarity to the query."""
 
     row: int
     cosine: float
@@ -587,7 +590,7 @@ class Near:
 class Vectors:
     """Store of vectors.
 
-    With ``other``, it contains the vectors of a different model that will replace the vectors in
+    With ``other``, the store contains a different model's vectors, which will replace the vectors in
     use. Searches do not see these vectors.
 
     Two things are cached between searches: the bits of passages, which are only appended, and the
@@ -612,7 +615,7 @@ class Vectors:
         return Kept(self._version, self._bits, self._next)
 
     def begin_with(self, kept: Kept) -> None:
-        """Adopt the cache of another connection to the same database if it is larger."""
+        """Adopt a larger cache from another connection to the same database."""
         if not self._bits.size or (kept.held == self._version and kept.next > self._next):
             self._version, self._bits, self._next = kept.held, kept.bits, kept.next
 
@@ -621,7 +624,7 @@ class Vectors:
         return self._value("model")
 
     def setting(self) -> str | None:
-        """Return the value of ``embedding.model`` when the vectors were created, which identifies the model."""
+        """Return the value of ``embedding.model`` with which the vectors were created. It identifies the model."""
         return None if self.model() is None else self._value("setting") or _DEFAULT_MODEL
 
     def seen(self) -> tuple[float, float] | None:
@@ -646,10 +649,11 @@ class Vectors:
         return int(self._db.value("size_of_vectors") or 0)
 
     def begin(self, model: str, setting: str | None = None) -> None:
-        """Accept vectors of a model, which ``setting`` names. Vectors of a different model are deleted first.
+        """Accept vectors of a model. Vectors of a different model are deleted first.
 
-        The deletion starts with the model's name and continues table by table, so that other
-        processes can write in between. It is repeated after a crash.
+        ``setting``: value of ``embedding.model``. The deletion starts with the model's name and
+        continues table by table, so that other processes can write in between. After a crash, the
+        deletion is repeated.
         """
         if self.model() == model:
             return
@@ -670,7 +674,7 @@ class Vectors:
     def exchange(self) -> bool:
         """Atomically replace the vectors in use with these vectors, then delete the replaced vectors.
 
-        Only for ``other``. Returns False if vectors of new texts are still missing.
+        Call this only with ``other``. Returns False if vectors of new text are still missing.
         """
         with self._in_use.transaction():
             if self.model() is None or any(self.missing()):
@@ -681,7 +685,7 @@ class Vectors:
         return True
 
     def pass_over(self) -> None:
-        """Make later runs skip all current turns, unless any needs a vector."""
+        """Make later runs skip all current turns, unless any turn still needs a vector."""
         with self._in_use.transaction():
             if not self.turns_to_embed(1):
                 newest = self._db.value("last_turn") or 0
@@ -775,8 +779,8 @@ class Vectors:
     def add_memory_vectors(self, made: Mapping[int, NDArray[np.float32]]) -> None:
         """Add vectors of memories. ``made`` maps rows to one unit vector per piece of text.
 
-        Memories that were edited or deleted since their text was read no longer have this row, and
-        are skipped. Raises EmbedderUnavailableError if the vectors differ in size from the stored
+        Memories that were edited or deleted after their text was read no longer have the same row,
+        and are skipped. Raises EmbedderUnavailableError if the vectors differ in size from the stored
         vectors.
         """
         rows: list[dict[str, object]] = [
@@ -793,7 +797,7 @@ class Vectors:
     def nearest_turns(
         self, query: NDArray[np.float32], *, limit: int, admitted: Admission | None = None
     ) -> list[Near]:
-        """Return the turns whose best passage has the highest cosine to a unit vector, nearest first."""
+        """Return the turns with the passages most similar to a unit vector, nearest first."""
         few = admitted.few(_FEW_TURNS_VECTORS) if admitted else None
         if few is not None:
             return _sorted(self.cosines_of_turns(query, few))[:limit]
@@ -810,7 +814,7 @@ class Vectors:
     def cosines_of_turns(
         self, query: NDArray[np.float32], turns: Sequence[int]
     ) -> dict[int, float]:
-        """Return the cosine of each turn's best passage. Turns without vectors are omitted."""
+        """Map turns to their highest cosine similarity to a query. Turns without vectors are omitted."""
         rows = self._db.all("find_vectors_of_turns", rows=turns)
         best: dict[int, float] = {}
         if rows:
@@ -820,7 +824,7 @@ class Vectors:
         return best
 
     def memory_cosines(self, query: NDArray[np.float32]) -> dict[int, float]:
-        """Return the cosine of every memory's best piece."""
+        """Map all memories to their highest cosine similarity to a query."""
         self._load_memories()
         if not len(self._memories):
             return {}
@@ -828,7 +832,7 @@ class Vectors:
         return dict(zip(self._memories.tolist(), best.tolist(), strict=True))
 
     def near_memory(self, row: int, *, limit: int) -> list[Near]:
-        """Return the memories nearest to a memory by their best cosine, nearest first."""
+        """Return the memories with the highest cosine similarity to a given memory, nearest first."""
         self._load_memories()
         at = int(np.searchsorted(self._memories, row))
         if at >= len(self._memories) or self._memories[at] != row:
@@ -845,9 +849,9 @@ class Vectors:
         ]
 
     def near_pairs(self, rows: Sequence[int], *, least: float) -> list[tuple[int, int, float]]:
-        """Return pairs of memories whose best cosine is at least ``least``, nearest first.
+        """Return pairs of memories with a cosine similarity of at least ``least``, nearest first.
 
-        Pieces are compared in blocks.
+        Vectors are compared in blocks.
         """
         self._load_memories()
         lengths = np.diff(np.append(self._first_pieces, len(self._pieces)))
@@ -873,7 +877,7 @@ class Vectors:
         return self._db.value("count_memory_vectors") or 0
 
     def of(self, model: str) -> VectorsOf:
-        """Return a search of the vectors that is limited to one model."""
+        """Return a vector search that works only for one model."""
         return VectorsOf(self, model, self._in_use.reading)
 
     def _check_size(self, vectors: NDArray[np.float32]) -> None:
@@ -914,7 +918,7 @@ class Vectors:
         return _sorted(best)
 
     def _outward(self, bits: NDArray[np.uint64]) -> Walk:
-        """Return the passages in order of distance. A server does the comparison."""
+        """Return the passages, nearest first. On a server, the database ranks the passages."""
         if server := self._in_use.server:
             return server.nearest(bits)
         self._load_bits()
@@ -922,7 +926,7 @@ class Vectors:
 
     def _load_bits(self) -> None:
         version = (self.model(), self._value("begun"))
-        if version != self._version:  # replaced, perhaps by another process
+        if version != self._version:  # the vectors were replaced, perhaps by another process
             self._bits, self._next, self._version = np.empty((0, 0), np.uint64), 1, version
         runs = self._db.all("list_bits", first=self._next)
         if not runs:
@@ -960,9 +964,9 @@ class Vectors:
 
 @frozen
 class VectorsOf:
-    """A search of vectors that works only while they belong to the question's model.
+    """A vector search for questions that were embedded with one model.
 
-    If a different model came into use after the question was embedded, searches return nothing.
+    If a different model came into use after a question was embedded, searches return nothing.
     """
 
     _vectors: Vectors

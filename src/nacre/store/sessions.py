@@ -61,7 +61,7 @@ class DeedIndex(Store):
     """Index of file operations and failed calls."""
 
     def add(self, done: Sequence[Deeds]) -> None:
-        """Index the actions of stored turns. Call in the transaction that stores the turns."""
+        """Index the actions of stored turns. Call this in the transaction that stores the turns."""
         uses = [use for deeds in done for use in _uses(deeds)]
         if uses:
             encoded = _encode(uses).decode()
@@ -88,7 +88,7 @@ class DeedIndex(Store):
         return self._db.all("list_all_files")
 
     def most_changed(self) -> tuple[str, int] | None:
-        """Return a path with the file name that most sessions changed, and the number of sessions."""
+        """Return a path with the file name that was edited in the most sessions, and the number of these sessions."""
         row = self._db.one("find_most_changed_file")
         return (row[0], row[1]) if row else None
 
@@ -106,7 +106,7 @@ class DeedIndex(Store):
         return self._db.words.best(Indexed.FAILURES, words, deed_clause(criteria), limit)
 
     def requests(self, session: int, seq: int, *, by: Speaker, limit: int) -> list[int]:
-        """Return a speaker's request turns before position ``seq`` of a session, latest first."""
+        """Return a speaker's turns with requests before position ``seq`` of a session, latest first."""
         rows = self._db.all(
             "list_requests",
             session=session,
@@ -146,7 +146,7 @@ _TURNS_AT_ONCE = 500
 _MAX_NAMES_CHARACTERS = 8000
 _PAUSE_MS = 30 * 60 * 1000
 OPENING_TURNS = 12
-"""Number of first turns that describe an untitled session."""
+"""Number of first turns used to describe an untitled session."""
 _ALL_SESSIONS = SessionFilter()
 
 TurnBatch = tuple[str, int, Sequence[Turn]]
@@ -185,7 +185,7 @@ class Sessions(Store):
         """Append turns to their sessions and to the full-text index, and return the number of new turns per batch.
 
         Known turns keep their position, and a turn that grew is replaced. If a session spans
-        several files, one can be an old copy, so turns are never shortened. Adding the batches one
+        several files, one file can be an old copy, so turns are never shortened. Adding the batches one
         by one has the same result but needs ten times as many statements.
         """
         return [count for portion in _portions(batches) for count in self._add_portion(portion)]
@@ -292,7 +292,7 @@ class Sessions(Store):
     ) -> list[int]:
         """Return the rows of turns removed from a file.
 
-        Returns none if the contents of the session's files are not all known.
+        Returns no rows unless the contents of all the session's files are known.
         """
         if not others:
             rows = self._db.all("list_turns_gone", session=row, ids=encode(ids).decode())
@@ -317,11 +317,11 @@ class Sessions(Store):
         """Update the counts and dates of sessions from their turns."""
 
     def to_extract(self) -> list[Unlearned]:
-        """Return sessions with turns that extraction or a writer has not processed, oldest first."""
+        """Return sessions with turns that were not processed by extraction or by a writer, oldest first."""
         return records(Unlearned, self._db.all("list_sessions_to_extract"))
 
     def not_shown(self) -> list[Unlearned]:
-        """Return sessions that extraction has fully processed but a writer has not, oldest first."""
+        """Return sessions that were fully processed by extraction but not by a writer, oldest first."""
         return records(Unlearned, self._db.all("list_sessions_not_shown"))
 
     @runs("mark_extracted")
@@ -467,7 +467,7 @@ class Sessions(Store):
         return set(self._db.column("list_projects_named"))
 
     def cursor(self, path: str) -> tuple[str, Cursor] | None:
-        """Return the tool whose format a file was read in, and the read position."""
+        """Return the tool whose format was used to read a file, and the read position."""
         row = self._db.one("find_cursor", path=path)
         if row is None:
             return None
@@ -542,7 +542,7 @@ def index_texts(database: Database, texts: Sequence[tuple[int, str, Sequence[Too
 
 
 def _portions(batches: Sequence[TurnBatch]) -> Iterator[list[_Identified]]:
-    """Group batches so that no group repeats a turn. A repeated turn must be stored first."""
+    """Group batches so that no group contains a turn twice. A turn must be stored before its next occurrence."""
     portion: list[_Identified] = []
     seen: set[bytes] = set()
     for tool, row, turns in batches:
@@ -613,7 +613,7 @@ class Activity(Store):
         return self._db.all("count_sessions_by_day", **period._moments, **days)
 
     def memories(self, last: date, project: str | None) -> list[Row]:
-        """Return (day, kind, 1 for recorded or -1 for ended, memories) for each day up to ``last``."""
+        """Return (day, kind, 1 if recorded or -1 if ended, number of memories) for each day up to ``last``."""
         return self._db.all("count_memories_by_day", last=last, project=project)
 
     def sources(self, period: Period) -> list[Row]:
@@ -621,11 +621,11 @@ class Activity(Store):
         return self._db.all("count_memories_by_source", **period._moments)
 
     def ages(self, now: datetime, project: str | None) -> list[Row]:
-        """Return (days since last stated, count, count of possibly outdated memories) of valid memories."""
+        """Return (days since last stated, memory count, possibly outdated memory count) of valid memories."""
         return self._db.all("count_memories_by_age", now=now, project=project)
 
     def use(self, project: str | None) -> tuple[int, int, int]:
-        """Count the valid memories recalled never, one to five times, and more often."""
+        """Count the valid memories that were never recalled, recalled one to five times, and recalled more often."""
         row = self._db.one("count_memories_by_use", project=project) or (0, 0, 0)
         return row[0], row[1], row[2]
 
@@ -652,8 +652,8 @@ class Activity(Store):
 class MemoryChange:
     """A change to a memory.
 
-    ``change`` is ``stored``, ``changed``, ``retired`` (also if superseded), ``restored`` or
-    ``removed``. ``operation`` is the id of the last operation on the memory.
+    ``change``: ``stored``, ``changed``, ``retired`` (also if superseded), ``restored`` or
+    ``removed``. ``operation``: id of the last operation on the memory.
     """
 
     change: str
@@ -726,10 +726,11 @@ class Changes:
 class Archived:
     """The archive state of a transcript.
 
-    ``kind`` is the type of the pack's contents. ``pack`` is the pack's path relative to the
-    archive, or ``None``. The pack is ``size`` bytes long and covers ``raw`` bytes of the
-    transcript, up to offset ``until``. ``changed`` (ns) and ``inode`` describe the transcript at
-    the last check. If ``withheld``, the transcript's own text is never archived.
+    ``kind``: type of the pack's contents. ``pack``: path of the pack relative to the archive,
+    or ``None``. ``size``: size of the pack in bytes. ``raw``: number of transcript bytes in the
+    pack. ``until``: offset in the transcript at which the pack ends. ``changed`` (ns), ``inode``:
+    state of the transcript at the last check. ``withheld``: True if the transcript's own text is
+    never archived.
     """
 
     path: str
@@ -760,7 +761,7 @@ class ArchiveIndex(Store):
     """Store of the tables ``archived`` and ``archive_segments``."""
 
     def all(self) -> list[Archived]:
-        """Return the state of all transcripts, last changed first."""
+        """Return the archive state of all transcripts, last changed first."""
         return records(Archived, self._db.all("list_archived"))
 
     def find(self, path: str) -> Archived | None:
@@ -850,7 +851,7 @@ class ProjectContents(Store):
         return self._db.column("list_memories_of_project", project=project, limit=limit)
 
     def names_met(self) -> list[tuple[str, str]]:
-        """Return (former name, current name) of the projects of sessions."""
+        """Return (former name, current name) of the projects to which sessions belong."""
         return self._db.all("list_names_met")
 
     @runs("move_sessions")
@@ -858,7 +859,7 @@ class ProjectContents(Store):
         """Move sessions recorded under a project's ``former`` name to project ``into``."""
 
     def folders(self, project: str) -> list[str | None]:
-        """Return the folders of sessions that were first assigned to a project."""
+        """Return the folders of a project's sessions, except sessions recorded under a former name."""
         return self._db.column("list_folders_of_sessions", project=project)
 
     @runs("move_sessions_of_folder")

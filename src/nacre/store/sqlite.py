@@ -1,7 +1,7 @@
 """SQLite engine: migrations, named statements, connections and snapshots.
 
-Migrations are numbered and forward-only. They are in ``sql/migrations/NNNN_name.sql``, and the
-gateway's are in ``sql/gateway``.
+Migrations are numbered and forward-only. They are in ``sql/migrations/NNNN_name.sql``, and those
+of the gateway are in ``sql/gateway``.
 """
 
 from __future__ import annotations
@@ -108,8 +108,8 @@ def _keep_copy(connection: apsw.Connection, target: Path) -> None:
 
 
 # -- Named SQL statements, from ``sql/queries/*.sql`` -------------------------
-# Each vector table has a twin with the same columns for a different model, named ``other_…``.
-# Statements about the twins are derived from the statements in the files.
+# Each vector table has a twin named ``other_…``, with the same columns, for a different model.
+# Statements for the twins are derived from the statements in the files.
 
 
 OTHER = "other_"
@@ -136,7 +136,7 @@ def with_columns(statement: str) -> str:
 
 @cache
 def about_other(name: str) -> str:
-    """Return the name of the statement about the other model's vectors, or ``name`` if none exists."""
+    """Return the name of the statement about the other model's vectors, or ``name`` if there is no such statement."""
     return OTHER + name if OTHER + name in _all() else name
 
 
@@ -171,10 +171,9 @@ def connect_to_read(
 ) -> apsw.Connection | None:
     """Connect to a database of the current schema, or return ``None`` if it cannot be read.
 
-    ``patience_ms`` limits the wait for a lock, and excludes locks that block other processes.
-
     Three modes are tried in order: shared, then exclusive, which needs no log index but briefly
     blocks other processes, then immutable, if the folder is read-only and the log is empty.
+    ``patience_ms``: maximum wait for a lock. If given, exclusive mode is not tried.
     """
     for connection in _connections(path, patience_ms):
         try:
@@ -235,11 +234,11 @@ _MIN_FREE_BYTES = 65_536
 
 
 class FileDatabase(Queries):
-    """A connection to ``nacre.db``, or to a different database with its ``migrations``, at the current schema.
+    """A connection to ``nacre.db``, or to the database of a different ``migrations`` folder, with the current schema.
 
-    ``observe`` receives ``write`` and the time for which each transaction held the write lock.
-    ``unwritable`` is the reason for opening the database read-only, and each write raises it.
-    ``patience_ms`` then limits the wait for a lock.
+    ``observe``: receives ``write`` and the time for which each transaction held the write lock.
+    ``unwritable``: reason for opening the database read-only, raised by each write.
+    ``patience_ms``: maximum wait for a lock if ``unwritable`` is given.
 
     Implements :class:`~nacre.store.schema.Database`.
     """
@@ -391,11 +390,11 @@ class FileDatabase(Queries):
     def yield_write_lock(
         self, first: Callable[[], object] | None = None, between: Callable[[], object] | None = None
     ) -> bool:
-        """Commit between two independent parts of a long transaction, so that others can write.
+        """Commit between two independent parts of a long transaction, so that other processes can write.
 
         ``first`` completes the data written so far. ``between`` runs while no transaction is open.
-        Does nothing in a nested block or until the lock was held for 30 ms. Batches thus hold the
-        lock for less than 100 ms. Returns True if another connection wrote and data read earlier
+        Does nothing in a nested block, or if the lock was held for less than 30 ms. Batches thus hold
+        the lock for less than 100 ms. Returns True if another connection wrote and data read earlier
         might have changed.
         """
         if (
@@ -437,7 +436,7 @@ class FileDatabase(Queries):
             self._connection.interrupt()
 
     def _begin_alone(self) -> None:
-        """Refuse to write, or start the clock outside a transaction."""
+        """Raise ``unwritable`` if set. Start the clock, except within a transaction."""
         self._refuse_unwritable()
         if not self._connection.in_transaction:
             self._since = time.monotonic()
@@ -509,8 +508,8 @@ class FileDatabase(Queries):
     def compact(self) -> bool:
         """Erase all traces of deleted data from the file and the log.
 
-        Returns False if another process is still reading. Waits for the writer and locks the
-        database, for seconds if the database is large.
+        Returns False if another process is still reading. Waits for the writer, then locks
+        the database, for several seconds if the database is large.
         """
         with _translate_errors(self.path):
             self._connection.execute("PRAGMA secure_delete = ON").fetchall()

@@ -62,12 +62,12 @@ class Form(Protocol):
     is_database: bool
 
     def head(self, path: Path) -> contextlib.AbstractContextManager[Head]:
-        """Return what an adapter sniffs. Raises NacreError."""
+        """Return the head by which an adapter recognises a file. Raises NacreError."""
 
     def source(
         self, path: Path, cursor: Cursor | None
     ) -> contextlib.AbstractContextManager[AnySource]:
-        """Return what an adapter parses. Raises NacreError."""
+        """Return the source that an adapter parses. Raises NacreError."""
 
     def put(self, path: Path, data: bytes, old: bytes, new: bytes) -> bytes | None:
         """Return the sample with all occurrences of ``old`` replaced, or ``None`` if there are none."""
@@ -303,8 +303,8 @@ def check_adapter(
     """Test an adapter. Raises AssertionError with all failures.
 
     ``sample`` is a transcript that contains text typed by the owner. It is a text file, or a database that its tool has
-    closed. ``beside`` are files next to it that the adapter reads. Unless the adapter ``takes_anything``, it must
-    recognise neither the samples of nacre's own adapters nor ``others``.
+    closed. ``beside`` are files next to it that the adapter reads. Unless ``takes_anything`` is True, the adapter
+    must recognise neither the samples of nacre's own adapters nor ``others``.
 
     If ``write``, which renders a conversation in the tool's format, is given, speakers and trust are also tested. Pass
     ``keeps_output=False`` if the tool does not record the output of tool calls.
@@ -368,7 +368,7 @@ class _Kit:
     # Checks
 
     def recognises(self, others: Iterable[Path], *, takes_anything: bool) -> Complaints:
-        """Check that the adapter recognises its own sample only."""
+        """Check that the adapter recognises only its own sample."""
         if not self.recognised(self.put(self.data)):
             yield "it does not recognise its own sample"
         for name, others_data in self.foreign(others) if not takes_anything else ():
@@ -387,7 +387,7 @@ class _Kit:
         yield from ((file.name, file.read_bytes()) for file in others)
 
     def places(self) -> Complaints:
-        """Check that the adapter returns roots on every system without existing folders, and declares its variables."""
+        """Check that the adapter declares its variables and returns roots on every system, even if no folder exists."""
         environ = _Environment()
         for platform in ("linux", "darwin", "win32"):
             roots = self.adapter.roots(Places(self.folder / "nobody", environ, platform))

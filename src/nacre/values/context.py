@@ -1,4 +1,4 @@
-"""Values for hooks and for context that agents get unasked, at session start and with a prompt."""
+"""Values for hooks, and for unsolicited context at the start of a session and with each prompt."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ class Part(StrEnum):
 
 @frozen
 class SignalLimits:
-    """Limits on memories from other sessions that a session is shown. The defaults allow all memories.
+    """Limits on the memories from other sessions that are shown to a session. The defaults allow all memories.
 
-    ``min_importance`` is 1 to 10. ``most_at_once`` is the maximum number per prompt, and
-    ``most_per_session`` per session. ``cooldown_seconds`` is the minimum time between prompts with
-    memories. ``max_age_seconds`` is the memories' maximum age.
+    ``min_importance`` is 1 to 10. ``most_at_once`` is the maximum number per prompt,
+    ``most_per_session`` the maximum number per session. ``cooldown_seconds`` is the minimum time
+    between prompts with memories. ``max_age_seconds`` is the memories' maximum age.
     """
 
     min_importance: int = 1
@@ -97,11 +97,11 @@ class SignalLimits:
 class ContextRequest:
     """A request for context.
 
-    ``session`` is the host's session as ``<tool>:<id>``. If it is missing, repeated items are not
-    omitted. ``folder`` is the agent's working folder, which determines the project.
-    ``budget_tokens`` is the limit for the whole block; None uses the setting. ``parts`` restricts
-    the block. ``alone`` uses no model, vectors or locks, for a hook without the daemon. ``signals``
-    narrows the limits in the settings.
+    ``session`` is the host's session as ``<tool>:<id>``. If it is missing, items can repeat.
+    ``folder`` is the agent's working folder, which determines the project. ``budget_tokens`` is the
+    limit for the whole block; None uses the setting. ``parts`` restricts the block. ``alone``: no
+    model, vectors or locks are used, for a hook without the daemon. ``signals`` narrows the limits
+    in the settings.
     """
 
     moment: Annotated[Moment, bounds("As a session starts, or with a prompt.")] = Moment.START
@@ -161,14 +161,15 @@ class SessionState:
     ``given`` are the ids of received memories, latest last. ``asked`` is the last search. ``heard``
     are the last prompts. ``signals`` is the number of signals given. ``signal_mark`` and
     ``signal_at`` (epoch milliseconds) are the position and time of the last signal. ``turns`` is
-    the number of prompts since a memory was stored, up to the row ``stored_mark``. ``nudges``
-    counts reminders. ``started`` is the start (epoch milliseconds). ``handed`` is set if a handoff
-    was received. ``name`` is the session, ``folder`` its working folder, ``seen`` the time of its
-    last activity, and ``ended`` its end (0: still running). ``after`` are the tool's sessions that
-    ended in the folder just before this session began. Processes of those sessions, such as tool
-    servers, survive a reset and still use the old names. ``owed`` is the :class:`Occasion` of a
-    start without context; the next prompt gets that context. ``prompts`` counts prompts until the
-    agent is asked for proposals (-1: done). ``held_out`` is set for a holdout session.
+    the number of prompts since a memory was stored, ``stored_mark`` the last row checked for this.
+    ``nudges`` counts reminders. ``started`` is the start (epoch milliseconds). ``handed`` is set if
+    a handoff was received. ``name`` is the session's id, ``folder`` its working folder, ``seen``
+    the time of its last activity, and ``ended`` the time of its end (0: still running). ``after``
+    are the tool's sessions that ended in the folder just before this session began. Processes of
+    those sessions, such as tool servers, survive a reset and still use the old ids. ``owed`` is the
+    :class:`Occasion` of a start without context; the next prompt gets that context. ``prompts``
+    counts prompts until the agent is asked for proposals (-1: done). ``held_out`` is set for a
+    holdout session.
     """
 
     given: tuple[str, ...] = ()
@@ -192,7 +193,7 @@ class SessionState:
     held_out: bool = False
 
     def with_given(self, ids: tuple[str, ...]) -> SessionState:
-        """Return the state after more memories were sent."""
+        """Return the state with the ids of more received memories."""
         return replace(self, given=tuple(dict.fromkeys((*self.given, *ids)))[-_MAX_GIVEN_IDS:])
 
 
@@ -201,7 +202,7 @@ class ContextBlock:
     """A framed text block for an agent's prompt. ``text`` is empty if nothing is worth showing.
 
     ``tokens`` counts the whole text. ``gate`` is the decision about the prompt before the search.
-    ``state`` is the session's state after delivery, or None without a session. The caller must
+    ``state`` is the session's state after delivery, or None if there is no session. The caller must
     store it only after delivering the text (:func:`nacre.context.hooks.write_state`).
     """
 
@@ -257,7 +258,7 @@ class HookCall:
 
     budget_tokens: int | None = None
     goes_on: bool = False
-    """True if the turn continues because a hook returned text when it ended."""
+    """True if the turn continues because a hook returned text at the turn's end."""
 
     signals: SignalLimits | None = None
     """Limits from the host's settings. They can only narrow the owner's limits."""

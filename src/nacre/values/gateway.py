@@ -73,8 +73,8 @@ class Incoming:
 class Outgoing:
     """One part of an answer to send.
 
-    ``key`` stays the same when sending is repeated, for platforms with idempotent sends.
-    ``attempt`` counts from 1. ``reply_to`` is the id of the message to answer.
+    ``key`` is the same for repeated attempts, for platforms with idempotent sends. ``attempt``
+    counts from 1. ``reply_to`` is the id of the message to answer.
     """
 
     key: str
@@ -88,11 +88,11 @@ class Outgoing:
 class Limits:
     """The limits of a channel.
 
-    ``characters`` is the maximum message length as the platform counts (in UTF-16 units if
+    ``characters`` is the maximum message length as counted by the platform (in UTF-16 units if
     ``utf16``). ``seconds_between`` is the minimum pause between messages to a chat.
-    ``typing_seconds`` is the duration of a typing indicator, or 0 without an indicator.
-    ``is_idempotent`` is set if a part sent twice with one key appears once. ``always_replies`` is
-    set if answers in direct chats quote their message too.
+    ``typing_seconds`` is the duration of a typing indicator, or 0 if there is no indicator.
+    ``is_idempotent`` is set if two sends with the same key appear once. ``always_replies`` is set
+    if answers in direct chats quote their message too.
     """
 
     characters: int = 4_000
@@ -151,9 +151,9 @@ class ChatSession:
 
     ``key`` identifies the other party: ``telegram:4711``, or
     ``agent:main:discord:<account>:group:<chat>``. ``messages`` counts both parties' messages,
-    ``indexed`` the searchable messages. ``compactions`` continues across resets. ``flushed`` is the
-    compaction cycle in which memories were last stored, or -1. ``tokens`` counts tokens since the
-    last compaction. ``cost`` is in US dollars.
+    ``indexed`` the searchable messages. ``compactions`` counts compactions, also across resets.
+    ``flushed`` is the compaction cycle in which memories were last stored, or -1. ``tokens`` counts
+    tokens since the last compaction. ``cost`` is in US dollars.
     """
 
     id: str

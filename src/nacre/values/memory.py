@@ -18,7 +18,7 @@ from nacre.values.session import SessionKind, Speaker, ToolCall, Trust
 
 MAX_BODY_BYTES = 1_000_000
 NAMES = frozenset({"id", "project", "superseded_by", "session", "turns", "rel", "to"})
-"""Fields of a memory and its parts that contain an id or a slug. Other strings are free text."""
+"""Names of fields in memories and their parts that contain an id or a slug. Other strings are free text."""
 
 
 class Kind(StrEnum):
@@ -79,8 +79,8 @@ USUAL_STRENGTH = 0.5
 class Source:
     """The origin of a memory.
 
-    ``session`` is a session id (``<tool>:<id>``), ``turns`` contain the evidence, and ``file`` is
-    the transcript.
+    ``session`` is a session id (``<tool>:<id>``), ``turns`` are the turns with the evidence, and
+    ``file`` is the transcript.
     """
 
     session: str | None = None
@@ -147,9 +147,9 @@ Pasted text might be another person's words.
 """
 
 NODDED = "nodded"
-"""Front-matter key of a memory that the owner accepted after outside text was read.
+"""Front-matter key of a memory that the owner only accepted, after external text was read.
 
-The owner did not state the memory, or the statement it ends, in their own words.
+The owner did not state the memory, or the statement that it retires, in their own words.
 """
 
 
@@ -170,11 +170,11 @@ class Memory:
 
     ``id`` is a UUIDv7. ``importance`` is 1 to 10: 7 is relevant for any session in the project, 10
     is never forgotten. ``project`` is a project's slug, or None for a memory that applies
-    everywhere. ``inbox`` is set while the project is undecided. Until then the memory applies
+    everywhere. ``inbox`` is set while the project is undecided. While it is set, the memory applies
     nowhere, and only a search finds it. Times are aware UTC. From the day ``expires_on``, recall
     and context omit the memory, independent of ``valid``. ``proposed`` is set if an agent stored
     the memory and the owner neither stated nor kept it. Searches find it, but it is never shown
-    unasked. ``confirmed`` lists later statements of the memory. ``extra`` contains unknown
+    unsolicited. ``confirmed`` lists later statements of the memory. ``extra`` contains unknown
     front-matter keys, unchanged.
     """
 
@@ -227,20 +227,20 @@ class Memory:
 
     @property
     def is_vouched(self) -> bool:
-        """True if the memory does not draw on outside text and is not only an agent's proposal."""
+        """True if the memory is not based on external text and is not only an agent's proposal."""
         return self.trust is Trust.TRUSTED and not self.proposed
 
     @property
     def is_worded(self) -> bool:
         """True if the memory is in the owner's own words.
 
-        A memory that the owner only accepted or might have pasted cannot end a memory that the
-        owner stated.
+        A memory that the owner only accepted or might have pasted cannot retire or supersede a
+        memory that the owner stated.
         """
         return self.speaker is Speaker.OWNER and self.extra.keys().isdisjoint(_NOT_OWN_WORDS_KEYS)
 
     def as_worded(self) -> Memory:
-        """Return the memory as in the owner's words, after the owner kept, reworded or stated it."""
+        """Return the memory marked as the owner's own words, after the owner kept, reworded or stated it."""
         return replace(
             self,
             extra={
@@ -292,8 +292,8 @@ class Why(StrEnum):
 class Candidate:
     """A proposed memory in the session's own words, with the ids of supporting turns.
 
-    ``importance`` follows agenr's calibration: 7 is the durable default, 8 would change another
-    running session's work, and rules alone never assign 9 or 10. If a model chose the words,
+    ``importance`` follows agenr's calibration: 7 is the durable default, 8 would change the work of
+    a different running session, and rules alone never assign 9 or 10. If a model chose the words,
     ``confidence_score`` is the share of words found in the evidence. ``held`` is the reason why the
     candidate is pending (None: store it immediately), and ``detail`` explains the reason. ``score``
     is its likely relevance, 0 to 1. For ``nodded`` and ``mixed``, see
@@ -374,8 +374,8 @@ class Face(StrEnum):
 class Quota:
     """The limits of a space; None is unlimited.
 
-    ``calls`` are requests per key and day (UTC), ``turns`` the turns stored in total (at least 1),
-    ``usd`` the background cost of models per day in US dollars.
+    ``calls``: maximum number of requests per key and day (UTC). ``turns``: maximum number of stored
+    turns (at least 1). ``usd``: maximum daily cost of background model calls in US dollars.
     """
 
     calls: int | None = None
@@ -404,7 +404,7 @@ class Actor:
     """The caller of an operation.
 
     ``agent`` is the agent's tool, as in transcripts, or None for the owner. ``bearer`` is the key's
-    holder, or None without a key.
+    holder, or None if there is no key.
     """
 
     face: Face
@@ -445,7 +445,7 @@ _ACTING: ContextVar[Actor | None] = ContextVar("acting", default=None)
 
 @contextmanager
 def acting(actor: Actor) -> Iterator[None]:
-    """Set this thread's actor within the context."""
+    """Set this thread's actor during the block."""
     token = _ACTING.set(actor)
     try:
         yield
@@ -512,11 +512,11 @@ Their memories are retired, or purged if already retired.
 """
 
 ADOPT = "adopt"
-"""Action for files that existed before the history, or appeared without notice."""
+"""Action for files that existed before the history, or were added outside nacre."""
 
 DROP, REVIEW = "drop", "review"
 DECISIONS = frozenset({DROP, REVIEW})
-"""Review decisions that can leave all files unchanged: candidates are dropped, memories stay."""
+"""Review decisions that can leave all files unchanged: a candidate is dropped, or a memory is kept."""
 
 SYNC = "sync"
 """Action for changes from a remote. Separate commits record the operations."""
@@ -564,9 +564,10 @@ class Intent:
     """A pending write to the vault that is durable in the database.
 
     ``action`` is ``write``, ``adjust``, ``remove`` or ``append``. An ``adjust`` is a write that is
-    skipped if the file has changed since. ``base`` is the hash of the previous file, or None for a
-    new file. ``former`` is the previous text, if free of secrets. The journal also has the action
-    ``seen`` for a person's text; ``document`` is then None if the text contains a secret.
+    skipped if the file no longer matches ``base``. ``base`` is the hash of the previous file, or
+    None for a new file. ``former`` is the previous text, if free of secrets. The journal also has
+    the action ``seen`` for text that a person wrote; ``document`` is then None if the text contains
+    a secret.
     """
 
     action: str
@@ -611,7 +612,7 @@ class TombstoneKind(StrEnum):
 class Tombstone:
     """Content that must not return. ``run`` is the operation that forgot it.
 
-    ``owner`` is the session for a turn, or the memory for words.
+    ``owner`` is the session of a turn, or the memory of words.
     """
 
     kind: TombstoneKind
@@ -632,7 +633,7 @@ class Match(StrEnum):
 class StandingRetirement:
     """A rule that retires memories with a matching subject as soon as they are stored.
 
-    ``contexts`` are contexts that would omit such a memory after a restore (``session-start``).
+    ``contexts`` are contexts that omit such a memory even after it is restored (``session-start``).
     """
 
     id: str

@@ -95,8 +95,8 @@ class Prompt:
     cache them. ``text`` is specific to this prompt. ``answer`` is the JSON schema for the answer,
     or empty for plain text. ``name`` is the answer's name, for models that answer with a tool call.
     ``version`` names the prompt's file, such as ``extraction/1``. Plain text can be streamed:
-    ``hear`` is called with the pieces in order, from another thread, and must not raise. ``tools``
-    are tools that an agent's command can use in ``folder``. They have the command's names.
+    ``hear`` is called with each piece in order, from a different thread, and must not raise.
+    ``tools`` are the command's names for tools that an agent can use in ``folder``.
     """
 
     task: Task
@@ -143,10 +143,10 @@ DOLLAR = 1_000_000
 
 @frozen
 class Place:
-    """The destination of texts to embed, and the price per million tokens (``None`` if unknown).
+    """The destination of text to embed, and the price per million tokens (``None`` if unknown).
 
-    ``host`` is empty if the texts stay within nacre. ``model`` is the name stored with the vectors.
-    ``is_local`` is set if nothing suggests that the texts leave this machine.
+    ``host`` is empty if the text stays within nacre. ``model`` is the name stored with the vectors.
+    ``is_local`` is set if nothing suggests that the text leaves this machine.
     """
 
     host: str = ""
@@ -185,8 +185,7 @@ class Call:
 class TaskCost:
     """A task's calls and cost today and this month, in millionths of a US dollar, and the month's tokens.
 
-    The cost excludes ``unpriced`` calls, whose price is unknown. Calls by subscription cost
-    nothing.
+    The cost excludes ``unpriced`` calls, whose price is unknown. Subscription calls cost nothing.
     """
 
     task: str

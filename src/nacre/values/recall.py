@@ -39,10 +39,9 @@ class Filter:
     memories without a project. ``since`` and ``until`` are half open: ``since <= t < until``.
     ``scope`` is the caller's scope: a private request sees everything, any other request sees no
     turns. The fields from ``kinds`` to ``expiry`` apply to memories, the other fields to both.
-    ``tools`` and ``sessions`` select where statements were made, by tool or session name. ``as_of``
+    ``tools`` and ``sessions`` select statements made in the named tools or sessions. ``as_of``
     selects memories that were true on that day, even if superseded since. ``trusted`` excludes text
-    that draws on outside text. ``settled`` excludes the inbox. Context that an agent gets unasked
-    uses both.
+    based on external text. ``settled`` excludes the inbox. Unsolicited context uses both.
     """
 
     projects: Annotated[
@@ -89,17 +88,17 @@ class RecallQuery:
     ``around`` replaces recency with a Gaussian of sigma ``radius_days / 2``. It admits only
     memories recorded within the radius unless the filter sets times. Recency counts back from the
     filter's ``until``, if set. ``topic`` is prepended to the text for embedding. ``boost=False``
-    ranks only by relevance, which is the unscaled cosine with ``scoring.profile = "agenr"``.
-    ``word_share`` is the weight of words against meaning. ``mmr_lambda`` is the weight of relevance
-    against difference from earlier hits (Carbonell & Goldstein 1998). None uses the values that
-    measured best. ``threshold`` is the minimum score. ``confident`` omits weak hits and pending
-    candidates, as for context that an agent gets unasked. ``fuzzy`` replaces unknown words with the
-    nearest known words. ``update=False`` records no usage. ``budget_tokens`` is the maximum length
-    of the answer. ``turns`` is the number of session turns to add. ``session`` is the host's
-    session; memories used in one session count as used together. ``co_recall=False`` ignores such
-    use. With ``expand``, a language model adds other phrasings. With ``rerank``, it grades the best
-    hits. Both take seconds and cost money. ``is_prompt`` is set if a person typed the text to an
-    agent, without asking for memories. See seed facts 1.2.1.
+    ranks only by relevance, which is the unscaled cosine similarity with ``scoring.profile =
+    "agenr"``. ``word_share`` is the weight of words relative to meaning. ``mmr_lambda`` is the
+    weight of relevance relative to difference from earlier hits (Carbonell & Goldstein 1998). None
+    uses the values that measurements favoured. ``threshold`` is the minimum score. ``confident``
+    omits weak hits and pending candidates, as in unsolicited context. ``fuzzy`` replaces unknown
+    words with the nearest known words. ``update=False`` records no usage. ``budget_tokens`` is the
+    maximum length of the answer. ``turns`` is the number of session turns to add. ``session`` is
+    the host's session; memories used in one session count as used together. ``co_recall=False``
+    ignores memories' use together. With ``expand``, a language model adds other phrasings. With
+    ``rerank``, it grades the best hits. Both take seconds and cost money. ``is_prompt`` is set if a
+    person typed the text to an agent, without asking for memories. See seed facts 1.2.1.
     """
 
     text: Annotated[str, bounds("A question or key words.")]
@@ -207,8 +206,8 @@ class MemoryHit:
 
     ``candidate`` is set for a pending candidate, which the owner can keep or drop. ``outdated_by``
     are newer memories that probably contradict the hit. If they are hits too, they precede it.
-    ``doubt`` is a different reason why the memory might be outdated: named files were changed, or a
-    later session contradicts it. ``space`` is its space, if several were searched.
+    ``doubt`` is a different reason why the memory might be outdated: files that it names were
+    changed, or a later session contradicts it. ``space`` is its space, if several were searched.
     """
 
     memory: Memory

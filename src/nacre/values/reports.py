@@ -55,13 +55,13 @@ class ArchiveReport:
 
 @frozen
 class ModelExtraction:
-    """The results of extraction with a language model.
+    """Counts from extraction with a language model.
 
-    ``sessions`` is the number of sessions processed in ``parts``. ``trivial`` sessions needed no
-    call. ``found`` counts supported memories, ``held`` doubtful, pending memories, ``repeated``
-    duplicates within the answers, and ``dropped`` useless memories per reason. ``by_rules`` parts
-    were left to the deterministic extractor; ``problem`` explains why. ``elsewhere`` counts
-    sessions that another process is processing.
+    ``sessions``: processed sessions. ``parts``: their parts. ``trivial``: sessions that needed no
+    call. ``found``: supported memories. ``held``: doubtful memories, which are pending.
+    ``repeated``: duplicates within the answers. ``dropped``: useless memories per reason.
+    ``by_rules``: parts left to the deterministic extractor; ``problem`` explains why.
+    ``elsewhere``: sessions that a different process is processing.
     """
 
     model: str = ""
@@ -84,15 +84,15 @@ class ModelExtraction:
 class IngestReport:
     """The result of an ingest.
 
-    ``files`` is the number of files read. ``skipped`` files were unchanged or are not transcripts.
-    ``left_out`` files have forgotten content, which was omitted. ``memories`` are the ids of new
-    memories. ``duplicates`` counts known candidates, and ``vectors_left`` texts without a vector.
-    ``excluded`` counts files (per tool) or sessions (per project or path) that the settings
-    exclude. ``empty`` are the paths of empty databases in a tool's session folder: there are no
-    sessions yet, or they are lost. ``decided`` counts a language model's decisions about new
-    memories (``ADD``, ``UPDATE``, ``SKIP``, ``SUPERSEDE``, ``AMEND``). ``read_seconds`` is the time
-    until everything was searchable, ``seconds`` the total. ``extraction`` is None if no language
-    model is used.
+    ``files`` is the number of files read. ``skipped`` counts files that are unchanged or not
+    transcripts. ``left_out`` counts files with forgotten content, which was omitted. ``memories``
+    are the ids of new memories. ``duplicates`` counts known candidates, ``vectors_left`` counts
+    texts without a vector. ``excluded`` counts files (per tool) or sessions (per project or path)
+    that the settings exclude. ``empty`` are the paths of empty databases in a tool's session
+    folder, where sessions do not exist yet or are lost. ``decided`` counts a language model's
+    decisions about new memories (``ADD``, ``UPDATE``, ``SKIP``, ``SUPERSEDE``, ``AMEND``).
+    ``read_seconds`` is the time until everything was searchable, ``seconds`` the total.
+    ``extraction`` is None if no language model is used.
     """
 
     files: int = 0
@@ -134,7 +134,7 @@ class IngestReport:
     """Number of known memories that might be outdated according to a writer. They are queued for review."""
 
     ended: int = 0
-    """Number of known memories that ended, according to the transcripts."""
+    """Number of known memories that are no longer true, according to the transcripts."""
 
 
 @frozen
@@ -167,11 +167,11 @@ class StoreOutcome:
 
     ``action`` is ``stored``, ``known`` (repeats the memory with the id), ``updated`` (merged with
     that memory), or ``retired`` (immediately, by a standing retirement). ``supersedes`` are the
-    replaced memories. ``superseded_by`` is a newer memory that contradicts it. ``similar`` are
-    memories that might state the same, likeliest first. ``decided_by`` is the language model that
-    decided, or None for the rules. ``amended`` is a memory that it partly ended, with the new text.
-    ``note`` explains why the model did not decide. ``proposed`` is set if an agent stored the
-    memory, and the owner neither stated nor kept it.
+    replaced memories. ``superseded_by`` is a newer memory that contradicts the stored memory.
+    ``similar`` are memories that might state the same, likeliest first. ``decided_by`` is the
+    language model that decided, or None for the rules. ``amended`` is a memory that was partly
+    superseded, with its new text. ``note`` explains why the model did not decide. ``proposed`` is
+    set if an agent stored the memory, and the owner neither stated nor kept it.
     """
 
     action: str
@@ -216,9 +216,9 @@ class Check:
 class WiringWish:
     """A host to connect, for the user or for one project.
 
-    ``plain`` uses the host's settings even if there is a plugin. ``slot`` makes nacre the host's
-    memory provider. ``tool_hook`` also runs a hook before each edit and command. ``isolates`` turns
-    off the host's memory and imports its content.
+    ``plain``: use the host's settings even if there is a plugin. ``slot``: make nacre the host's
+    memory provider. ``tool_hook``: also run a hook before each edit and command. ``isolates``: turn
+    off the host's memory and import its content.
     """
 
     host: str

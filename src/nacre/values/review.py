@@ -54,7 +54,7 @@ class Reason(StrEnum):
 
 
 def said_by_agent(words: str, session: str, at: datetime) -> str:
-    """Return the review reason for a rule by the owner that an agent contradicts.
+    """Return the review reason for an owner's rule that an agent contradicts.
 
     The reason contains the agent's words for the reviewer.
     """
@@ -82,8 +82,8 @@ class Verdict(StrEnum):
 class Judged:
     """A memory with a verdict, and its quality (0 to 1) before and after.
 
-    ``likeness`` is the measure that decided: a cosine if vectors are compared, else the share of
-    the memory's words, or None if a person decided.
+    ``likeness`` is the similarity behind the verdict: cosine similarity, or the share of the
+    memory's words without vectors. It is None if a person decided.
     """
 
     memory_id: str
@@ -96,7 +96,7 @@ class Judged:
 
 @frozen
 class FeedbackReport:
-    """The verdicts in a reply, or the reason why there are none.
+    """The verdicts derived from a reply, or the reason why there are none.
 
     ``by`` is the method (``cosine``, ``words`` or ``person``), or None if no method was used.
     """
@@ -195,8 +195,8 @@ class Reflection:
 class Reflected:
     """The result of an answer: ``linked``, ``stored``, ``settled`` or ``skipped``.
 
-    ``first`` and ``second`` are the memories afterwards. ``stored`` is the memory made from an
-    answer in words, or an existing memory that states the same.
+    ``first`` and ``second`` are the memories afterwards. ``stored`` is the memory made from a
+    written answer, or an existing memory that states the same.
     """
 
     action: str
@@ -209,9 +209,9 @@ class Reflected:
 class UnansweredQuestion:
     """A question without an answer, in one or several wordings.
 
-    ``id`` is the end of the latest case's id, for ``nacre review gaps --todo``. ``times`` counts
-    all cases, ``unsure`` the cases whose results were not certain enough to show. ``wordings`` are
-    alternative wordings.
+    ``id`` is the end of the last recorded id, for ``nacre review gaps --todo``. ``times`` counts
+    how often the question was asked, ``unsure`` how often the results were too uncertain to show.
+    ``wordings`` are alternative wordings.
     """
 
     id: str

@@ -121,8 +121,8 @@ class Turn:
 class Tokens:
     """Number of tokens that models read and wrote, according to the models.
 
-    ``input`` was processed, including tokens written to a cache. ``cached`` was read from a cache.
-    ``output`` was written, including reasoning.
+    ``input``: processed tokens, including tokens written to a cache. ``cached``: tokens read from a
+    cache. ``output``: tokens written, including reasoning.
     """
 
     input: int = 0
@@ -133,8 +133,8 @@ class Tokens:
     def with_cached(cls, read: int, cached: int, output: int) -> Tokens:
         """Return counts, subtracting cached tokens from the total.
 
-        Nothing is subtracted if more tokens were cached than read. The provider then counts
-        separately.
+        Nothing is subtracted if more tokens were cached than read. In that case, the provider
+        counts them separately.
         """
         return cls(read - cached if cached <= read else read, cached, output)
 
@@ -165,8 +165,8 @@ class Session:
     """One conversation with an agent tool, with facts from its transcript.
 
     ``native_id`` is the tool's id. ``repository`` is a git remote URL, if recorded. ``model`` is
-    the last model that answered, or an earlier model that might be the owner's own. ``tokens`` is
-    None if the transcript does not count tokens.
+    the last model that answered, or an earlier model that might run on the owner's machine.
+    ``tokens`` is None if the transcript does not count tokens.
     """
 
     tool: str
@@ -225,7 +225,7 @@ class SeenFile:
 
 @frozen
 class Heard:
-    """A main session of a tool in some version.
+    """A main session in a given version of a tool.
 
     ``owner_spoke`` is set if it has a message from the owner.
     """
@@ -367,7 +367,7 @@ class OpenEnd:
 class Summary:
     """The summary of a session. Main topics come first. Other lists are by frequency, or in order.
 
-    Words are the owner's, or those of an agent that used no outside text. Errors are a tool's
+    Words are the owner's, or those of an agent that used no external text. Errors are a tool's
     words.
     """
 
@@ -545,8 +545,9 @@ class Handoff:
 class HandoffView:
     """The latest handoff in a project.
 
-    ``waits`` is set while it is pending, ``is_new`` if it was stored just now. ``note`` explains
-    why a model that was called did not write it, or why a requested handoff was not stored.
+    ``waits`` is set while the handoff is pending, ``is_new`` if it was stored just now. ``note``
+    explains why a model did not write the handoff despite being called, or why a requested handoff
+    was not stored.
     """
 
     project: str | None
@@ -570,7 +571,7 @@ class ChoresReport:
 class FlushReport:
     """The results of a flush.
 
-    These are ids of new memories, the number of known candidates, sessions with new turns, the
+    They include ids of new memories, the number of known candidates, sessions with new turns, the
     results of pending chores, and the reasons why a requested model did not help.
     """
 

@@ -2,9 +2,9 @@
 
 All scalars are read as text. ``no`` does not become false, ``0755`` does not become 493, and no
 number or date is too large. To keep reading cheap, aliases, tags, merge keys and repeated keys are
-rejected, and text, values and depth are limited. A rewrite replaces changed values in place and
-preserves unknown keys, comments, quotes and key order. Every YAML reader reads the output the same
-way.
+rejected, and text size, number of values and depth are limited. A rewrite replaces changed values
+in place and preserves unknown keys, comments, quotes and key order. Every YAML reader reads the
+output the same way.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 def split(text: str) -> tuple[str | None, str]:
-    """Split a text into front matter (without fences, ``None`` if missing) and body.
+    """Return the front matter, without fences, and the body. Missing front matter is ``None``.
 
     Raises InvalidMemoryError for unterminated front matter, because the file might be truncated.
     """
@@ -85,7 +85,7 @@ def join(text: str, front: str, body: str) -> str:
 
 
 def load(front: str) -> dict[str, Any]:
-    """Parse front matter as a mapping of texts, lists and mappings. Raises InvalidMemoryError with the line number."""
+    """Parse front matter into a mapping of text, lists and mappings. Raises InvalidMemoryError with the line number."""
     return _read(front)[0]
 
 
@@ -148,7 +148,7 @@ def _value(value: Any) -> str:
 
 
 def _item(value: Any) -> str:
-    """Format a key, or a value in a flow list or mapping, where commas and brackets are special."""
+    """Format a key, or a value for a flow list or mapping, in which commas and brackets are special."""
     if isinstance(value, str):
         plain = _PLAIN_IN_LIST.fullmatch(value) and not value.startswith(("-", "@", ":"))
         if _is_stamp(value) or (plain and not _AMBIGUOUS.fullmatch(value)):
@@ -158,7 +158,7 @@ def _item(value: Any) -> str:
 
 
 def _quote(text: str) -> str:
-    """Quote a text so that JSON and YAML read it the same way."""
+    """Quote text so that JSON and YAML parse the result identically."""
     escaped = json.dumps(to_bytes(text).decode("utf-8"), ensure_ascii=False)
     return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match.group()):04x}", escaped)
 
@@ -172,12 +172,12 @@ def _is_stamp(text: str) -> bool:
 
 
 Reader = Callable[[dict[str, Any], str], Any]
-"""Function that reads one key of front matter, in which all values are text."""
+"""Function that reads the value of a key from front matter, in which all values are text."""
 
 _HEADING = re.compile(r"\A\s*#{1,6}[ \t]+(\S[^\r\n]*)\r?\n?")
 _CLOSING = re.compile(r"(?<=[ \t])#+\Z")
 _HEADING_BYTES = 1000
-"""Number of extra bytes for a heading and the last newline, which are not stored."""
+"""Number of extra bytes allowed for a heading and the final newline, which are not stored."""
 
 _IDENTITY = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 
@@ -240,7 +240,7 @@ def adjust(text: str, values: Mapping[str, Any]) -> str:
 
 
 def adopt(text: str, identity: Mapping[str, str]) -> str:
-    """Add an id and other new keys to a hand-written document, without changing its text."""
+    """Add an id and other new keys to a hand-written document, without changing existing text."""
     front, body = split(text)
     if front is None:
         return f"---\n{dump(identity)}---\n{body}"
@@ -257,7 +257,7 @@ def without_id(text: str) -> str:
 def parse(text: str, path: str, *, new_id: Callable[[], str], modified: datetime) -> Memory:
     """Parse the memory in the document at ``path`` (relative to the vault).
 
-    The folder determines project and kind, so that moving a file changes them. ``new_id`` creates a
+    The folder determines the project and kind, so moving a file changes both. ``new_id`` creates a
     missing id, and ``modified`` replaces missing dates. Raises InvalidMemoryError.
     """
     if "\0" in text:
@@ -309,7 +309,7 @@ def assemble(
 
 
 def has_marks(text: str) -> bool:
-    """Return True if a text contains git conflict markers outside code blocks."""
+    """Return True if text contains git conflict markers outside code blocks."""
     if _MARKS[0] not in text:
         return False
     found_marks = 0
@@ -346,7 +346,7 @@ def read_stated(text: str) -> Stated:
 
 
 def to_front(memory: Memory) -> dict[str, Any]:
-    """Return a memory's front matter in the order of writing, without empty or false values."""
+    """Return a memory's front matter values in file order, omitting empty and false values."""
     front: dict[str, Any] = _drop_empty(plain_fields(memory, MANAGED))
     return front | {"claim": plain(memory.claim)} if memory.claim else front
 
@@ -368,7 +368,6 @@ def _readers() -> dict[str, Reader]:
 
 
 def _readers_of(kind: Any) -> dict[str, Reader]:
-    """Return a reader for each field of a dataclass."""
     types = get_type_hints(kind)
     return {field.name: _reader(types[field.name], field.default) for field in fields(kind)}
 
@@ -390,13 +389,12 @@ def _reader(kind: Any, default: Any) -> Reader:
 def _read_nested(
     kind: Any, readers: Sequence[tuple[str, Reader]], values: dict[str, Any], key: str
 ) -> Any:
-    """Read a nested value from the mapping under a key."""
     nested_values = _mapping(values, key)
     return kind(*[read(nested_values, name) for name, read in readers])
 
 
 def _claim(values: dict[str, Any]) -> Claim | None:
-    """Return the claim if it is complete. A partial claim is kept in the file and ignored."""
+    """Return the claim, or ``None`` if it is incomplete. The file keeps an incomplete claim."""
     values_given = values.get("claim")
     if not isinstance(values_given, dict) or not all(
         isinstance(value, str) for value in values_given.values()
@@ -412,7 +410,7 @@ def _claim(values: dict[str, Any]) -> Claim | None:
 
 
 def _share(text: str) -> float:
-    """Parse a number and clamp it to 0 to 1, by default 0.5."""
+    """Parse a number and clamp it to the range 0 to 1. The default is 0.5."""
     try:
         number = float(text)
     except ValueError:
@@ -451,7 +449,6 @@ def _subject_from(path: str) -> str:
 
 
 def _stated_project(values: dict[str, Any]) -> str | None:
-    """Return the project given in front matter as a folder name."""
     name = _text(values, "project")
     return slugify(name) or None if name else None
 
@@ -571,7 +568,7 @@ def _number(values: dict[str, Any], key: str) -> float | None:
 
 
 def _is_same_time(key: str, before: dict[str, Any], after: dict[str, Any]) -> bool:
-    """Return True if two times are equal in spite of different formats (seconds, time zone, or only a day)."""
+    """Return True if two times are equal, regardless of format (seconds, time zone, or only a day)."""
     with suppress(InvalidMemoryError):
         return _time(before, key) == _time(after, key)
     return False
@@ -673,7 +670,8 @@ class MergeOutcome(StrEnum):
 class Note:
     """A note about one memory or file.
 
-    ``other`` is the path of a second memory or file. Both sides changed ``fields``.
+    ``other``: path of a second memory or file. ``fields``: names of the fields that both sides
+    changed.
     """
 
     outcome: MergeOutcome

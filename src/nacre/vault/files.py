@@ -40,7 +40,7 @@ OWN_PAGES = frozenset({"identity.md", "IDENTITY.md"})
 FOLDERS = frozenset({"global", "projects", "inbox", "retired"})
 _SLUG_CHARACTERS = 60
 _SLUG_BYTES = 120
-"""Limits of a slug. Some file systems allow only 143 bytes for a name with its number and extension."""
+"""Maximum lengths of a slug. Some file systems limit names, including number and extension, to 143 bytes."""
 
 _DEVICES = [f"{port}{number}" for port in ("com", "lpt") for number in range(10)]
 _RESERVED = frozenset(
@@ -118,8 +118,8 @@ def folder_of(memory: Memory) -> str:
 def normalise_remote(url: str) -> str:
     """Convert ``git@host:owner/name.git`` and ``https://user@host:8443/owner/name/`` to ``host/owner/name``.
 
-    Ports are removed, because they depend on the protocol. ``ssh.`` is removed, because some hosts
-    use it for SSH over HTTPS.
+    Ports are removed, because they depend on the protocol. The prefix ``ssh.`` is removed, because
+    some hosts use it for SSH over HTTPS.
     """
     text = url.strip().replace("\\", "/")
     rest = re.sub(r"^[A-Za-z+]+://", "", text)
@@ -133,7 +133,7 @@ def normalise_remote(url: str) -> str:
 
 
 def slugify(text: str) -> str:
-    """Convert a text to a file or folder name, or to "" if it has no words. All external names pass through here.
+    """Convert text to a file or folder name, or to "" if it has no words. All external names are converted here.
 
     The result consists of hyphens, and lower-case letters and digits of any script in composed
     form. It has at most 60 characters and 120 bytes, without separators, dots, direction marks or
@@ -148,7 +148,7 @@ def slugify(text: str) -> str:
 
 
 def _fold(text: str) -> str:
-    """Compose and lowercase a text repeatedly until it no longer changes."""
+    """Compose and lowercase text repeatedly until the result no longer changes."""
     text = text[:_MAX_NAME_CHARACTERS]
     for _ in range(_MAX_FOLDING_ROUNDS):
         text, before = (
@@ -195,9 +195,9 @@ _CHECKED_BYTES = 4096
 class FileStat:
     """A memory file found by a scan.
 
-    ``path`` is relative to the vault. ``modified_ns`` is the modification time. ``mtime_ns``
-    combines it with the change time, and so changes even if an editor or copying tool resets the
-    modification time. ``refusal`` is the reason why the file cannot be read.
+    ``path``: path relative to the vault. ``modified_ns``: modification time. ``mtime_ns``:
+    combination of modification and change time, which changes even if an editor or copying tool
+    resets the modification time. ``refusal``: reason why the file cannot be read.
     """
 
     path: str
@@ -228,7 +228,7 @@ class Vault:
             files.refuse_unsafe(self.root)
 
     def pages(self) -> dict[str, int]:
-        """Map the folder of every project with a page to the page's ``mtime_ns``.
+        """Map project folders to the ``mtime_ns`` of their pages.
 
         The time is 0 for a page behind a symbolic link, which :meth:`stat` refuses.
         """
@@ -315,7 +315,7 @@ class Vault:
         return FileStat(path, _times(status), status.st_size, status.st_mtime_ns)
 
     def write_ahead(self, documents: Mapping[str, str]) -> None:
-        """Write documents to temporary files in parallel, in the time that one document takes.
+        """Write documents to temporary files in parallel, which takes as long as writing one document.
 
         A later :meth:`write` of the same text uses the temporary file and raises any errors.
         """
@@ -380,7 +380,7 @@ class Vault:
         self.remove(path)
 
     def former(self) -> Iterable[tuple[int, str, bytes]]:
-        """Return nothing, because git stores the former versions."""
+        """Return an empty result, because git stores the former versions."""
         return ()
 
     def forget_former(self, matches: Callable[[str, bytes], bool]) -> None:
@@ -571,7 +571,10 @@ def parts_of(path: str) -> list[str]:
 def _list_folder(
     folder: str, enter: Callable[[int], object] | None = None
 ) -> Iterator[list[os.DirEntry[str]]]:
-    """Yield a folder's entries, or none if it is missing. Files are accessible by name while the folder is open."""
+    """Yield a folder's entries, or an empty list if the folder is missing.
+
+    Files are accessible by name while the folder is open.
+    """
     entries: list[os.DirEntry[str]] = []
     with contextlib.ExitStack() as stack:
         try:
@@ -758,7 +761,7 @@ def _line(path: str, memory: Memory) -> str:
 
 
 def _plain(text: str) -> str:
-    """Escape a text for Markdown."""
+    """Escape text for Markdown."""
     return _MARKUP.sub(r"\\\1", one_line(harmless(text)))
 
 
@@ -793,14 +796,14 @@ class LedgerEntry:
 
 
 def encode(values: object) -> bytes:
-    """Encode values from another source as a line. :func:`read` checks whether the line is an entry."""
+    """Encode external values as a ledger line. :func:`read` checks whether the line is an entry."""
     return to_bytes(json.dumps(values, ensure_ascii=False))
 
 
 def read(data: bytes) -> Iterator[LedgerEntry]:
-    """Yield the entries of a ledger, skipping invalid lines (a torn end, a merge marker).
+    """Yield the entries of a ledger, skipping invalid lines such as a partial last line or a merge marker.
 
-    Only a line feed ends a line, because texts can contain other characters that Python treats as
+    Only a line feed ends a line, because text can contain other characters that Python treats as
     line ends.
     """
     for line in data.split(b"\n"):

@@ -1,9 +1,9 @@
 """The git program and the vault's repository.
 
 A repository's configuration is not trusted, because a foreign vault could configure filters,
-transports, signers or helpers that run programs. A setting applies only if it is known to name no
-program. Other settings are reset to the owner's global configuration. Filters never run, not even
-the owner's, because files in git would differ from files in the vault.
+transports, signers or helpers that run programs. A setting is applied only if it is known not to
+name a program. Other settings are reset to the owner's global configuration. Filters never run, not
+even the owner's, because they would make files in git differ from files in the vault.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _SAFE_NAMES = (
 )
 _DRIVERS = ("filter.*", "diff.*.*", "merge.*.*")
 _SAFE_VALUE = re.compile(r"true|false|yes|no|on|off|-?[0-9]+[kmg]?", re.IGNORECASE)
-"""Matches booleans and numbers, which name no program."""
+"""Matches booleans and numbers, which cannot name a program."""
 
 _FIRST_VALUE_WINS = ("remote.*.uploadpack", "remote.*.receivepack", "remote.*.vcs")
 """Settings for which git uses the first value, so that later values cannot reset them."""
@@ -173,7 +173,7 @@ _LIST_SETTINGS = ("config", "--list", "--includes", "--show-scope", "-z")
 
 
 _VERSIONS: dict[tuple[str, object], tuple[int, ...]] = {}
-"""Maps the path and file status of a git program to its version, for all homes of the machine."""
+"""Maps the path and file status of a git program to its version, for all nacre homes."""
 
 
 class GitFailedError(UnusableRepositoryError):
@@ -233,7 +233,7 @@ class GitProgram:
         ).strip()
 
     def configure(self, name: str, value: str) -> None:
-        """Set a value in the repository's configuration if it differs."""
+        """Set a value in the repository's configuration if the current value differs."""
         if self.setting(name) != value:
             self.run("config", name, value)
 
@@ -277,7 +277,7 @@ class GitProgram:
         return [self._path(), f"--git-dir={self.git_dir}", f"--work-tree={self.work_tree}"]
 
     def _entries(self) -> list[Entry]:
-        """List the settings, which runs no configured programs.
+        """List the settings without running configured programs.
 
         The list is cached until the configuration files change.
         """
@@ -376,7 +376,7 @@ def _environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _mark(git_dir: Path) -> object:
-    """Return a value that changes with the repository's configuration, or ``None`` if it is not in ``git_dir``."""
+    """Return a value that changes with the repository's configuration, or ``None`` if ``git_dir`` is not a folder."""
     try:
         return _stamp(git_dir / "config"), _stamp(git_dir / "config.worktree")
     except OSError:
@@ -384,7 +384,7 @@ def _mark(git_dir: Path) -> object:
 
 
 def _stamp(path: Path) -> tuple[int, ...] | None:
-    """Return a value that changes with a file, or ``None`` if it is missing."""
+    """Return a value that changes with a file, or ``None`` if the file is missing."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -448,7 +448,7 @@ _FORMAT = f"--format={_RECORD}%H{_FIELD}%P{_FIELD}%at{_FIELD}%B{_FIELD}"
 
 @frozen
 class Head:
-    """State of HEAD. ``branch`` is ``None`` if HEAD is detached, ``commit`` before the first commit."""
+    """State of HEAD. ``branch`` is ``None`` if HEAD is detached. ``commit`` is ``None`` before the first commit."""
 
     branch: str | None
     commit: str | None
@@ -583,7 +583,7 @@ class Repository:
         return "{} <{}>".format(*values) if all(values) else "nacre <nacre@localhost>"
 
     def tree(self, commit: str | None) -> Entries:
-        """Return the files of a commit. ``None`` has no files."""
+        """Return the files of a commit, or no files if ``commit`` is ``None``."""
         return self._tree(commit) if commit else {}
 
     def _read_tree(self, commit: str) -> Entries:
@@ -596,7 +596,7 @@ class Repository:
         return algorithm(b"blob %d\0%b" % (len(data), data)).hexdigest()
 
     def read(self, names: Sequence[str]) -> dict[str, bytes]:
-        """Return blobs by name (``<commit>:<path>`` or a blob id), without missing blobs."""
+        """Map blob names (``<commit>:<path>`` or blob ids) to contents, omitting missing blobs."""
         plain = [name for name in dict.fromkeys(names) if "\n" not in name]
         if not plain:
             return {}
@@ -667,7 +667,7 @@ class Repository:
         )
 
     def pass_over(self, name: str, paths: Sequence[str]) -> None:
-        """Make git ignore untracked files called ``name`` at the given paths and no longer at previous paths."""
+        """Make git ignore untracked files called ``name`` at the given paths, which replace the previous paths."""
         file = self.git.own_file("info/exclude")
         present = (
             file.read_text(encoding="utf-8", errors="surrogateescape") if file.is_file() else ""
@@ -711,7 +711,7 @@ class Repository:
         return paths
 
     def store(self, data: bytes) -> str:
-        """Store a blob, to which nothing refers yet, and return its id."""
+        """Store an unreferenced blob and return its id."""
         return (
             self.git.run("hash-object", "-w", "--stdin", "--no-filters", stdin=data)
             .decode()
@@ -790,7 +790,7 @@ class Repository:
         return [(line[:2], line[3:]) for line in _parts(out)]
 
     def damage(self) -> list[str]:
-        """Return git's messages about missing or corrupt objects, after a complete check.
+        """Check all objects and return git's messages about missing or corrupt objects.
 
         Raises GitUnavailableError.
         """
@@ -827,7 +827,7 @@ class Repository:
         return messages[0] if messages else "git cannot read it"
 
     def tidy(self) -> None:
-        """Pack loose objects if there are many. This can take long, so run it in the background."""
+        """Pack loose objects if there are many. This can take a long time, so run it in the background."""
         self.git.attempt(
             "-c",
             "gc.auto=6700",

@@ -1,8 +1,8 @@
-"""Three-way merges of values, texts, documents and whole vaults. The order of the sides never
-matters, so two machines get the same result.
+"""Three-way merges of values, text, documents and whole vaults.
 
-``base`` is the common ancestor of both sides, or ``None`` without an ancestor. A change made by
-only one side is accepted.
+The order of the sides never matters, so two machines get the same result. ``base`` is the common
+ancestor of both sides, or ``None`` if there is no ancestor. A change made by only one side is
+accepted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from nacre.vault.files import read as read_ledger
 Value = TypeVar("Value")
 
 _MAX_MATCHING_PAIRS = 4_000_000
-"""Maximum number of pairs of equal pieces in texts to merge. More would take seconds."""
+"""Maximum number of pairs of equal pieces (lines or sentences) in text to merge. More pairs would take seconds."""
 
 _SENTENCE = re.compile(r"(?<=[.!?;。！？；])(\s+)|(\s*\n\s*)")
 
@@ -40,14 +40,14 @@ _SENTENCE = re.compile(r"(?<=[.!?;。！？；])(\s+)|(\s*\n\s*)")
 def merge_value(
     base: Value, ours: Value, theirs: Value, choose: Callable[[Value, Value], Value]
 ) -> Value:
-    """Return the merged value. If both sides changed it differently, return ``choose(ours, theirs)``."""
+    """Return the merged value. If the sides changed the value differently, return ``choose(ours, theirs)``."""
     if ours == theirs or theirs == base:
         return ours
     return theirs if ours == base else choose(ours, theirs)
 
 
 def greatest(left: Any, right: Any) -> Any:
-    """Return the greater of two values, regardless of their order."""
+    """Return the greater of two values in either order."""
     return max(left, right, key=lambda value: (str(value), repr(value)))
 
 
@@ -86,9 +86,10 @@ def _merge_items(base: Any, ours: Any, theirs: Any, merge: Callable[[Any, Any, A
 def merge_text(base: str, ours: str, theirs: str) -> str | None:
     """Merge texts line by line, and lines that both sides changed sentence by sentence. Return ``None`` on failure.
 
-    Two changes within a sentence fail, because no person wrote the combined sentence. A merge also
-    fails if merging the result with either side again would change it, as when a sentence occurs
-    twice. Additions of both sides at the same position are kept in alphabetical order.
+    The merge fails if the sides changed the same sentence differently, because no person wrote the
+    combined sentence. It also fails if merging the result with either side again would change the
+    result, for example if a sentence occurs twice. Additions of both sides at the same position are
+    kept in alphabetical order.
     """
     merged = _merge_lines(base, ours, theirs)
     if merged is None or any(_merge_lines(base, merged, side) != merged for side in (ours, theirs)):
@@ -119,9 +120,9 @@ def _merge_sentences(base: Pieces, ours: Pieces, theirs: Pieces) -> Pieces | Non
 
 
 def _merge_pieces(base: Pieces, ours: Pieces, theirs: Pieces, *, finer: Finer) -> Pieces | None:
-    """Apply the diff3 algorithm.
+    """Merge pieces with the diff3 algorithm.
 
-    Between stretches shared by all three texts, only one side can differ from the base.
+    Between stretches shared by all three texts, usually only one side differs from the base.
     """
     if _comparisons(base, ours) + _comparisons(base, theirs) > _MAX_MATCHING_PAIRS:
         return None
@@ -341,9 +342,10 @@ class Document:
 
 @frozen
 class MergedDocument:
-    """A merged document. If ``is_whole`` is False, the bodies could not be merged and the later body was used.
+    """A merged document.
 
-    Both sides changed ``fields`` differently.
+    ``fields``: names of the fields that both sides changed differently. ``is_whole``: False if the
+    bodies could not be merged and the later body was used.
     """
 
     text: str
@@ -397,7 +399,7 @@ def with_values(text: str, changes: Mapping[str, Any]) -> str:
 
 
 class _Sides:
-    """Both versions of the front matter and their base."""
+    """Both versions of the front matter, and their common base."""
 
     def __init__(self, base: Document, ours: Document, theirs: Document) -> None:
         self._base, self._ours, self._theirs = base.values, ours.values, theirs.values
@@ -537,7 +539,7 @@ def _earlier(left: str, right: str) -> str:
 
 
 def as_list(value: Any) -> list[Any]:
-    """Return a front matter value as a list. A text is split at commas."""
+    """Return a front matter value as a list. Text is split at commas."""
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
     return list(value) if isinstance(value, list) else []
@@ -566,7 +568,7 @@ class Version:
 
 
 def is_document(path: str) -> bool:
-    """Return True if a file is merged by id and field: a memory or a project's page."""
+    """Return True for memories and project pages, which are matched by id and merged by field."""
     return is_memory_file(path) or _PAGE.fullmatch(path) is not None
 
 
@@ -592,9 +594,9 @@ def _ids(tree: Tree) -> dict[str, str | None]:
 
 
 def united_ids(base: Tree, ours: Tree, theirs: Tree, notes: list[Note]) -> dict[str, str]:
-    """Map the greater to the smaller id if both sides independently gave ids to the same item.
+    """Map the greater to the smaller id if both sides independently assigned ids to the same item.
 
-    This applies to a file that had no id, a project's page, and equal texts at the same path.
+    An item is a file without an id in the base, a project's page, or equal text at the same path.
     """
     had, our_ids, their_ids = _ids(base), _ids(ours), _ids(theirs)
     old = set(had.values())
@@ -638,7 +640,7 @@ def with_ids(tree: Tree, united: Mapping[str, str]) -> Tree:
 
 
 def names_of(trees: Iterable[Tree]) -> list[dict[str, str]]:
-    """Map paths to names with ids for each side. A file without an id takes the id at its path on another side."""
+    """Map each side's paths to names with ids. A file without an id gets the id at its path on a different side."""
     ids = [_ids(tree) for tree in trees]
     everywhere = [set(side.values()) for side in ids]
     named = []
@@ -664,7 +666,7 @@ def names_of(trees: Iterable[Tree]) -> list[dict[str, str]]:
 def sides_of(
     trees: Sequence[Tree], named: Sequence[Mapping[str, str]], notes: list[Note]
 ) -> list[dict[str, Version]]:
-    """Map names to versions for each side. The second of two copies gets a new name."""
+    """Map each side's names to versions. The second of two copies gets a new name."""
     paths_of_sides: list[dict[str, list[str]]] = [{} for _ in named]
     for paths_by_name, names in zip(paths_of_sides, named, strict=True):
         for path in sorted(names):
@@ -743,7 +745,7 @@ def _remotes(data: bytes) -> set[str]:
 
 
 def _folder_of_page(page_id: str, side: Tree) -> str | None:
-    """Return the other side's folder for a project, if any."""
+    """Return a project's folder on ``side``, if any."""
     pages = (
         (match.group(1), data) for path, data in side.items() if (match := _PAGE.fullmatch(path))
     )
@@ -844,7 +846,7 @@ def merge_vaults(base: Tree, ours: Tree, theirs: Tree) -> MergedVault:
 def merge_ledgers(*ledgers: bytes) -> bytes:
     """Return the union of ledgers, ordered by operation. Lines of one operation keep their order.
 
-    A line from which forgetting removed the texts replaces the full line.
+    A line whose text was removed by forgetting replaces the full line.
     """
     lines: dict[str, dict[bytes, None]] = {}
     sides = [
@@ -865,7 +867,7 @@ def merge_ledgers(*ledgers: bytes) -> bytes:
 
 
 def _shortest(lines: Iterable[bytes]) -> list[bytes]:
-    """Remove the lines of an operation that also exist without their texts."""
+    """Remove an operation's full lines that also exist without text."""
     all_lines = [*lines]
     entries = [next(read_ledger(line), None) for line in all_lines] if len(all_lines) > 1 else []
     outdated = [
@@ -988,7 +990,10 @@ def _unreadable(
     theirs: tuple[Version, Document | None],
     notes: list[Note],
 ) -> list[_Placed]:
-    """Keep both versions if one is unreadable. A readable version keeps its path, with the other next to it."""
+    """Keep both versions if one is unreadable.
+
+    A readable version keeps its path, and the other version is stored next to it.
+    """
     order = sorted(
         (ours, theirs), key=lambda side: (side[1] is not None, side[0].data), reverse=True
     )

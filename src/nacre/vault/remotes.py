@@ -26,7 +26,7 @@ from nacre.vault.git import GitFailedError, Repository
 
 FETCHED = "refs/nacre/fetched"
 SYNCED = "refs/nacre/synced"
-"""Prefix of the refs, one per remote, that point to the last commit known to exist on both sides."""
+"""Prefix of each remote's ref to the last commit known to exist locally and on the remote."""
 
 _URL = re.compile(r"(file|ssh|https|http)://\S+|[\w.-]+@?[\w.-]*:(?!//)\S+")
 _PASSWORD = re.compile(r"^[a-z]+://[^/@]*:[^/@]*@|^https?://[^/@:]{20,}@")
@@ -143,7 +143,7 @@ class Remote:
         return merge.removeprefix("refs/heads/") if merge.startswith("refs/heads/") else ""
 
     def follow(self, local: str, branch: str) -> None:
-        """Configure the remote branch for a local branch, so that other git clients use it too."""
+        """Configure the remote branch for a local branch, so that other git clients use the same branch."""
         git = self.repository.git
         git.configure(f"branch.{local}.remote", self.name)
         git.configure(f"branch.{local}.merge", f"refs/heads/{branch}")
@@ -181,7 +181,7 @@ class Remote:
         self.remember(commit, branch)
 
     def remember(self, commit: str, branch: str) -> None:
-        """Record that a commit exists on both sides."""
+        """Record that a commit exists locally and on the remote."""
         names = (f"{SYNCED}/{self.name}", f"refs/remotes/{self.name}/{branch}")
         moved = [
             f"update {name} {commit}\n"
@@ -192,11 +192,14 @@ class Remote:
             self.repository.git.run("update-ref", "--stdin", stdin="".join(moved).encode())
 
     def last_synced(self) -> str | None:
-        """Return the last commit known to exist on both sides."""
+        """Return the last commit known to exist locally and on the remote."""
         return self.repository.commit_at(f"{SYNCED}/{self.name}")
 
     def _call(self, *arguments: str) -> str:
-        """Run a git command with the remote. Raises GitFailedError, RemoteRefusedError, RemoteUnreachableError."""
+        """Run a git command that contacts the remote.
+
+        Raises GitFailedError, RemoteRefusedError, RemoteUnreachableError.
+        """
         options = [
             "-c",
             "http.lowSpeedLimit=1",
@@ -240,7 +243,7 @@ def check_url(text: str, folder: Path) -> str:
 
 
 def _meaning(error: GitFailedError) -> NacreError:
-    """Convert git's message to an error with a remedy, or return the error if the message is unknown."""
+    """Convert git's message to an error with a remedy, or return ``error`` if the message is unknown."""
     output = error.output
     if (
         "couldn't find remote ref" in output
@@ -306,10 +309,10 @@ def rewrite_history(
 
     ``rename`` returns the new path of a file with changed content.
 
-    The new history is built in a separate repository. It must have the same commit count and files,
-    and nothing left to clean. Then refs are moved to the new history and old objects are
-    permanently deleted. A crash before the move leaves the old history. After a later crash, the
-    next call completes the rewrite.
+    The new history is built in a separate repository. It must have the same number of commits and
+    the same files, with nothing left to clean. Then refs are moved to the new history and old
+    objects are permanently deleted. A crash before the move leaves the old history. After a later
+    crash, the next call completes the rewrite.
 
     Raises UnusableRepositoryError if HEAD is detached, a merge is unfinished, or the new history is
     incomplete.

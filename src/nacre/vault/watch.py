@@ -20,7 +20,7 @@ from contextlib import suppress
 from nacre.vault.files import Vault, is_memory_file, shown, times_of
 
 LONGEST_SECONDS = 60.0
-"""Time in seconds between full scans, which find writes through a memory map or a hard link outside the vault."""
+"""Maximum time in seconds between full scans, to find writes through a memory map or a hard link outside the vault."""
 
 _IN_CHANGED = 0x2 | 0x4 | 0x8
 """Events for changed content, permissions or times, and for closing a file opened for writing."""
@@ -45,7 +45,7 @@ _STATFS_BYTES = 256
 _LOCAL_FILE_SYSTEMS = frozenset(
     {0xEF53, 0x58465342, 0x9123683E, 0x01021994, 0xF2F52010, 0x2FC12FC1}
 )
-"""ext2 to ext4, XFS, Btrfs, tmpfs, F2FS and ZFS, whose files only this system changes.
+"""Magic numbers of ext2 to ext4, XFS, Btrfs, tmpfs, F2FS and ZFS, whose files are changed only by this system.
 
 On shared disks, changes by other systems are not reported.
 """
@@ -128,7 +128,7 @@ class VaultWatch:
 
 
 class _Events:
-    """Events in each folder since it was entered. ``shared`` contains files with several hard links."""
+    """Events in each folder since the folder was entered. ``shared``: files with several hard links."""
 
     def __init__(self, root: os.PathLike[str]) -> None:
         self._root = root

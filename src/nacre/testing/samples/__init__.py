@@ -7,7 +7,7 @@ from importlib.resources import files
 
 
 def samples() -> Mapping[str, tuple[str, bytes]]:
-    """Return each sample's file name and bytes, by the adapter's name in the registry."""
+    """Return each sample's file name and bytes, keyed by the adapter's name in the registry."""
     found: dict[str, tuple[str, bytes]] = {}
     for folder in sorted(files(__name__).iterdir(), key=lambda item: item.name):
         if folder.is_dir() and not folder.name.startswith("__"):
