@@ -363,7 +363,9 @@ def open_home(
     ``database.unwritable``. ``observe`` receives how long locks were held.
     """
     try:
-        if load("nacre.home.change:finish")(settings.home):  # the settings file was missing until now
+        if load("nacre.home.change:finish")(
+            settings.home
+        ):  # the settings file was missing until now
             settings = replace(
                 settings, values=load_settings(settings.home, settings.environ).values
             )

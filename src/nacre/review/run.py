@@ -422,7 +422,9 @@ def _plan_if_due(home: Home) -> DreamPlan:
 
 def _dream(home: Home, plan_: DreamPlan, *, may_act: bool) -> DreamReport:
     shown, is_first = plan_, not (may_act or home.usage.value(_SHOWN))
-    if not (may_act or home.usage.value(_SHOWN_BY_WRITER)):  # the owner must first see a plan with such steps
+    if not (
+        may_act or home.usage.value(_SHOWN_BY_WRITER)
+    ):  # the owner must first see a plan with such steps
         plan_ = _restrict(plan_, [step.key for step in plan_.steps if not step.by])
     report = DreamReport(plan_, is_first=True) if is_first else carry_out(home, plan_)
     with home.vault_lock, home.database.transaction():
