@@ -585,7 +585,8 @@ def _split(text: str, limits: Limits) -> Iterator[str]:
         end = _cut_position(text, len(opened), _count_fitting(text, room, limits))
         part, text = text[:end].rstrip(), text[end:].lstrip("\n")
         opened = _open_fence(part, limits.characters // 4)
-        yield f"{part}\n{_FENCE}" if opened else part
+        if part:
+            yield f"{part}\n{_FENCE}" if opened else part
 
 
 def length(text: str, limits: Limits) -> int:

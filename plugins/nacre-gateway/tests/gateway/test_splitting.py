@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +11,9 @@ from hypothesis import strategies as st
 from nacre.values.gateway import Limits
 from nacre_gateway.conversation import length, split
 
-TEXTS = st.text(st.sampled_from("ab .\n`😀ß"), max_size=400)
+TEXTS = st.text(st.sampled_from("ab .\n`😀ß"), max_size=400).map(
+    lambda text: re.sub("```.*", "```", text)  # the rest of a fence's line is repeated
+)
 
 
 @given(TEXTS, st.integers(10, 60), st.booleans())
