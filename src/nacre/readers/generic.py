@@ -364,7 +364,7 @@ _DATE_IN_NAME = re.compile(
     r"(?<!\d)(\d{4})-(\d{2})-(\d{2})(?:[ T_-]?(\d{2})[:_-]?(\d{2})(?:[:_-]?(\d{2}))?(?!\d))?"
 )
 _UNDECODABLE_SHARE = 0.05
-_SPEAKERS = re.compile(r"^\W*(?:[\d:.,> -]+\W*)?Speaker \d+\b", re.MULTILINE)
+_SPEAKERS = re.compile(r"^[^A-Za-z\n]{0,60}Speaker \d+\b", re.MULTILINE)
 """Numbered speakers in the transcript of a meeting recorder."""
 _NOT_TEXT = frozenset(
     {".json", ".jsonl", ".lock", ".zst", ".svg", ".xml", ".html", ".htm", ".csv", ".tsv"}
