@@ -20,8 +20,6 @@ _COPIED = ("__doc__", "__post_init__")
 def frozen(cls: type[T]) -> type[T]:
     """Make a class a frozen dataclass with slots. Subclasses need ``@frozen`` too."""
     made: Any = dataclass(init=False, repr=False, eq=False, slots=True)(cls)
-    if not all(item.init for item in fields(made)):
-        raise TypeError(f"{cls.__name__}: use dataclass for fields with init=False")
     key = _values(item.name for item in fields(made) if item.compare)
     hash_key = _values(
         item.name for item in fields(made) if (item.compare if item.hash is None else item.hash)
