@@ -156,6 +156,7 @@ def test_a_broken_plugin_stops_only_its_own_command() -> None:
     assert "nacre admin doctor" in run("help", "--all").stdout
     refused = run("tides")
     assert "the plugin 'tides' (nowhere:tides) cannot be loaded" in refused.stderr
+    assert "did you mean admin doctor?" in run("doctor").stderr
     found = json.loads(run("admin", "doctor", "--json").stdout)
     (check,) = (check for check in found["checks"] if check["name"] == "plugins")
     assert "tides" in check["detail"]

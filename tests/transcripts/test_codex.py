@@ -544,6 +544,16 @@ def marked(second: float, *blocks: tuple[str, str, str]) -> dict[str, Any]:
     return said
 
 
+def test_an_unreadable_mark_does_not_shift_the_others(read: Any, write: Any) -> None:
+    said = marked(
+        2, ("Light the lamp.", "user.text", "user"), ("The tide turns.", "tide.notice", "harness")
+    )
+    marks = said["payload"]["internal_chat_message_metadata_passthrough"]["content_item_metadata"]
+    marks[0] = None
+    _, turns, _ = read(ADAPTER, write("rollout.jsonl", meta(), said))
+    assert [turn.text for turn in turns] == ["Light the lamp."]
+
+
 def test_a_message_is_whose_codex_notes_it_is(read: Any, write: Any) -> None:
     path = write(
         "rollout.jsonl",
