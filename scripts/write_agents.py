@@ -50,12 +50,12 @@ def page() -> str:
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """Return the rows of a table as Markdown."""
+    """Format rows as a Markdown table."""
     return "".join(f"| {' | '.join(cells)} |\n" for cells in rows)
 
 
 def row(adapter: Adapter) -> tuple[str, ...]:
-    """Return the row of an adapter."""
+    """Return an adapter's row."""
     return (
         adapter.label,
         adapter.versions or "–",
@@ -66,7 +66,7 @@ def row(adapter: Adapter) -> tuple[str, ...]:
 
 
 def place(adapter: Adapter) -> str:
-    """Return the first folder that is searched."""
+    """Return the first folder in which an adapter searches."""
     roots = adapter.roots(Places(Path("/~"), {}, "linux"))
     places = [f"`{(root.folder / root.patterns[0]).as_posix()[1:]}`" for root in roots[:1]]
     return (

@@ -37,8 +37,11 @@ _ASKED = 100
 
 @frozen
 class CodeResult:
-    """Seconds for all files and after changing one, CPU time including child processes, latency of questions in
-    milliseconds, peak memory and database size in MB."""
+    """The speed of reading code and answering questions.
+
+    Seconds for reading all files, and after changing one; CPU time including child processes;
+    latency of questions in milliseconds; peak memory and database size in MB.
+    """
 
     files: int
     symbols: int
@@ -56,7 +59,7 @@ class CodeResult:
 def measure_code(
     place: Path, *, root: Path | None, files: int, symbols: int, memories: int, notify: OnProgress
 ) -> CodeResult:
-    """Read the repository at ``root`` or a generated one into a new home, and ask questions about it."""
+    """Read a repository, by default a generated one, into a new home, and ask about it."""
     made = root is None
     root = root or place / "repository"
     if made:
@@ -100,7 +103,6 @@ def _read(home: Home, root: Path, notify: OnProgress) -> CodeReport:
 
 
 def _write_memories(home: Home, count: int) -> None:
-    """Write memories as files in the vault."""
     names = _names(home, count)
     folder = home.settings.vault / "projects" / PROJECT / "fact"
     folder.mkdir(parents=True, exist_ok=True)
@@ -111,7 +113,7 @@ def _write_memories(home: Home, count: int) -> None:
 
 
 def _names(home: Home, count: int) -> list[str]:
-    """Return qualified names of symbols, spread over the files."""
+    """Return qualified names of symbols, from files spread over the repository."""
     store = CodeGraph(home.database)
     rows = sorted(row for (_, name), row in store.symbol_rows(1).items() if name)
     symbols = store.of_rows(rows[:: max(1, len(rows) // max(1, count))])
@@ -121,7 +123,7 @@ def _names(home: Home, count: int) -> list[str]:
 def _questions(home: Home) -> dict[str, Spread]:
     names = _names(home, _ASKED)
     paths = [name.partition("#")[0] for name in names]
-    about(home, CodeRequest(name=names[0]))  # memories are searched for names once
+    about(home, CodeRequest(name=names[0]))  # searches memories for names before timing
     return {
         "callers": _timed(names, lambda name: callers(home, CallersRequest(name=name))),
         "callers, 3 steps": _timed(

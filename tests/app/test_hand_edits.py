@@ -371,7 +371,7 @@ def test_an_edit_while_nacre_rewrites_the_file_keeps_both_and_says_so(world: Wor
     leave_pending(context, [_with(memory, "High tide is at nine.")])
     _atomically(file, file.read_text().replace("eight", "seven"))
     scan(context)
-    assert context.problems == ["global/fact/tide.md: was edited meanwhile; both versions are kept"]
+    assert context.problems == ["global/fact/tide.md: was just edited; both versions are kept"]
     with world.open() as home:
         assert {item.content for item in home.list()} == {
             "High tide is at seven.",

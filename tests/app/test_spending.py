@@ -404,7 +404,7 @@ def test_what_a_model_thinks_is_held_by_the_budget_too(world: World) -> None:
     with by_wire(world, {"colour": "blue"}, api="openai") as fake:
         world.environ["NACRE_MODELS_DAILY_BUDGET_USD"] = "0.04"
         context = world.context()
-        with pytest.raises(BudgetSpentError, match=r"a call may take \$0\.04"):
+        with pytest.raises(BudgetSpentError, match=r"a call can cost \$0\.04"):
             ask_once(context, prompt(output_tokens=1_000))
         world.environ["NACRE_MODELS_DAILY_BUDGET_USD"] = "0.05"
         ask_once(world.context(), prompt(output_tokens=1_000))

@@ -951,7 +951,7 @@ def test_a_sync_that_brings_nothing_is_no_operation(pair: tuple[Machine, Machine
         path.write_text(path.read_text(encoding="utf-8").replace("wait", "queue"), encoding="utf-8")
     converge(one, other)
     assert syncs() == before
-    assert other.git("log", "--format=%s", "--merges").split("\n")[0] == "Join what the remote has"
+    assert other.git("log", "--format=%s", "--merges").split("\n")[0] == "Merge changes from the remote"
 
 
 # What one machine forgot, whatever the other one did to it before it learned of that.

@@ -673,7 +673,7 @@ def test_openclaw_keeps_its_own_memory_unless_nacre_is_to_take_its_place(
     ("arguments", "says"),
     [
         (["--host", "emacs"], "there is no host 'emacs'"),
-        (["--host", "generic"], "generic is wired for a project"),
+        (["--host", "generic"], "generic can only be connected for a project"),
         (["--host", "codex", "--project", "/no/such/folder"], "there is no folder"),
         (["--scope", "user", "--project", "."], "--scope user cannot be combined with --project"),
         ([], "no agent was found"),

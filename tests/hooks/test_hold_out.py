@@ -131,7 +131,7 @@ def test_people_see_that_a_session_is_held_out(hooked: Hooked, untold: str) -> N
         f"claude-code:{untold}",
     ]
     ran = subprocess.run(asked, capture_output=True, check=True, cwd=hooked.folder)
-    assert (ran.stdout, b"held out: this session is told nothing" in ran.stderr) == (b"", True)
+    assert (ran.stdout, b"held out: this session gets no context" in ran.stderr) == (b"", True)
     health = subprocess.run(
         [sys.executable, "-m", "nacre", "admin", "doctor"], capture_output=True, check=False
     ).stdout.decode()

@@ -6,9 +6,9 @@ import msgspec
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The base of requests, except of those that hooks load.
+    """The base class of requests.
 
-    They are dataclasses with :func:`nacre.base.bounds.bounds`.
+    Requests that hooks load are dataclasses with :func:`nacre.base.bounds.bounds` instead.
     """
 
 

@@ -1,7 +1,7 @@
 """Arguments of the MCP tools.
 
 Limits and help come from the operations' requests (:func:`nacre.base.bounds.bounds_of`). This
-module only adds differences for agents, such as names, examples, and lower limits for shorter answers.
+module adds only what differs for agents, such as names, examples and lower limits.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ Role = Literal["all", "owner", "agent"]
 
 
 class _Arguments(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A base that rejects unknown fields."""
+    """Base class that rejects unknown fields."""
 
 
 class Search(_Arguments):
@@ -285,7 +285,8 @@ class Sessions(_Arguments):
         | None
     ) = None
     limit: Annotated[
-        int, bounds_of(SessionRequest, "limit", "Maximum of sessions or turns.", ge=1, le=100)
+        int,
+        bounds_of(SessionRequest, "limit", "Number of sessions or turns.", ge=1, le=100),
     ] = 10
     cursor: Cursor = None
     budget: Budget = DEFAULT_BUDGET
@@ -379,7 +380,7 @@ class Graph(_Arguments):
     ] = ()
     as_of: Annotated[date | None, bounds_of(TraverseRequest, "as_of")] = None
     limit: Annotated[
-        int, bounds_of(TraverseRequest, "limit", "Maximum of links or memories.", le=200)
+        int, bounds_of(TraverseRequest, "limit", "Number of links or memories.", le=200)
     ] = 40
     budget: Budget = DEFAULT_BUDGET
 
@@ -420,7 +421,7 @@ class Analyze(_Arguments):
             description="For brief, central, gaps and components: only this project. Default: all."
         ),
     ] = None
-    limit: Annotated[int, bounds_of(AnalysisRequest, "limit", "Items at most.", le=50)] = 5
+    limit: Annotated[int, bounds_of(AnalysisRequest, "limit", "Number of items.", le=50)] = 5
     budget: Budget = DEFAULT_BUDGET
 
 
@@ -447,7 +448,7 @@ _NO_DEFAULTS: tuple[object, ...] = (None, (), [])
 
 
 def schema_of(arguments: type[msgspec.Struct]) -> JsonObject:
-    """Return a compact schema, with structs inlined and without ``null`` for optional fields."""
+    """Return a compact JSON schema, with inlined structs and without ``null`` for optional fields."""
     (whole,), components = msgspec.json.schema_components([arguments])
     schema: JsonObject = _flat(whole, components)
     for word in _OMITTED:

@@ -170,7 +170,7 @@ def test_an_agent_manages_no_space(team: Server) -> None:
         for operation in ("spaces-create", "spaces-add", "spaces-remove", "keys-create", "share"):
             fields = {"reference": "x"} if operation == "share" else {}
             fields |= {"account": "eve"} if operation in ("spaces-add", "spaces-remove") else {}
-            with pytest.raises(Exception, match="for the owner alone"):
+            with pytest.raises(Exception, match="is only for the owner"):
                 memory.call(operation, space="ferry-team", **fields)
 
 
