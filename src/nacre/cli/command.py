@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TextIO
 
 import click
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from nacre.home.home import Home
     from nacre.settings import Settings
 
+P = ParamSpec("P")
 _HELP_WIDTH = 100
 
 
@@ -633,13 +634,19 @@ class Run:
         if "home" in self.__dict__:
             sync.keep_history(self.home, commits=self.keeps_history)
 
-    def answer(self, value: object, render: Callable[[Paper], None]) -> None:
-        """Answer with a value's JSON if ``--json`` is given, else with the output of ``render``."""
+    def answer(
+        self,
+        value: object,
+        render: Callable[Concatenate[Paper, P], object],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> None:
+        """Answer with a value's JSON if ``--json`` is given, else with the output of ``render(paper, …)``."""
         if self.as_json:
             self._written.append(self._as_line(value))
             return
         paper = self.paper()
-        render(paper)
+        render(paper, *args, **kwargs)
         self._written.append(paper.text())
 
     def _as_line(self, value: object) -> str:
@@ -653,15 +660,17 @@ class Run:
             sys.stderr if stderr else sys.stdout, self.environ, lambda: self.settings.actor.is_agent
         )
 
-    def show(self, render: Callable[[Paper], object]) -> None:
-        """Show something on standard error, such as the subject of a question."""
+    def show(
+        self, render: Callable[Concatenate[Paper, P], object], *args: P.args, **kwargs: P.kwargs
+    ) -> None:
+        """Show the output of ``render(paper, …)`` on standard error, such as the subject of a question."""
         paper = self.paper(stderr=True)
-        render(paper)
+        render(paper, *args, **kwargs)
         click.echo(paper.text(), nl=False, err=True)
 
     def tell(self, sentence: str) -> None:
         """Print a sentence on standard error, wrapped on a terminal."""
-        self.show(lambda paper: paper.line(sentence))
+        self.show(Paper.line, sentence)
 
     @property
     def environ(self) -> Mapping[str, str]:

@@ -55,7 +55,7 @@ def show(run: Run, key: str | None) -> None:
     """
     if key:
         found = perform(run, writers.get_setting, key=key)
-        run.answer(found, lambda paper: paper.verbatim(_text(found.value)))
+        run.answer(found, Paper.verbatim, _text(found.value))
         return
     settings = run.settings
     views = writers.list_settings(settings)
@@ -135,7 +135,10 @@ def set_value(run: Run, key: str, value: str) -> None:
     run.warnings += [warning] if warning else []
     run.answer(
         {"key": key, "value": shown, "path": str(path)},
-        lambda paper: paper.line(bold(key), f" = {_text(shown)}", dim(f"  in {path}")),
+        Paper.line,
+        bold(key),
+        f" = {_text(shown)}",
+        dim(f"  in {path}"),
     )
 
 
@@ -149,7 +152,10 @@ def unset(run: Run, key: str) -> None:
     found = writers.unset_setting(settings, key)
     run.answer(
         found,
-        lambda paper: paper.line(bold(key), f" = {_text(found.value)}", dim(f"  {found.origin}")),
+        Paper.line,
+        bold(key),
+        f" = {_text(found.value)}",
+        dim(f"  {found.origin}"),
     )
 
 

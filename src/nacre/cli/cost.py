@@ -32,7 +32,7 @@ def cost(run: Run) -> None:
     the table, but never stopped. Calls by subscription cost nothing here.
     """
     report = ask(run, views.CostReport, "cost")
-    run.answer(report, lambda paper: _render_costs(paper, report))
+    run.answer(report, _render_costs, report)
 
 
 def _render_costs(paper: Paper, report: CostReport) -> None:
@@ -101,10 +101,10 @@ def traces(
     """
     if reference:
         trace = ask(run, models.Trace, "trace", reference=reference)
-        run.answer(trace, lambda paper: _render_trace(paper, trace))
+        run.answer(trace, _render_trace, trace)
         return
     entries = ask(run, list[models.Trace], "traces", task=task, since=since, limit=limit)
-    run.answer({"traces": entries, "limit": limit}, lambda paper: _render_traces(paper, entries))
+    run.answer({"traces": entries, "limit": limit}, _render_traces, entries)
 
 
 def _render_traces(paper: Paper, traces: Sequence[Trace]) -> None:

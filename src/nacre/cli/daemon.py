@@ -167,7 +167,7 @@ def install(run: Run, dry_run: bool, yes: bool) -> None:
     """
     found = autostart.installation(run.settings)
     if dry_run:
-        run.answer(_installation_record(found, done=False), lambda paper: _show_plan(paper, found))
+        run.answer(_installation_record(found, done=False), _show_plan, found)
         return
     run.settings.actor.require_owner("nacre serve install")
     if run.is_interactive and not yes:
@@ -176,9 +176,9 @@ def install(run: Run, dry_run: bool, yes: bool) -> None:
     autostart.install(run.settings)
     run.answer(
         _installation_record(found, done=True),
-        lambda paper: paper.line(
-            bold("Installed"), f" {found.path}; nacre serve status shows its state"
-        ),
+        Paper.line,
+        bold("Installed"),
+        f" {found.path}; nacre serve status shows its state",
     )
 
 
@@ -197,7 +197,9 @@ def uninstall(run: Run, dry_run: bool) -> None:
     words = "Would remove" if dry_run else "Removed"
     run.answer(
         _installation_record(found, done=not dry_run),
-        lambda paper: paper.line(bold(words), f" {found.path}"),
+        Paper.line,
+        bold(words),
+        f" {found.path}",
     )
 
 
@@ -250,7 +252,7 @@ def start_daemon(run: Run) -> None:
             )
         time.sleep(_POLL_SECONDS)
         found = homes.greet(run.settings.home)
-    run.answer({"state": "running", **asdict(found)}, lambda paper: _show(paper, found))
+    run.answer({"state": "running", **asdict(found)}, _show, found)
 
 
 @serve.command("status", examples=["nacre serve status", "nacre serve status --json"])
@@ -261,7 +263,7 @@ def daemon_status(run: Run) -> None:
     Exits with 1 if none answers.
     """
     if found := homes.greet(run.settings.home):
-        run.answer({"state": "running", **asdict(found)}, lambda paper: _show(paper, found))
+        run.answer({"state": "running", **asdict(found)}, _show, found)
         return
     run.exit_code = 1
     if locks.is_held(run.settings.home / link.LOCK):
@@ -271,7 +273,7 @@ def daemon_status(run: Run) -> None:
         state, problem = "none", "No daemon serves this home."
         also = ", as do hooks" if ways.hooks_start_daemon(run.settings) else ""
         hint = f"nacre serve starts it{also}"
-    run.answer({"state": state}, lambda paper: paper.line(bold(problem), dim(f"  {hint}")))
+    run.answer({"state": state}, Paper.line, bold(problem), dim(f"  {hint}"))
 
 
 def _show(paper: Paper, found: Greeting) -> None:
@@ -331,7 +333,7 @@ def stop_daemon(run: Run) -> None:
     was_there = locks.is_held(run.settings.home / link.LOCK)
     autostart.stop(run.settings)
     told = "The daemon ended." if was_there else "No daemon serves this home."
-    run.answer({"ended": was_there}, lambda paper: paper.line(told))
+    run.answer({"ended": was_there}, Paper.line, told)
 
 
 @serve.command("logs", examples=["nacre serve logs", "nacre serve logs -n 200"])

@@ -48,7 +48,7 @@ def archive(run: Run) -> None:
     every checksum. The settings archive.keep_days and archive.budget_mb limit the archive.
     """
     contents = perform(run, home_archive.status)
-    run.answer(contents, lambda paper: _render_status(paper, contents))
+    run.answer(contents, _render_status, contents)
 
 
 def _render_status(paper: Paper, status: ArchiveStatus) -> None:
@@ -273,9 +273,9 @@ def export(
     with output.shown(run) as notify:
         report = exporting.export(run.home, out, options, overwrite=overwrite, on_progress=notify)
     if to_stdout:
-        run.show(lambda paper: _render_export(paper, report))
+        run.show(_render_export, report)
         return
-    run.answer(report, lambda paper: _render_export(paper, report))
+    run.answer(report, _render_export, report)
 
 
 def _form(file: Path, form: str | None) -> str:
@@ -378,19 +378,19 @@ def _import(
     )
     plan = imports.plan_import(run.home, options)
     if dry_run or plan.is_empty:
-        run.answer(
-            _import_record(plan, None, dry_run=dry_run), lambda paper: _render_plan(paper, plan)
-        )
+        run.answer(_import_record(plan, None, dry_run=dry_run), _render_plan, plan)
         return
     if run.is_interactive and not yes:
-        run.show(lambda paper: _render_plan(paper, plan))
+        run.show(_render_plan, plan)
         run.confirm("Import this?")
     with output.shown(run) as notify, resumable(run):
         report = imports.carry_out(run.home, plan, notify)
     run.exit_code = 1 if report.ingest and report.ingest.problems else 0
     run.answer(
         _import_record(plan, report, dry_run=False),
-        lambda paper: _render_import(paper, plan, report),
+        _render_import,
+        plan,
+        report,
     )
 
 

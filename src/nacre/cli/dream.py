@@ -103,27 +103,25 @@ def dream(
             project=request["project"],
             tier=request["tier"],
         )
-        run.answer(forecast, lambda paper: _render_estimate(paper, forecast))
+        run.answer(forecast, _render_estimate, forecast)
         return
     if alike:
         groups = ask(run, review_dream.Alike, "alike", project=request["project"])
-        run.answer(groups, lambda paper: _render_alike(paper, groups))
+        run.answer(groups, _render_alike, groups)
         return
     if not dry_run:
         run.settings.actor.require_owner("nacre dream")
     asks = run.is_interactive and not (yes or dry_run or run.as_json)
     if not (asks or yes or dry_run):
-        raise click.UsageError(
-            "not interactive: pass --yes, or --dry-run to see the plan", click.get_current_context()
-        )
+        raise click.UsageError("not interactive: pass --yes, or --dry-run to see the plan")
     if asks and request["tier"] > 1 and request["writer"]:
         request["writer"] = _confirm_writer(run, request["project"], request["tier"])
     if dry_run or asks:
         plan = _plan(run, **request)
         if dry_run:
-            run.answer(plan, lambda paper: _render_plan(paper, plan))
+            run.answer(plan, _render_plan, plan)
             return
-        run.show(lambda paper: _render_plan(paper, plan))
+        run.show(_render_plan, plan)
         if not (plan.steps or plan.settled or plan.refused):
             return
         if plan.steps:
@@ -131,7 +129,7 @@ def dream(
         request["steps"] = tuple(step.key for step in plan.steps)
     with progress.shown(run) as notify:
         report = perform(run, review_run.dream, notify, **request, first=asks)
-    run.answer(report, lambda paper: _render(paper, report, is_seen=asks))
+    run.answer(report, _render, report, is_seen=asks)
 
 
 def _render_alike(paper: Paper, alike: Alike) -> None:
@@ -163,7 +161,7 @@ def _plan(run: Run, **request: Any) -> DreamPlan:
 def _confirm_writer(run: Run, project: str | None, tier: int) -> bool:
     """Return True if there is work for the writer and the user agrees."""
     estimate = ask(run, dreams.DreamEstimate, "dream-estimate", project=project, tier=tier)
-    run.show(lambda paper: _render_estimate(paper, estimate))
+    run.show(_render_estimate, estimate)
     return bool(estimate.calls) and click.confirm("Ask it?", err=True)
 
 
@@ -402,7 +400,9 @@ def extract(
     run.warnings += _warnings(proposals)
     run.answer(
         {"sessions": proposals},
-        lambda paper: _render_proposals(paper, proposals, is_asked_for_rules=model == "none"),
+        _render_proposals,
+        proposals,
+        is_asked_for_rules=model == "none",
     )
 
 

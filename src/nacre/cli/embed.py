@@ -51,20 +51,19 @@ def embed(run: Run, /, name: str | None, resume: bool, estimate: bool, yes: bool
     budget does not apply.
     """
     if name and resume:
-        raise click.UsageError("--resume takes no model", click.get_current_context())
+        raise click.UsageError("--resume takes no model")
     if name:
         _switch(run, name, estimate=estimate, yes=yes)
     elif resume:
         _resume(run, estimate=estimate, yes=yes)
     elif estimate or yes:
-        raise click.UsageError(
-            "--estimate and --yes need a model or --resume", click.get_current_context()
-        )
+        raise click.UsageError("--estimate and --yes need a model or --resume")
     else:
         standing = perform(run, vectors.status)
         run.answer(
             {**to_plain(standing), "held_by": standing.held and standing.held.reason},
-            lambda paper: _render_standing(paper, standing),
+            _render_standing,
+            standing,
         )
 
 
@@ -101,23 +100,18 @@ def _ask(run: Run, planned: Plan, trial: Trial | None = None, *, yes: bool) -> N
     if not run.is_interactive:
         raise click.UsageError(
             f"{_describe_sending(planned)}: check with --estimate, then add --yes",
-            click.get_current_context(),
         )
-    run.show(lambda paper: _render_plan(paper, planned, trial))
+    run.show(_render_plan, planned, trial)
     run.confirm("Continue?")
 
 
 def _answer_plan(run: Run, planned: Plan) -> None:
-    run.answer(
-        {**to_plain(planned), "asks": planned.wants_yes}, lambda paper: _render_plan(paper, planned)
-    )
+    run.answer({**to_plain(planned), "asks": planned.wants_yes}, _render_plan, planned)
 
 
 def _answer(run: Run, setting: str, made: Embedded) -> None:
     run.exit_code = 1 if made.left and made.note else 0
-    run.answer(
-        {"setting": setting, **to_plain(made)}, lambda paper: _render_made(paper, setting, made)
-    )
+    run.answer({"setting": setting, **to_plain(made)}, _render_made, setting, made)
 
 
 def _render_standing(paper: Paper, standing: Standing) -> None:

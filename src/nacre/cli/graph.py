@@ -69,7 +69,7 @@ def gaps(run: Run, /, **asked: Any) -> None:
     nacre graph link adds a link; nacre review reflect asks about memories that may be related.
     """
     found = _ask(run, memories_graph.Gaps, "graph-gaps", asked)
-    run.answer(found, lambda paper: _render_gaps(paper, found))
+    run.answer(found, _render_gaps, found)
 
 
 @graph.command("brief", examples=["nacre graph brief", "nacre graph brief --project acme-billing"])
@@ -78,7 +78,7 @@ def gaps(run: Run, /, **asked: Any) -> None:
 def brief(run: Run, /, **asked: Any) -> None:
     """Summarise the memories and their links."""
     found = _ask(run, memories_graph.Brief, "graph-brief", asked)
-    run.answer(found, lambda paper: paper.body(found.text))
+    run.answer(found, Paper.body, found.text)
 
 
 def _ask(run: Run, result: type[Result], operation: str, asked: dict[str, Any]) -> Result:
@@ -155,7 +155,7 @@ def link(run: Run, /, file: Path | None, **asked: Any) -> None:
         raise click.UsageError("a link requires A, REL and B")
     links = _read_links(file) if file else [given]
     done = perform(run, memories_graph.link, links=links)
-    run.answer(done, lambda paper: _render_change(paper, done))
+    run.answer(done, _render_change, done)
 
 
 @graph.command(
@@ -223,7 +223,7 @@ def unlink(
         question = f"Remove {count(found.total, 'link')} of origin {origin}?"
         run.confirm(question, yes=yes, refusal="not interactive: pass --yes")
         done = perform(run, memories_graph.unlink_origin, origin=origin, project=project)
-    run.answer(done, lambda paper: _render_change(paper, done))
+    run.answer(done, _render_change, done)
 
 
 @graph.command(
@@ -247,7 +247,7 @@ def list_links(run: Run, /, **asked: Any) -> None:
     """
     asked["project"] = find_project(run, asked["project"])
     found = ask(run, memories_graph.LinkPage, "graph-list", **asked)
-    run.answer(found, lambda paper: _render_list(paper, found, asked["offset"]))
+    run.answer(found, _render_list, found, asked["offset"])
 
 
 @graph.command(
@@ -270,7 +270,7 @@ def show(run: Run, /, **asked: Any) -> None:
     Arrows show the direction. A memory that occurs again is marked ↑ and not expanded.
     """
     found = ask(run, memories_graph.Traversal, "graph-show", **asked)
-    run.answer(found, lambda paper: _render_tree(paper, found))
+    run.answer(found, _render_tree, found)
 
 
 def _ends(asked: dict[str, Any]) -> dict[str, Any]:

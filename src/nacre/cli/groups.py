@@ -58,7 +58,7 @@ def help_command(context: click.Context, words: tuple[str, ...], everything: boo
             for below in walk_commands(current)
         ]
         record = {"commands": [{"command": path, "summary": summary} for path, summary in rows]}
-        run.answer(record, lambda paper: _render_tree(paper, rows))
+        run.answer(record, _render_tree, rows)
         return
     for word in words:
         group = current.command
@@ -67,7 +67,7 @@ def help_command(context: click.Context, words: tuple[str, ...], everything: boo
         name, below, _ = group.resolve_command(current, [word])
         current = click.Context(below or group, info_name=name, parent=current)
     page = current.get_help()
-    run.answer({"help": page}, lambda paper: paper.verbatim(page))
+    run.answer({"help": page}, Paper.verbatim, page)
 
 
 def _render_tree(paper: Paper, rows: list[tuple[str, str]]) -> None:

@@ -145,7 +145,9 @@ def log(
             "operations": rows,
             "limit": max_entries,
         },
-        lambda paper: _render_log(paper, rows, with_git=run.settings.flag("git.enabled")),
+        _render_log,
+        rows,
+        with_git=run.settings.flag("git.enabled"),
     )
 
 
@@ -154,7 +156,9 @@ def _answer_diff(run: Run, reference: str | None) -> None:
     operation, differences = answer.operation, answer.differences
     run.answer(
         {"operation": operation, "changes": differences},
-        lambda paper: _render_diff(paper, operation, differences),
+        _render_diff,
+        operation,
+        differences,
     )
 
 
@@ -194,7 +198,7 @@ def undo(run: Run, operation: str | None, dry_run: bool, force: bool, yes: bool)
                 f"no operation or decided review item matches {operation!r}",
                 hint="nacre log shows operations, nacre review shows items",
             ) from None
-        run.answer(memory, lambda paper: hits.render_outcomes(paper, "Pending again", [memory]))
+        run.answer(memory, hits.render_outcomes, "Pending again", [memory])
 
 
 def _undo(run: Run, operation: str | None, *, dry_run: bool, force: bool, yes: bool) -> None:
@@ -202,16 +206,16 @@ def _undo(run: Run, operation: str | None, *, dry_run: bool, force: bool, yes: b
     if dry_run or is_seen or not (yes or operation):
         plan = perform(run, data_undo.plan_undo, operation=operation, force=force)
         if dry_run:
-            run.answer(plan, lambda paper: _render_undo(paper, plan))
+            run.answer(plan, _render_undo, plan)
             return
         if not is_seen:
             raise _unnamed(plan.operation)
-        run.show(lambda paper: _render_undo(paper, plan))
+        run.show(_render_undo, plan)
         if not plan.conflicts and (plan.steps or plan.waiting):
             run.confirm("Undo?")
         operation = plan.operation.id  # by now another operation may be the last
     result = perform(run, data_undo.undo_answers, operation=operation, force=force)
-    run.answer(result, lambda paper: _render_undo(paper, result, is_seen=is_seen))
+    run.answer(result, _render_undo, result, is_seen=is_seen)
 
 
 def _unnamed(last: Operation) -> click.UsageError:
@@ -219,7 +223,6 @@ def _unnamed(last: Operation) -> click.UsageError:
     return click.UsageError(
         f"not interactive: pass --yes to undo the last operation, {last.action} {_short_operation(last)}{about}, "
         "or an operation's id",
-        click.get_current_context(),
     )
 
 
@@ -241,7 +244,7 @@ def commit(run: Run, quiet: bool) -> None:
         committing.commit_quietly(run.home)
         return
     result = perform(run, data_undo.commit)
-    run.answer(result, lambda paper: _render_committed(paper, result))
+    run.answer(result, _render_committed, result)
 
 
 def _short_operation(operation: Operation) -> str:
@@ -433,9 +436,7 @@ def forget(
         _allow(run, reference)
         return
     if examples and any(wanted.values()):
-        raise click.UsageError(
-            "--examples cannot be combined with other selections", click.get_current_context()
-        )
+        raise click.UsageError("--examples cannot be combined with other selections")
     if examples:
         deletion = example_sessions.plan_to_forget(run.home)
     else:
@@ -446,12 +447,14 @@ def forget(
     if dry_run or deletion.plan.is_empty:
         run.answer(
             deletion.plan,
-            lambda paper: _render_plan(paper, deletion.plan, is_dry=True),
+            _render_plan,
+            deletion.plan,
+            is_dry=True,
         )
         return
     _ask(run, deletion.plan, yes=yes)
     report = (example_sessions if examples else forgetting).forget(run.home, deletion)
-    run.answer(report, lambda paper: _render_forgotten(paper, report))
+    run.answer(report, _render_forgotten, report)
 
 
 def _unmarked(words: Sequence[str]) -> InvalidInputError:
@@ -475,15 +478,14 @@ def _ask(run: Run, planned: ForgetPlan, *, yes: bool) -> None:
     if not run.is_interactive:
         raise click.UsageError(
             f"this permanently deletes {_counts(planned)}: check with --dry-run, then add --yes",
-            click.get_current_context(),
         )
-    run.show(lambda paper: _render_plan(paper, planned))
+    run.show(_render_plan, planned)
     run.confirm(f"Permanently delete {_counts(planned)}?")
 
 
 def _list(run: Run) -> None:
     runs = perform(run, forgetting.forgotten)
-    run.answer({"forgotten": runs}, lambda paper: _render_forgotten_list(paper, runs))
+    run.answer({"forgotten": runs}, _render_forgotten_list, runs)
 
 
 def _allow(run: Run, reference: str) -> None:
@@ -642,7 +644,7 @@ def redact(run: Run, words: tuple[str, ...], lists_rules: bool) -> None:
     """
     if lists_rules:
         names = nacre_redact.rule_names()
-        run.answer({"rules": names}, lambda paper: _render_rules(paper, names))
+        run.answer({"rules": names}, _render_rules, names)
         return
     if not words:
         raise click.UsageError("no text: pass a file, - for standard input, or the text itself")
@@ -650,7 +652,7 @@ def redact(run: Run, words: tuple[str, ...], lists_rules: bool) -> None:
     redactor = nacre_redact.Redactor(*run.settings.redaction)
     result = redactor.redact(text)
     record = {"text": result.text, "found": dict(result.found), "total": sum(result.found.values())}
-    run.answer(record, lambda paper: paper.verbatim(result.text.removesuffix("\n")))
+    run.answer(record, Paper.verbatim, result.text.removesuffix("\n"))
     if not run.as_json:
         notes = run.paper(stderr=True)
         if is_typed and len(words) == 1 and not words[0].split()[1:]:
@@ -703,9 +705,7 @@ def scrub(
     }
     with output.shown(run) as notify:
         report = perform(run, data_scrub.scrub, notify, **request)
-    run.answer(
-        {**to_plain(report), "total": report.total}, lambda paper: _render_scrub(paper, report)
-    )
+    run.answer({**to_plain(report), "total": report.total}, _render_scrub, report)
 
 
 def _render_redacted(paper: Paper, found: Mapping[str, int]) -> None:

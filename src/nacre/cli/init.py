@@ -148,7 +148,7 @@ def agree(
         else:
             if answer != "?":
                 click.echo(f"{answer!r} is not a choice. Type one of these:", err=True)
-            run.show(lambda paper: _explain(paper, found, proposal))
+            run.show(_explain, found, proposal)
     return agreement
 
 
@@ -273,7 +273,7 @@ def quickstart(run: Run) -> None:
     with output.shown(run) as notify:
         result = perform(run, setup.run_quickstart, notify)
     vault = run.settings.where_documents
-    run.answer(result, lambda paper: render_quickstart(paper, result, vault))
+    run.answer(result, render_quickstart, result, vault)
     if is_short_of_vectors(result):
         run.afterwards.append(partial(finish_vectors, run))
 
@@ -456,10 +456,10 @@ def _read(run: Run, paths: Sequence[Path]) -> bool:
             report = ingest.ingest(
                 run.home, ingest.IngestOptions(paths=tuple(paths), remember_paths=False), notify
             )
-            run.answer({}, lambda paper: render_ingest(paper, report, searched=False))
+            run.answer({}, render_ingest, report, searched=False)
         else:
             result = setup.run_quickstart(run.home, notify)
-            run.answer({}, lambda paper: _render(paper, result))
+            run.answer({}, _render, result)
             is_short = is_short_of_vectors(result)
     run.flush()
     return is_short
@@ -475,7 +475,7 @@ def show_reach(run: Run) -> None:
     found = setup.reach(replace(run.home, settings=settings.load_settings()))
     if found.sessions:
         click.echo(err=True)
-        run.answer({}, lambda paper: render_reach(paper, found))
+        run.answer({}, render_reach, found)
 
 
 def forget_examples(run: Run) -> None:
@@ -573,12 +573,9 @@ def init(  # noqa: PLR0913 - one a question
     if not (asks or yes or dry_run):
         raise click.UsageError(
             "not interactive: pass --yes, or --dry-run to see what would change",
-            click.get_current_context(),
         )
     if tokens_per_day and not writer:
-        raise click.UsageError(
-            "--tokens-per-day requires --writer NAME", click.get_current_context()
-        )
+        raise click.UsageError("--tokens-per-day requires --writer NAME")
     named_writer = (
         writers.WriterRequest(writer=writer, tokens_per_day=tokens_per_day) if writer else None
     )
@@ -717,7 +714,7 @@ def _confirm(run: Run, plan: WiringPlan, writer: WriterRequest | None) -> None:
         if answer in ("n", "no"):
             raise click.Abort
         if answer in ("d", "diff"):
-            run.show(lambda paper: home_wiring.render_plan(paper, plan, places, is_whole=True))
+            run.show(home_wiring.render_plan, plan, places, is_whole=True)
         else:
             click.echo("Type y, n, or d to see every line.", err=True)
 
@@ -739,9 +736,7 @@ def _clean(run: Run) -> Callable[[str], str]:
 def _folder(project: Path | None, scope: str | None) -> Path | None:
     """Return the folder to connect, or ``None`` to connect the user. Raises InvalidInputError, UsageError."""
     if scope == "user" and project:
-        raise click.UsageError(
-            "--scope user cannot be combined with --project", click.get_current_context()
-        )
+        raise click.UsageError("--scope user cannot be combined with --project")
     if scope != "project" and not project:
         return None
     folder = (project or Path()).expanduser().resolve()
@@ -810,7 +805,11 @@ def _do(run: Run, plan: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool) 
     )
     run.answer(
         _done_record(result, diffs, daemon, captured),
-        lambda paper: home_wiring.render_done(paper, result, _display(run), daemon, captured),
+        home_wiring.render_done,
+        result,
+        _display(run),
+        daemon,
+        captured,
     )
     if not run.as_json:
         run.flush()

@@ -346,17 +346,17 @@ def ingest(  # noqa: PLR0913 - one parameter an option
         _give_way()
         request |= {"puts_off": True, "vector_seconds": _BACKGROUND_VECTOR_SECONDS}
     if yes and not older:
-        raise click.UsageError("--yes is only for --older, which asks", click.get_current_context())
+        raise click.UsageError("--yes is only for --older, which asks")
     if dry_run:
         plan = perform(run, ingestion.plan, **request)
         run.exit_code = 1 if plan.problems else 0
-        run.answer(plan, lambda paper: render_plan(paper, plan))
+        run.answer(plan, render_plan, plan)
         return
     if estimate:
         estimated = perform(run, ingestion.estimate, **request)
         run.exit_code = 1 if estimated.problems else 0
         record = {**to_plain(estimated), "now": estimated.now}
-        run.answer(record, lambda paper: render_estimate(paper, estimated))
+        run.answer(record, render_estimate, estimated)
         return
     if older:
         _agree(run, request, yes=yes)
@@ -375,7 +375,7 @@ def ingest(  # noqa: PLR0913 - one parameter an option
         for item in retention.leaving(run.home)
         if not item.is_kept
     ]
-    run.answer(report, lambda paper: render_ingest(paper, report, searched=not paths))
+    run.answer(report, render_ingest, report, searched=not paths)
 
 
 def _give_way() -> None:

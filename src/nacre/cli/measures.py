@@ -84,7 +84,7 @@ def usefulness(run: Run) -> None:
     the others is the effect of memory. With too few such sessions no result is shown.
     """
     found = ask(run, evaluating.Usefulness, "usefulness")
-    run.answer(found, lambda paper: _render(paper, found))
+    run.answer(found, _render, found)
 
 
 def _render(paper: Paper, found: Usefulness) -> None:
@@ -185,14 +185,16 @@ def evaluate(
     run: Run = context.obj
     if query_id:
         removed = perform(run, evaluating.remove_query, queries=queries, query_id=query_id)
-        run.answer(removed, lambda paper: paper.line("Removed: ", bold(removed.id)))
+        run.answer(removed, Paper.line, "Removed: ", bold(removed.id))
         return
     if listed:
         found = perform(run, evaluating.list_queries, queries=queries)
         rows = [(bold(query.id), query.query, dim(_expecting(query))) for query in found]
         run.answer(
             {"queries": found},
-            lambda paper: paper.table(rows, header=("id", "query", "expects")),
+            Paper.table,
+            rows,
+            header=("id", "query", "expects"),
         )
         return
     saved = evaluating.load_queries(_file(run, queries))
@@ -225,7 +227,11 @@ def evaluate(
         return
     run.answer(
         record,
-        lambda paper: _render_evaluation(paper, answers, expectations, baseline=before, saved=kept),
+        _render_evaluation,
+        answers,
+        expectations,
+        baseline=before,
+        saved=kept,
     )
 
 
@@ -260,13 +266,12 @@ def add(
     )
     run.answer(
         added,
-        lambda paper: paper.line(
-            "Saved: ",
-            bold(added.id),
-            "  ",
-            added.query,
-            dim(f"  expects {_expecting(added)}" if added.expects else ""),
-        ),
+        Paper.line,
+        "Saved: ",
+        bold(added.id),
+        "  ",
+        added.query,
+        dim(f"  expects {_expecting(added)}" if added.expects else ""),
     )
 
 

@@ -111,7 +111,10 @@ def store(run: Run, /, content: str, project: str | None, dry_run: bool, **value
         run.warnings.append(f"{outcome.note}; the rules decided")
     run.answer(
         rehearsal or outcome,
-        lambda paper: _render_stored(paper, outcome, memory, dry_run=dry_run),
+        _render_stored,
+        outcome,
+        memory,
+        dry_run=dry_run,
     )
 
 
@@ -176,9 +179,9 @@ def edit(run: Run, /, reference: str, **options: Any) -> None:
     waits = hits.waits_for_owner(run, memory)
     run.answer(
         memory,
-        lambda paper: hits.render_outcome(
-            paper, "Pending the owner's review" if waits else "Saved", memory
-        ),
+        hits.render_outcome,
+        "Pending the owner's review" if waits else "Saved",
+        memory,
     )
 
 
@@ -205,7 +208,6 @@ def _edit_file(run: Run, reference: str) -> Memory:
     if not run.is_interactive or view.path is None:
         raise click.UsageError(
             "not interactive: pass options to change the memory without an editor",
-            click.get_current_context(),
         )
     if run.settings.server:
         raise UnavailableError(
@@ -364,12 +366,12 @@ def show(run: Run, reference: str, session: str | None, update: bool, with_histo
     view = ask(run, views.MemoryView, "look", reference=reference, update=update, session=session)
     vault = run.settings.shown_vault
     shown = replace(view, path=str(vault / view.path)) if view.path else view
-    run.answer(shown, lambda paper: render_memory(paper, view, vault))
+    run.answer(shown, render_memory, view, vault)
 
 
 def _show_history(run: Run, reference: str) -> None:
     steps = ask(run, list[views.Step], "history", reference=reference)
-    run.answer({"history": steps}, lambda paper: _render_history(paper, steps))
+    run.answer({"history": steps}, _render_history, steps)
 
 
 def _render_history(paper: Paper, steps: Sequence[Step]) -> None:
@@ -581,7 +583,6 @@ def retire(  # noqa: PLR0913 - one parameter an option
     if not (references or contains or subjects or like):
         raise click.UsageError(
             "name the memories: ids, subjects, patterns, --contains or --like",
-            click.get_current_context(),
         )
     chosen = perform(
         run,
@@ -593,7 +594,7 @@ def retire(  # noqa: PLR0913 - one parameter an option
         persist=persist,
     )
     if dry_run:
-        run.answer(chosen, lambda paper: _render_retired(paper, chosen.memories, [], is_dry=True))
+        run.answer(chosen, _render_retired, chosen.memories, [], is_dry=True)
         return
     _ask(run, chosen, persist=persist, yes=yes)
     done, rules = retiring.retire_chosen(run.home, chosen, reason, persist=persist)
@@ -606,7 +607,7 @@ def retire(  # noqa: PLR0913 - one parameter an option
         "waiting_for_review": waiting,
         "standing": rules,
     }
-    run.answer(record, lambda paper: _render_retired(paper, retired, rules, waiting=waiting))
+    run.answer(record, _render_retired, retired, rules, waiting=waiting)
 
 
 def _restore(run: Run, references: tuple[str, ...]) -> None:
@@ -615,7 +616,7 @@ def _restore(run: Run, references: tuple[str, ...]) -> None:
     If a memory superseded a restored memory, both are active.
     """
     back = perform(run, retiring.unretire, references=references)
-    run.answer(back, lambda paper: _render_unretired(paper, back))
+    run.answer(back, _render_unretired, back)
 
 
 def _list(run: Run) -> None:
@@ -623,7 +624,9 @@ def _list(run: Run) -> None:
     rules = perform(run, retiring.list_standing)
     run.answer(
         {"retired": found, "standing": rules},
-        lambda paper: _render_retired_list(paper, found, rules),
+        _render_retired_list,
+        found,
+        rules,
     )
 
 
@@ -634,10 +637,9 @@ def _ask(run: Run, chosen: RetirePlan, *, persist: bool, yes: bool) -> None:
         if chosen.is_wider:
             raise click.UsageError(
                 f"{len(chosen.memories)} memories match: check them with --dry-run, then pass --yes",
-                click.get_current_context(),
             )
         return
-    run.show(lambda paper: hits.render_table(paper, chosen.memories))
+    run.show(hits.render_table, chosen.memories)
     run.confirm(
         "Retire these, and all later memories with such a subject?" if persist else "Retire?"
     )
@@ -778,7 +780,11 @@ def answer_todo(run: Run, outcome: StoreOutcome) -> None:
     verb = {"stored": "Added", "retired": "Added and retired"}.get(outcome.action, "Already stored")
     run.answer(
         outcome,
-        lambda paper: paper.line(f"{verb}: ", bold(memory.subject), "  ", dim(short_id(memory))),
+        Paper.line,
+        f"{verb}: ",
+        bold(memory.subject),
+        "  ",
+        dim(short_id(memory)),
     )
 
 

@@ -48,13 +48,9 @@ def page(
     files in the vault and can be changed with any editor.
     """
     if (text is not None) + edit + remove > 1:
-        raise click.UsageError(
-            "give only one of TEXT, --edit and --remove", click.get_current_context()
-        )
+        raise click.UsageError("give only one of TEXT, --edit and --remove")
     if text is not None and not text.strip():
-        raise click.UsageError(
-            "the text is empty; use --remove to delete the page", click.get_current_context()
-        )
+        raise click.UsageError("the text is empty; use --remove to delete the page")
     before = perform(run, build.own_page_answers, name=name, project=project)
     if edit:
         text = _edited(run, before)
@@ -88,9 +84,10 @@ def page(
     }
     run.answer(
         record,
-        lambda paper: _show(
-            paper, after, did_change=did_change, is_read=text is None and not remove
-        ),
+        _show,
+        after,
+        did_change=did_change,
+        is_read=text is None and not remove,
     )
 
 
@@ -99,7 +96,6 @@ def _edited(run: Run, before: OwnPage) -> str | None:
     if not run.is_interactive:
         raise click.UsageError(
             "--edit needs a terminal; pass TEXT, or - for standard input",
-            click.get_current_context(),
         )
     return click.edit(before.text, extension=".md")
 

@@ -160,7 +160,10 @@ def recall(  # noqa: PLR0913 - one parameter an option
         message = hits.EMPTY if is_empty(run) else hits.NOTHING
     run.answer(
         result,
-        lambda paper: _render_recall(paper, result, message=message, explain=explain),
+        _render_recall,
+        result,
+        message=message,
+        explain=explain,
     )
 
 
@@ -189,7 +192,9 @@ def _recall_deep(
     )
     run.answer(
         result,
-        lambda paper: _render_deep(paper, result, explain=explain),
+        _render_deep,
+        result,
+        explain=explain,
     )
 
 
@@ -359,7 +364,7 @@ def context(  # noqa: PLR0913 - one parameter an option
         _answer_handoff(run, " ".join(prompt), folder=folder, store=store, session=session)
         return
     if store:
-        raise click.UsageError("--store needs --handoff", click.get_current_context())
+        raise click.UsageError("--store needs --handoff")
     text = sys.stdin.read() if prompt_option == "-" else prompt_option or " ".join(prompt)
     run.by_itself = no_daemon
     block = ask(
@@ -379,11 +384,9 @@ def context(  # noqa: PLR0913 - one parameter an option
         "changed": changed,
     }
     if explain:
-        run.answer(record, lambda paper: _render_explained(paper, block))
+        run.answer(record, _render_explained, block)
     else:
-        run.answer(
-            record, lambda paper: _render_context(paper, block, output=output, changed=changed)
-        )
+        run.answer(record, _render_context, block, output=output, changed=changed)
         if (
             not block.text
             and not run.as_json
@@ -414,8 +417,8 @@ def _render_context(
 
 
 def _explain_empty(run: Run, why: str, hint: str) -> None:
-    run.show(lambda paper: paper.line(dim(f"No context: {why}."), hang=2))
-    run.show(lambda paper: paper.line(dim(f"hint: {hint}")))
+    run.show(Paper.line, dim(f"No context: {why}."), hang=2)
+    run.show(Paper.line, dim(f"hint: {hint}"))
 
 
 def _reason_for_empty(run: Run, project: str | None, folder: str) -> tuple[str, str]:
@@ -480,7 +483,7 @@ def _answer_handoff(
     run: Run, words: str, *, folder: Path, store: bool, session: str | None
 ) -> None:
     if words and not store:
-        raise click.UsageError("to store a text, add --store", click.get_current_context())
+        raise click.UsageError("to store a text, add --store")
     view = perform(
         run,
         context_handoff.handoff,
@@ -489,7 +492,7 @@ def _answer_handoff(
         session=session,
         words=words or None,
     )
-    run.answer(view, lambda paper: _render_handoff(paper, view))
+    run.answer(view, _render_handoff, view)
 
 
 @command("chores", hidden=True, examples=["nacre chores", "nacre chores --list"])
@@ -528,7 +531,7 @@ def chores(run: Run, only_list: bool, seconds: float) -> None:
     counts = ", ".join(
         f"{count} {name.replace('_', ' ')}" for name, count in asdict(report).items() if count
     )
-    run.answer(report, lambda paper: paper.line(counts or _NO_CHORES))
+    run.answer(report, Paper.line, counts or _NO_CHORES)
 
 
 def _render_handoff(paper: Paper, view: HandoffView) -> None:

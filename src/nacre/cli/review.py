@@ -91,7 +91,7 @@ def review(context: click.Context, /, **wanted: Any) -> None:
         terminal.go_through(run, ask(run, views.PendingPage, "review", limit=0).items)
         return
     page = ask(run, views.PendingPage, "review", **wanted)
-    run.answer(page, lambda paper: _render(paper, page))
+    run.answer(page, _render, page)
 
 
 @review.command(
@@ -113,7 +113,7 @@ def keep(run: Run, /, references: tuple[str, ...], **fields: Any) -> None:
             raise
         run.confirm(f"{error.message[:1].upper()}{error.message[1:]}. Keep it anyway?")
         kept = perform(run, queue.keep_items, references=references, **{**fields, "anyway": True})
-    run.answer({"kept": kept}, lambda paper: hits.render_outcomes(paper, "Kept", kept))
+    run.answer({"kept": kept}, hits.render_outcomes, "Kept", kept)
 
 
 @review.command(
@@ -136,10 +136,10 @@ def drop(run: Run, references: tuple[str, ...], reason: str | None, yes: bool) -
             if not run.home.candidates.find(reference.strip())
         ]
         if memories:
-            run.show(lambda paper: hits.render_table(paper, memories))
+            run.show(hits.render_table, memories)
             run.confirm("Retire?")
     gone = perform(run, queue.drop, references=references, reason=reason)
-    run.answer({"dropped": gone}, lambda paper: hits.render_outcomes(paper, "Dropped", gone))
+    run.answer({"dropped": gone}, hits.render_outcomes, "Dropped", gone)
 
 
 @review.command(
@@ -161,7 +161,7 @@ def resolve(run: Run, reference: str, choice: str, reason: str | None) -> None:
     """
     settled = perform(run, queue.resolve, reference=reference, choice=choice, reason=reason)
     outcome = f"  {settled.older.subject}: {_DONE[choice]}"
-    run.answer(settled, lambda paper: paper.line(bold("Resolved"), outcome, hang=2))
+    run.answer(settled, Paper.line, bold("Resolved"), outcome, hang=2)
 
 
 @review.command("judge", examples=["nacre review judge", "nacre review judge --json"])
@@ -177,7 +177,7 @@ def judge(run: Run, background: bool) -> None:
     with output.shown(run) as notify:
         report = perform(run, queue.judge, notify, background=background)
     if not background:
-        run.answer(report, lambda paper: _render_judged(paper, report))
+        run.answer(report, _render_judged, report)
 
 
 def _render(paper: Paper, page: PendingPage) -> None:
@@ -312,9 +312,9 @@ def reflect(
     """
     if reference:
         done = perform(run, queue.answer, reference=reference, **answer)
-        run.answer(done, lambda paper: _render_answers(paper, [done]))
+        run.answer(done, _render_answers, [done])
     elif any(answer.values()):
-        raise click.UsageError("an answer needs an ID", click.get_current_context())
+        raise click.UsageError("an answer needs an ID")
     elif run.is_interactive and not run.as_json:
         _ask(run)
     else:
@@ -323,7 +323,7 @@ def reflect(
 
 def _list_reflect(run: Run, *, limit: int, project: str | None) -> None:
     found = ask(run, reviews.Reflection, "reflect", limit=limit, project=project)
-    run.answer(found, lambda paper: _render_questions(paper, found))
+    run.answer(found, _render_questions, found)
 
 
 def _ask(run: Run) -> None:
@@ -341,7 +341,7 @@ def _ask(run: Run) -> None:
             break
         if given:
             done.append(perform(run, queue.answer, **given))
-    run.answer({}, lambda paper: _render_answers(paper, done, asked=len(found.questions)))
+    run.answer({}, _render_answers, done, asked=len(found.questions))
 
 
 def _given(question: Question) -> dict[str, Any] | None:
@@ -494,16 +494,14 @@ def feedback(
         )
     else:
         report = _verdict(run, references, good=good, is_mixed=bool(reply or stored or session))
-    run.answer(report, lambda paper: _render_feedback(paper, report))
+    run.answer(report, _render_feedback, report)
 
 
 def _verdict(
     run: Run, references: tuple[str, ...], *, good: bool, is_mixed: bool
 ) -> FeedbackReport:
     if is_mixed or not references:
-        raise click.UsageError(
-            "--good and --bad require memories and no other options", click.get_current_context()
-        )
+        raise click.UsageError("--good and --bad require memories and no other options")
     return perform(run, recall.judge_answers, references=references, good=good)
 
 
@@ -513,7 +511,6 @@ def _reply(run: Run, path: str | None) -> str:
     if run.is_interactive:
         raise click.UsageError(
             "no reply: pass --reply FILE, --good or --bad",
-            click.get_current_context(),
         )
     return read_content("-")
 
@@ -579,12 +576,12 @@ def gaps(
     Similar questions are grouped, the most frequent first. Questions that nacre can answer now are closed.
     """
     if todo and dismiss:
-        raise click.UsageError("use either --todo or --dismiss", click.get_current_context())
+        raise click.UsageError("use either --todo or --dismiss")
     if todo:
         answer_todo(run, perform(run, queue.add_todo, reference=todo))
     elif dismiss:
         gap = perform(run, queue.dismiss, reference=dismiss)
-        run.answer(gap, lambda paper: paper.line("Dismissed: ", bold(gap.question), hang=2))
+        run.answer(gap, Paper.line, "Dismissed: ", bold(gap.question), hang=2)
     else:
         slug = find_project(run, project)
         _list_gaps(run, days=days, project=slug, min_times=min_times, limit=limit)
@@ -604,9 +601,11 @@ def _list_gaps(run: Run, *, days: int, project: str | None, min_times: int, limi
     is_narrowed = project is not None or min_times > 1
     run.answer(
         found,
-        lambda paper: _render_gaps(
-            paper, found, days=days, has_log=has_log, is_narrowed=is_narrowed
-        ),
+        _render_gaps,
+        found,
+        days=days,
+        has_log=has_log,
+        is_narrowed=is_narrowed,
     )
 
 
@@ -678,7 +677,7 @@ def edges(run: Run, reference: str | None, limit: int) -> None:
     higher if they are often used together with its best hits. With ID, only pairs of that memory.
     """
     found = ask(run, list[views.UsedTogether], "edges", reference=reference, limit=limit)
-    run.answer({"edges": found}, lambda paper: _render_edges(paper, found))
+    run.answer({"edges": found}, _render_edges, found)
 
 
 def _render_edges(paper: Paper, found: Sequence[UsedTogether]) -> None:

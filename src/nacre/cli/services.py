@@ -361,7 +361,7 @@ def open_dashboard(run: Run, only_prints: bool, forget: bool) -> None:
     if forget:
         forgotten = browsers.Browsers(run.settings.home).forget()
         message = "Access of all browsers ended." if forgotten else "No browser had access."
-        run.answer({"forgotten": forgotten}, lambda paper: paper.line(message))
+        run.answer({"forgotten": forgotten}, Paper.line, message)
         return
     address = _address(run)
     is_open = not only_prints and _has_screen(run.settings.environ) and webbrowser.open(address)
@@ -505,6 +505,4 @@ def statusline(run: Run) -> None:
     ~/.claude/settings.json: "statusLine": {"type": "command", "command": "nacre statusline"}
     """
     found = look(environment(), _SECONDS_STATUSLINE)
-    run.answer(
-        {"told": 0, "to_review": 0} | found, lambda paper: paper.line(statusline_line(found))
-    )
+    run.answer({"told": 0, "to_review": 0} | found, Paper.line, statusline_line(found))

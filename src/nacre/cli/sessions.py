@@ -147,7 +147,10 @@ def show(
     view = ask_session(run, reference, first=first, limit=limit or None)
     run.answer(
         view,
-        lambda paper: _render_session(paper, view, first=first, full=full),
+        _render_session,
+        view,
+        first=first,
+        full=full,
     )
 
 
@@ -641,7 +644,7 @@ def resume(run: Run, what: tuple[str, ...], only_print: bool) -> None:
         run, views.Resumption, "resume", what=" ".join(what) or None, folder=str(Path.cwd())
     )
     if run.as_json or only_print:
-        run.answer(resumption, lambda paper: paper.verbatim(_shell_command(resumption)))
+        run.answer(resumption, Paper.verbatim, _shell_command(resumption))
         return
     if not (run.is_interactive and sys.stdout.isatty()):
         raise click.UsageError("no terminal: pass --print")
@@ -652,9 +655,10 @@ def resume(run: Run, what: tuple[str, ...], only_print: bool) -> None:
             hint=f"run where it is installed: {_shell_command(resumption)}",
         )
     run.show(
-        lambda paper: paper.line(
-            *session_title(resumption.line), dim(f"  {shlex.join(resumption.command)}"), hang=2
-        )
+        Paper.line,
+        *session_title(resumption.line),
+        dim(f"  {shlex.join(resumption.command)}"),
+        hang=2,
     )
     run.close()
     _exec_tool(run, program, resumption)
@@ -742,7 +746,7 @@ def export_session(
         "turns": len(view.turns),
         "bytes": len(data),
     }
-    run.answer(record, lambda paper: paper.line(f"Wrote {len(view.turns):,} turns to {path}"))
+    run.answer(record, Paper.line, f"Wrote {len(view.turns):,} turns to {path}")
 
 
 def _lines(view: SessionView, form: str) -> Iterable[str]:
@@ -785,7 +789,7 @@ def restore(run: Run, reference: str, folder: Path | None) -> None:
     Without --to, it is restored to its original place, where its tool finds it. It contains no secrets or images.
     """
     restored = perform(run, archive.restore, reference=reference, folder=folder)
-    run.answer(restored, lambda paper: _render_restored(paper, restored))
+    run.answer(restored, _render_restored, restored)
 
 
 def _render_restored(paper: Paper, restored: Restored) -> None:

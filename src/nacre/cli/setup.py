@@ -105,9 +105,7 @@ def complete(settings: Settings, options: SetupOptions, asks: Asks | None) -> Wi
     model, missing_model = _model(settings, options, provider, asks)
     missing += missing_model
     if missing:
-        raise click.UsageError(
-            f"{provider} needs more: add {', '.join(missing)}", click.get_current_context()
-        )
+        raise click.UsageError(f"{provider} needs more: add {', '.join(missing)}")
     return replace(wish, model=models.full_name(settings, model, provider))
 
 
@@ -129,7 +127,7 @@ def _provider(settings: Settings, options: SetupOptions) -> str:
         return provider_of_method(settings, options.auth)
     current: str = settings.text("models.default").partition(":")[0]
     if current == spending_models.NONE:
-        raise click.UsageError("no provider: add --provider", click.get_current_context())
+        raise click.UsageError("no provider: add --provider")
     return current
 
 
@@ -594,7 +592,6 @@ def setup(  # noqa: PLR0913 - one a question
     if goes_without and any((provider, auth, key_env, key_stdin, model, base_url, writer)):
         raise click.UsageError(
             "--none cannot be combined with a provider, a key, a model or a writer",
-            click.get_current_context(),
         )
     if goes_without:
         wish = models.Wish("none", embedding=embedding, daily_budget=daily_budget)
@@ -639,7 +636,7 @@ def _wish(run: Run, options: SetupOptions, writer: str | None, *, may_ask: bool)
 def _read_key(run: Run, variable: str | None, *, key_stdin: bool) -> str | None:
     """Return the key that the options refer to. Keys are never arguments, which are visible in shell histories."""
     if variable and key_stdin:
-        raise click.UsageError("--key-env or --key-stdin, not both", click.get_current_context())
+        raise click.UsageError("--key-env or --key-stdin, not both")
     if key_stdin:
         secret = sys.stdin.read(MAX_KEY_CHARACTERS).strip()
         where = "standard input"
@@ -680,7 +677,11 @@ def _finish(run: Run, wish: Wish, tried: Tried, named: WriterRequest | None) -> 
         done = _with_writer(done)
     run.answer(
         _setup_record(done, tried, status, proposal),
-        lambda paper: _render_setup(paper, done, tried, status, proposal),
+        _render_setup,
+        done,
+        tried,
+        status,
+        proposal,
     )
 
 

@@ -66,7 +66,7 @@ def status(run: Run) -> None:
     end of a session may still be missing.
     """
     page = perform(run, checking.status)
-    run.answer(page, lambda paper: _render(paper, page))
+    run.answer(page, _render, page)
 
 
 def _render(paper: Paper, status: Status) -> None:
@@ -261,7 +261,7 @@ def doctor(run: Run, part: str | None, deep: bool, everything: bool, repair: boo
         _prove_hosts(run, with_options=deep or repair)
         return
     if everything and not deep:
-        raise click.UsageError("--all requires --deep", click.get_current_context())
+        raise click.UsageError("--all requires --deep")
     if deep:
         _prove(run, everything=everything, with_repair=repair)
     else:
@@ -272,9 +272,7 @@ def doctor(run: Run, part: str | None, deep: bool, everything: bool, repair: boo
 
 def _prove_hosts(run: Run, *, with_options: bool) -> None:
     if with_options:
-        raise click.UsageError(
-            "hosts cannot be combined with --deep or --repair", click.get_current_context()
-        )
+        raise click.UsageError("hosts cannot be combined with --deep or --repair")
     answer_checks(run, perform(run, verify.prove_hosts))
 
 
@@ -387,7 +385,7 @@ def project(context: click.Context) -> None:
         return
     run: Run = context.obj
     place = place_of(run, None)
-    run.answer(place, lambda paper: _render_project(paper, place))
+    run.answer(place, _render_project, place)
 
 
 @project.command("list", examples=["nacre project list", "nacre project list --json"])
@@ -395,7 +393,7 @@ def project(context: click.Context) -> None:
 def list_(run: Run) -> None:
     """List the projects, the most recently used first."""
     lines = ask(run, list[projects.ProjectLine], "project-list")
-    run.answer({"projects": lines}, lambda paper: _render_list(paper, lines))
+    run.answer({"projects": lines}, _render_list, lines)
 
 
 @project.command("show", examples=["nacre project show", "nacre project show acme-billing --json"])
@@ -404,7 +402,7 @@ def list_(run: Run) -> None:
 def show_project(run: Run, project: str) -> None:
     """Show a project, by default this folder's."""
     detail = ask(run, projects.ProjectDetail, "project-show", project=_named(run, project))
-    run.answer(detail, lambda paper: _render_detail(paper, detail))
+    run.answer(detail, _render_detail, detail)
 
 
 @project.command(
@@ -430,9 +428,7 @@ def tie(run: Run, project: str, folder: Path | None) -> None:
     path = Path(os.path.abspath(folder or Path.cwd()))
     place = perform(run, change.tie, project=project, folder=str(path))
     record = {"project": place.project, "folder": str(path)}
-    run.answer(
-        record, lambda paper: paper.line(f"{path} now belongs to ", bold(place.project or ""), ".")
-    )
+    run.answer(record, Paper.line, f"{path} now belongs to ", bold(place.project or ""), ".")
 
 
 @project.command(
@@ -449,7 +445,7 @@ def rename(run: Run, project: str, name: str, reason: str | None) -> None:
     Its folder in the vault is renamed too. Its memories keep their ids, and the old name stays as an alias.
     """
     moved = perform(run, projects.rename, project=_named(run, project), name=name, reason=reason)
-    run.answer(moved, lambda paper: _render_moved(paper, moved, "is now called"))
+    run.answer(moved, _render_moved, moved, "is now called")
 
 
 @project.command(
@@ -474,16 +470,16 @@ def merge(run: Run, /, dry_run: bool, yes: bool, reason: str | None, **names: st
     fields: dict[str, Any] = {name: _named(run, value) for name, value in names.items()}
     plan = perform(run, projects.plan_merge, **fields)
     if dry_run:
-        run.answer(plan, lambda paper: _render_plan(paper, plan))
+        run.answer(plan, _render_plan, plan)
         return
     run.settings.actor.require_owner("nacre project merge")
     if not yes and run.is_interactive:
-        run.show(lambda paper: _render_plan(paper, plan))
+        run.show(_render_plan, plan)
     run.confirm(
         "Merge?", yes=yes, refusal="not interactive: pass --yes, or --dry-run to see the plan"
     )
     moved = perform(run, projects.merge, **fields, reason=reason)
-    run.answer(moved, lambda paper: _render_moved(paper, moved, "is now part of"))
+    run.answer(moved, _render_moved, moved, "is now part of")
 
 
 @project.command(
@@ -504,7 +500,7 @@ def depend(run: Run, project: str, on: Sequence[str], remove: bool) -> None:
     """
     line = perform(run, projects.depend, project=_named(run, project), on=tuple(on), remove=remove)
     named = ", ".join(line.dependencies) or "nothing"
-    run.answer(line, lambda paper: paper.line(bold(line.slug), f" depends on {named}."))
+    run.answer(line, Paper.line, bold(line.slug), f" depends on {named}.")
 
 
 def _named(run: Run, name: str) -> str:

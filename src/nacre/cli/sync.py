@@ -77,7 +77,7 @@ def sync(run: Run, /, quiet: bool, **request: Any) -> None:
         return
     result = perform(run, syncing.sync, **request)
     run.home.problems[:] = result.problems
-    run.answer(result, lambda paper: _render_sync(paper, result))
+    run.answer(result, _render_sync, result)
 
 
 def _render_sync(paper: Paper, result: Synced) -> None:
@@ -173,7 +173,7 @@ def db() -> None:
 def stats(run: Run) -> None:
     """Count memories, sessions, vectors and bytes, and show paths and versions."""
     counts = perform(run, database.stats)
-    run.answer(counts, lambda paper: _render_stats(paper, counts))
+    run.answer(counts, _render_stats, counts)
 
 
 @db.command("vacuum", examples=["nacre admin db vacuum", "nacre admin db vacuum --json"])
@@ -191,7 +191,9 @@ def vacuum(run: Run) -> None:
     saved = max(0, result.before - result.after)
     run.answer(
         result,
-        lambda paper: paper.line(bold(size(result.after)), dim(f" ({size(saved)} freed)")),
+        Paper.line,
+        bold(size(result.after)),
+        dim(f" ({size(saved)} freed)"),
     )
 
 
@@ -240,9 +242,7 @@ def reset(run: Run, yes: bool) -> None:
     """Remove the database; the vault and a copy of the database are kept."""
     if not yes:
         if not run.is_interactive:
-            raise click.UsageError(
-                "reset removes the database: add --yes", click.get_current_context()
-            )
+            raise click.UsageError("reset removes the database: add --yes")
         run.confirm(f"Remove {run.settings.database}? A copy is kept.")
     copy = perform(run, health.reset)
 

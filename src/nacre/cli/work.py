@@ -101,7 +101,10 @@ def did(  # noqa: PLR0913 - one parameter an option
     empty = not history.changes and is_empty(run)
     run.answer(
         history,
-        lambda paper: _render_history(paper, history, offset=offset, empty=empty),
+        _render_history,
+        history,
+        offset=offset,
+        empty=empty,
     )
 
 
@@ -136,7 +139,7 @@ def fix(
         run, views.FixResult, "fix", error=read_content(" ".join(error)), wanted=wanted, limit=limit
     )
     empty = not (result.troubles or result.lessons or result.talk) and is_empty(run)
-    run.answer(result, lambda paper: _render_fix(paper, result, empty=empty))
+    run.answer(result, _render_fix, result, empty=empty)
 
 
 def _render_history(paper: Paper, history: FileHistory, *, offset: int, empty: bool) -> None:
@@ -373,9 +376,11 @@ def search(  # noqa: PLR0913 - one parameter an option
     message = None if result.turns else _nothing(run)
     run.answer(
         result,
-        lambda paper: _render_search(
-            paper, result, message=message, explain=explain, offset=offset
-        ),
+        _render_search,
+        result,
+        message=message,
+        explain=explain,
+        offset=offset,
     )
 
 
@@ -413,7 +418,10 @@ def _match(
         run.warnings.append(f"{matches.given_up} turns were skipped because matching took too long")
     run.answer(
         matches,
-        lambda paper: _render_matches(paper, matches, message=message, offset=offset),
+        _render_matches,
+        matches,
+        message=message,
+        offset=offset,
     )
 
 

@@ -101,13 +101,12 @@ def set_writer(
     run.settings.actor.require_owner("nacre writer set")
     if writer == "none":
         if tokens_per_day is not None or dollars_per_day is not None:
-            raise click.UsageError("none takes no limit", click.get_current_context())
+            raise click.UsageError("none takes no limit")
         _answer(run, perform(run, setup_requests.end))
         return
     if writer is None and not run.is_interactive:
         raise click.UsageError(
             "not interactive: name the writer, such as claude-cli:haiku",
-            click.get_current_context(),
         )
     if writer is None or (
         run.is_interactive
@@ -115,7 +114,7 @@ def set_writer(
         and _is_unbounded(run, writer, tokens_per_day)
     ):
         if not offer(run, writer):
-            run.answer({}, lambda paper: paper.line("No writer was set."))
+            run.answer({}, Paper.line, "No writer was set.")
         return
     writer_status = perform(
         run,
@@ -251,7 +250,9 @@ def _answer(run: Run, writer_status: WriterStatus) -> None:
     reads = health.readers(run.settings)
     run.answer(
         {**to_plain(writer_status), "read_by": reads},
-        lambda paper: _render(paper, writer_status, reads),
+        _render,
+        writer_status,
+        reads,
     )
 
 
@@ -336,16 +337,19 @@ def models(run: Run, name: str, test: bool) -> None:
     """
     settings = run.settings
     if name and not test:
-        raise click.UsageError("PROVIDER:MODEL needs --test", click.get_current_context())
+        raise click.UsageError("PROVIDER:MODEL needs --test")
     if test:
         with output.waiting(run, f"Asking {name or settings['models.default']}"):
             trial = perform(run, setup_requests.try_model, name=name)
-        run.answer(trial, lambda paper: _render_trial(paper, trial))
+        run.answer(trial, _render_trial, trial)
         return
     uses, offers = setup_requests.uses(run.home), perform(run, setup_requests.offers)
     run.answer(
         {"tasks": uses, "models": offers},
-        lambda paper: _render_models(paper, settings, uses, offers),
+        _render_models,
+        settings,
+        uses,
+        offers,
     )
 
 
@@ -482,10 +486,10 @@ def keys(run: Run, provider: str | None, remove: bool, yes: bool) -> None:
     elif provider:
         _set_key(run, provider)
     elif remove:
-        raise click.UsageError("--remove needs a provider", click.get_current_context())
+        raise click.UsageError("--remove needs a provider")
     else:
         signing_in = perform(run, setup_requests.status)
-        run.answer(signing_in, lambda paper: _render_status(paper, signing_in))
+        run.answer(signing_in, _render_status, signing_in)
 
 
 def _set_key(run: Run, provider: str) -> None:
@@ -511,9 +515,8 @@ def _set_key(run: Run, provider: str) -> None:
     record = {"provider": provider, "kept": kept, "masked": credentials.mask(secret)}
     run.answer(
         record,
-        lambda paper: paper.line(
-            f"Stored the key {credentials.mask(secret)} for {provider} in {kept}."
-        ),
+        Paper.line,
+        f"Stored the key {credentials.mask(secret)} for {provider} in {kept}.",
     )
 
 
