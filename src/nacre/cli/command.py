@@ -66,9 +66,10 @@ class _WithJson(click.Command):
 
 
 class Command(_WithJson):
-    """A command with ``--json`` and examples."""
+    """A command with ``--json`` and examples. Its function takes the :class:`Run` and the options."""
 
     def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
+        kwargs["callback"] = click.pass_obj(kwargs["callback"])
         kwargs.setdefault(
             "context_settings",
             {"help_option_names": ["-h", "--help"], "max_content_width": _HELP_WIDTH},
@@ -171,9 +172,17 @@ class Group(_WithJson, click.Group):
 
 
 class DefaultGroup(Group):
-    """A group whose own callback runs when no command is given."""
+    """A group whose own function, which takes the :class:`Run` and the options, runs when no command is given."""
 
     has_default = True
+
+    def __init__(self, *args: Any, callback: Callable[..., Any], **kwargs: Any) -> None:
+        @click.pass_context
+        def call(context: click.Context, /, *_: Any, **options: Any) -> None:
+            if context.invoked_subcommand is None:
+                callback(context.obj, **options)
+
+        super().__init__(*args, callback=call, **kwargs)
 
 
 def show_help() -> None:
@@ -406,6 +415,10 @@ class Paper:
         self._lines += (
             [self._ink(_marks((Span(line, style),))) for line in lines] if style else lines
         )
+
+    def note(self, text: str, *, indent: int = 0, hang: int = 0) -> None:
+        """Add a dim paragraph."""
+        self.line(dim(text), indent=indent, hang=hang)
 
     def framed(self, text: str, origin: str, *, indent: int = 0) -> None:
         """Add external text, marked as data. For agents and pipes, tags enclose the text."""

@@ -26,16 +26,16 @@ _VARIABLE = "_NACRE_COMPLETE"
     ],
 )
 @click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]))
-@click.pass_context
-def completion(context: click.Context, shell: str) -> None:
+def completion(run: Run, shell: str) -> None:
     """Print the completion script of a shell.
 
     SHELL is bash, zsh or fish.
     """
-    run: Run = context.obj
     completion_class = get_completion_class(shell)
     if completion_class is None:
         raise click.UsageError(f"no completion for {shell}; use bash, zsh or fish")
-    script = completion_class(context.find_root().command, {}, "nacre", _VARIABLE)
+    script = completion_class(
+        click.get_current_context().find_root().command, {}, "nacre", _VARIABLE
+    )
     source = script.source_template % script.source_vars()
     run.answer({"shell": shell, "script": source}, lambda paper: paper.verbatim(source.strip("\n")))

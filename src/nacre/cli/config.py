@@ -47,7 +47,6 @@ def config() -> None:
     examples=["nacre config show", "nacre config show recall.limit", "nacre config show --json"],
 )
 @argument("config-get", "key", required=False)
-@click.pass_obj
 def show(run: Run, key: str | None) -> None:
     """Show all settings with their values and origins, or the value of KEY.
 
@@ -104,7 +103,6 @@ def show(run: Run, key: str | None) -> None:
 )
 @argument("config-set", "key")
 @argument("config-set", "value")
-@click.pass_obj
 def set_value(run: Run, key: str, value: str) -> None:
     """Write one setting to the config file.
 
@@ -144,7 +142,6 @@ def set_value(run: Run, key: str, value: str) -> None:
 
 @config.command("unset", examples=["nacre config unset recall.limit"])
 @argument("config-unset", "key")
-@click.pass_obj
 def unset(run: Run, key: str) -> None:
     """Remove a setting from the config file, so that its default applies."""
     settings = replace(nacre_settings.load_settings(mending=key), face=Face.COMMAND_LINE)

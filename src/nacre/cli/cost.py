@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-import click
-
 from nacre.base import text
 from nacre.cli.command import Cell, Paper, Run, Span, bold, command, dim, joined
 from nacre.cli.operations import ask
@@ -24,7 +22,6 @@ _PROMPT_CHARACTERS = 60
 
 
 @command("cost", examples=["nacre writer cost", "nacre writer cost --json"])
-@click.pass_obj
 def cost(run: Run) -> None:
     """Show the cost of models today and this month, by task.
 
@@ -44,7 +41,7 @@ def _render_costs(paper: Paper, report: CostReport) -> None:
             f"{dollars(limit.spent)} of {dollars(limit.most)} in the background, {left}",
         )
     if not report.is_background_on:
-        paper.line(dim("Only chats use models in the background: models.background is off."))
+        paper.note("Only chats use models in the background: models.background is off.")
     if not report.tasks:
         paper.line("No model calls this month: nothing was spent.")
         return
@@ -90,7 +87,6 @@ def _render_costs(paper: Paper, report: CostReport) -> None:
 @option("traces", "task")
 @option("traces", "since", help="Since then: 2026-11-20, 3d, 2w, yesterday, march.")
 @limit_option("traces", default=20)
-@click.pass_obj
 def traces(
     run: Run, reference: str | None, task: str | None, since: datetime | None, limit: int
 ) -> None:
@@ -126,7 +122,7 @@ def _render_traces(paper: Paper, traces: Sequence[Trace]) -> None:
         for trace in traces
     ]
     paper.table(rows, header=("id", "when", "task", "model", "took", "cost", ""), drop=(4, 3, 1))
-    paper.line(dim("nacre writer traces ID shows one"))
+    paper.note("nacre writer traces ID shows one")
 
 
 def _render_trace(paper: Paper, trace: Trace) -> None:
@@ -140,7 +136,7 @@ def _render_trace(paper: Paper, trace: Trace) -> None:
         _cost(trace),
         trace.id[-SHORT_ID:],
     )
-    paper.line(dim(joined(facts)), indent=2)
+    paper.note(joined(facts), indent=2)
     for name, content in (("Prompt", trace.prompt), ("Answer", trace.answer)):
         if content:
             paper.heading(name)

@@ -23,7 +23,11 @@ from nacre.care import autostart
 from nacre.cli import output
 from nacre.cli.command import TEXT, DefaultGroup, Paper, Run, bold, dim, printable
 from nacre.cli.events import stopped_by_signals
-from nacre.cli.options import count
+from nacre.cli.options import (
+    YES,
+    count,
+    flag,
+)
 from nacre.errors import ConflictError, NacreError, UnavailableError
 from nacre.home import home
 from nacre.hosts import ways
@@ -55,37 +59,23 @@ _DOOR = {
     type=TEXT,
     help="Also serve programs, agents and browsers at this address.",
 )
-@click.option(
-    "--no-token",
-    is_flag=True,
-    help="With --http, on this machine only: do not require a token.",
-)
-@click.option(
-    "--insecure", is_flag=True, help="With --http: serve other machines without encryption."
-)
-@click.option("--no-watch", is_flag=True, help="Do not follow your agents' sessions.")
-@click.option(
-    "--on-demand",
-    is_flag=True,
-    help="Run in the background until no requests come; return at once.",
-)
+@flag("--no-token", "With --http, on this machine only: do not require a token.")
+@flag("--insecure", "With --http: serve other machines without encryption.")
+@flag("--no-watch", "Do not follow your agents' sessions.")
+@flag("--on-demand", "Run in the background until no requests come; return at once.")
 @click.option(
     "--idle",
     is_flag=True,
     hidden=True,
     help="End without requests, and make way for a daemon that stays.",
 )
-@click.pass_context
-def serve(ctx: click.Context, /, no_watch: bool, on_demand: bool, idle: bool, **door: Any) -> None:
+def serve(run: Run, /, no_watch: bool, on_demand: bool, idle: bool, **door: Any) -> None:
     """Run the background server (faster answers).
 
     It answers on a socket that only you can use, and follows your agents' sessions. There is one for each home. Hooks
     start it if it does not run; nacre serve install starts it with every login. It runs until Ctrl-C or nacre serve
     stop.
     """
-    if ctx.invoked_subcommand:
-        return
-    run: Run = ctx.obj
     if on_demand:
         link.start_daemon(
             str(run.settings.home), run.settings.environ, *_words({**door, "no_watch": no_watch})
@@ -157,9 +147,8 @@ def _log(run: Run, line: str) -> str:
 
 
 @serve.command("install", examples=["nacre serve install", "nacre serve install --dry-run"])
-@click.option("--dry-run", is_flag=True, help="Only show the file and the commands.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.pass_obj
+@flag("--dry-run", "Only show the file and the commands.")
+@YES
 def install(run: Run, dry_run: bool, yes: bool) -> None:
     """Start the daemon now and with every login.
 
@@ -183,8 +172,7 @@ def install(run: Run, dry_run: bool, yes: bool) -> None:
 
 
 @serve.command("uninstall", examples=["nacre serve uninstall"])
-@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
-@click.pass_obj
+@flag("--dry-run", "Only show what would be removed.")
 def uninstall(run: Run, dry_run: bool) -> None:
     """Stop the daemon and remove it from the system's services.
 
@@ -231,7 +219,6 @@ def _show_plan(paper: Paper, found: Installation) -> None:
 
 
 @serve.command("start", examples=["nacre serve start"])
-@click.pass_obj
 def start_daemon(run: Run) -> None:
     """Start the daemon in the background.
 
@@ -256,7 +243,6 @@ def start_daemon(run: Run) -> None:
 
 
 @serve.command("status", examples=["nacre serve status", "nacre serve status --json"])
-@click.pass_obj
 def daemon_status(run: Run) -> None:
     """Show the state of this home's daemon.
 
@@ -323,7 +309,6 @@ def _span(seconds: float) -> str:
 
 
 @serve.command("stop", examples=["nacre serve stop"])
-@click.pass_obj
 def stop_daemon(run: Run) -> None:
     """Stop the daemon after its current work.
 
@@ -345,7 +330,6 @@ def stop_daemon(run: Run) -> None:
     show_default=True,
     help="Number of lines.",
 )
-@click.pass_obj
 def daemon_logs(run: Run, lines: int) -> None:
     """Show the log of the daemon: its problems, and the sessions that it read."""
     log = Log(run.settings.home, "daemon")
@@ -355,6 +339,6 @@ def daemon_logs(run: Run, lines: int) -> None:
         for line in found:
             paper.verbatim(line)
         if not found:
-            paper.line(dim(f"Nothing in {log.path} yet."))
+            paper.note(f"Nothing in {log.path} yet.")
 
     run.answer({"path": str(log.path), "lines": found}, render)

@@ -16,10 +16,12 @@ from nacre.cli.command import Group, Paper, Run, Span, bold, command, dim
 from nacre.cli.learn import render_ingest
 from nacre.cli.operations import perform, resumable
 from nacre.cli.options import (
+    YES,
     Record,
     argument,
     count,
     day,
+    flag,
     option,
     project_slug,
     readable,
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
 
 
 @command("archive", examples=["nacre data archive", "nacre data archive --json"])
-@click.pass_obj
 def archive(run: Run) -> None:
     """Show the archived transcripts, and those that tools will delete soon.
 
@@ -73,12 +74,10 @@ def _render_status(paper: Paper, status: ArchiveStatus) -> None:
     if status.waiting:
         paper.line(f"{count(status.waiting, 'transcript')} pending until the next ingest.")
     if status.withheld:
-        paper.line(
-            dim(f"{status.withheld:,} are stored without their forgotten or excluded parts.")
-        )
+        paper.note(f"{status.withheld:,} are stored without their forgotten or excluded parts.")
     for leaving in status.leaving:
         paper.line(f"{leaving.in_words()}.")
-        paper.line(dim(leaving.retention.setting), indent=2)
+        paper.note(leaving.retention.setting, indent=2)
 
 
 def _describe(tool: ArchivedTool) -> str:
@@ -111,15 +110,13 @@ def backup() -> None:
 )
 @argument("backup-create", "target", metavar="[FILE]", required=False)
 @option("backup-create", "overwrite", "--force", help="Overwrite FILE.")
-@click.pass_obj
 def create(run: Run, target: Path | None, overwrite: bool) -> None:
     """Write a backup of the whole home, without blocking other writers.
 
     Without FILE, it goes to the current folder, named after the current time.
     """
     target = target or Path(f"nacre-{datetime.now().astimezone():%Y%m%d-%H%M%S}.zip")
-    with output.shown(run) as notify:
-        report = perform(run, imports.back_up, notify, target=target, overwrite=overwrite)
+    report = perform(run, imports.back_up, target=target, overwrite=overwrite)
 
     def render(paper: Paper) -> None:
         paper.line(bold("Wrote"), f" {report.path} ", dim(f"({size(report.bytes)})"))
@@ -128,11 +125,9 @@ def create(run: Run, target: Path | None, overwrite: bool) -> None:
             indent=2,
         )
         for note in report.manifest.notes:
-            paper.line(dim(note), indent=2)
-        paper.line(
-            dim(
-                f"nacre data backup verify {report.path} checks {count(len(report.manifest.files), 'file')}"
-            ),
+            paper.note(note, indent=2)
+        paper.note(
+            f"nacre data backup verify {report.path} checks {count(len(report.manifest.files), 'file')}",
             indent=2,
         )
 
@@ -141,14 +136,12 @@ def create(run: Run, target: Path | None, overwrite: bool) -> None:
 
 @backup.command("verify", examples=["nacre data backup verify ~/nacre.zip"])
 @argument("backup-verify", "backup", metavar="FILE")
-@click.pass_obj
 def verify_backup(run: Run, backup: Path) -> None:
     """Verify a backup by restoring it into a separate folder; your home is not changed.
 
     Exits with 1 if a check fails.
     """
-    with output.shown(run) as notify:
-        checks = perform(run, health.verify_backup, notify, backup=backup)
+    checks = perform(run, health.verify_backup, backup=backup)
     answer_checks(run, checks, {"path": backup})
 
 
@@ -172,7 +165,6 @@ def verify_backup(run: Run, backup: Path) -> None:
     "--force",
     help="Replace an existing home; it is kept under another name.",
 )
-@click.pass_obj
 def restore(run: Run, backup: Path, target: Path | None, replace: bool) -> None:
     """Restore a backup as a home.
 
@@ -185,16 +177,15 @@ def restore(run: Run, backup: Path, target: Path | None, replace: bool) -> None:
             f"Replace {home} with the backup of {manifest.created}? The existing home is kept."
         )
         replace = True
-    with output.shown(run) as notify:
-        report = perform(run, imports.restore, notify, backup=backup, target=home, replace=replace)
+    report = perform(run, imports.restore, backup=backup, target=home, replace=replace)
 
     def render(paper: Paper) -> None:
         paper.line(bold("Restored"), f" {report.home} from the backup of {report.manifest.created}")
         if report.kept:
             paper.line(f"The previous home is {report.kept}", indent=2)
         for note in report.manifest.notes:
-            paper.line(dim(note), indent=2)
-        paper.line(dim("nacre admin doctor --deep checks it"), indent=2)
+            paper.note(note, indent=2)
+        paper.note("nacre admin doctor --deep checks it", indent=2)
 
     run.answer(report, render)
 
@@ -243,7 +234,6 @@ _NAMES = {
 @option("export", "project", help="Only this project; . is the current folder's.")
 @option("export", "include_retired")
 @option("export", "overwrite", "--force", help="Overwrite FILE.")
-@click.pass_obj
 def export(
     run: Run,
     target: Path,
@@ -302,13 +292,11 @@ def _render_export(paper: Paper, report: ExportReport) -> None:
         paper.line(f"with {', '.join(others)}", indent=2)
     if report.left_out:
         retired = count(report.left_out, "retired memory", "retired memories")
-        paper.line(dim(f"without {retired}: add --include-retired"), indent=2)
+        paper.note(f"without {retired}: add --include-retired", indent=2)
     if report.withheld:
         memories = count(report.withheld, "memory", "memories")
-        paper.line(
-            dim(
-                f"without {memories} from outside or proposed by agents: {report.form} cannot mark them"
-            ),
+        paper.note(
+            f"without {memories} from outside or proposed by agents: {report.form} cannot mark them",
             indent=2,
         )
 
@@ -334,10 +322,9 @@ def _render_export(paper: Paper, report: ExportReport) -> None:
 )
 @option("import", "trust")
 @option("import", "project", help="Put everything into this project; . is the current folder's.")
-@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+@flag("--dry-run", "Only show what would be done.")
 @option("import", "vectors", help="Leave the vectors to the next ingest.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.pass_obj
+@YES
 def import_(
     run: Run,
     /,
@@ -491,9 +478,7 @@ def _render_import(paper: Paper, plan: ImportPlan, report: ImportReport) -> None
     )
     _render_skipped(paper, plan)
     if report.added and not plan.options.trust:
-        paper.line(
-            dim("Searches find them; --trust would treat them as your own statements."), indent=2
-        )
+        paper.note("Searches find them; --trust would treat them as your own statements.", indent=2)
     if report.ingest:
         render_ingest(paper, report.ingest, searched=False)
 

@@ -16,10 +16,12 @@ from nacre.cli.hits import LINE_CHARACTERS
 from nacre.cli.operations import ask, perform
 from nacre.cli.options import (
     SHORT_ID,
+    YES,
     argument,
     count,
     day,
     find_project,
+    flag,
     kind_span,
     option,
     readable,
@@ -69,15 +71,10 @@ _HEADINGS = {
 @option("dream", "tier")
 @option("dream", "writer", help="Do not ask the writer (from tier 2 on).")
 @option("dream", "backfill")
-@click.option(
-    "--estimate",
-    is_flag=True,
-    help="Show what the writer would cost (from tier 2 on); asks no model.",
-)
-@click.option("--alike", is_flag=True, help="Only list similar memories; asks no model.")
-@click.option("--dry-run", is_flag=True, help="Only show the plan.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.pass_obj
+@flag("--estimate", "Show what the writer would cost (from tier 2 on); asks no model.")
+@flag("--alike", "Only list similar memories; asks no model.")
+@flag("--dry-run", "Only show the plan.")
+@YES
 def dream(
     run: Run, /, estimate: bool, alike: bool, dry_run: bool, yes: bool, **request: Any
 ) -> None:
@@ -127,8 +124,7 @@ def dream(
         if plan.steps:
             run.confirm("Apply this plan?")
         request["steps"] = tuple(step.key for step in plan.steps)
-    with progress.shown(run) as notify:
-        report = perform(run, review_run.dream, notify, **request, first=asks)
+    report = perform(run, review_run.dream, **request, first=asks)
     run.answer(report, _render, report, is_seen=asks)
 
 
@@ -143,19 +139,16 @@ def _render_alike(paper: Paper, alike: Alike) -> None:
             text = shorten(one_line(item.content), LINE_CHARACTERS)
             paper.line(text, dim(f"  {day(item.created)} · {short_id(item)}"), indent=2, hang=2)
     if alike.total > len(alike.groups):
-        paper.line(dim(f"and {count(alike.total - len(alike.groups), 'group')} more"))
+        paper.note(f"and {count(alike.total - len(alike.groups), 'group')} more")
     if alike.groups:
         paper.blank()
-        paper.line(
-            dim("Similar memories may differ: nacre retire ID retires one that another covers.")
-        )
+        paper.note("Similar memories may differ: nacre retire ID retires one that another covers.")
 
 
 def _plan(run: Run, **request: Any) -> DreamPlan:
     if request["tier"] == 1:  # instant
         return ask(run, dreams.DreamPlan, "dream-plan", **request)
-    with progress.shown(run) as notify:
-        return perform(run, review_run.plan, notify, **request)
+    return perform(run, review_run.plan, **request)
 
 
 def _confirm_writer(run: Run, project: str | None, tier: int) -> bool:
@@ -169,7 +162,7 @@ def _render_estimate(paper: Paper, estimate: DreamEstimate) -> None:
     if not estimate.calls:
         paper.line(f"Nothing to ask the writer: {estimate.note or 'it has seen everything'}.")
         if estimate.note:
-            paper.line(dim("nacre dream --alike lists similar memories"))
+            paper.note("nacre dream --alike lists similar memories")
         return
     price = "" if estimate.cost is None else f", {models.dollars(estimate.cost)}"
     groups = f"{count(estimate.memories, 'memory', 'memories')} in {count(estimate.clusters, 'group')} look alike"
@@ -183,7 +176,7 @@ def _render_estimate(paper: Paper, estimate: DreamEstimate) -> None:
         f"would get at most {count(estimate.calls, 'call')}: about {round(estimate.tokens, -2):,} tokens{price}."
     )
     if estimate.unasked:
-        paper.line(dim(f"{estimate.unasked:,} more left for later"))
+        paper.note(f"{estimate.unasked:,} more left for later")
 
 
 def _render_plan(paper: Paper, plan: DreamPlan) -> None:
@@ -193,7 +186,7 @@ def _render_plan(paper: Paper, plan: DreamPlan) -> None:
             f"Nothing to do: {count(plan.seen, 'memory', 'memories')} checked, none are expired, unused or duplicate."
         )
         for text in _remarks(plan):
-            paper.line(dim(text))
+            paper.note(text)
         return
     for action, heading in _HEADINGS.items():
         steps = [step for step in plan.steps if step.action is action]
@@ -207,7 +200,7 @@ def _render_plan(paper: Paper, plan: DreamPlan) -> None:
     dropped = f", and {count(plan.dropped, 'link')} dropped" if plan.dropped else ""
     paper.line(f"{plan.ending:,} of {count(plan.seen, 'memory', 'memories')} would end{dropped}.")
     for text in _remarks(plan):
-        paper.line(dim(text))
+        paper.note(text)
 
 
 def _remarks(plan: DreamPlan) -> Iterator[str]:
@@ -242,7 +235,7 @@ def _steps(paper: Paper, steps: Sequence[Step], texts: Mapping[str, str]) -> Non
         paper.line(bold(step.subject), dim(f"  {named}  {step.why}"), indent=2, hang=2)
         if step.action is dreams.DreamAction.PAGE:
             for line in filter(None, step.words.splitlines()) if len(steps) <= _PAGES_SHOWN else ():
-                paper.line(dim(line), indent=4, hang=2)
+                paper.note(line, indent=4, hang=2)
             continue
         if step.action is dreams.DreamAction.LINK:
             paper.line(
@@ -258,9 +251,9 @@ def _steps(paper: Paper, steps: Sequence[Step], texts: Mapping[str, str]) -> Non
             *(("ends", memory_id) for memory_id in step.ends),
         ):
             if memory_id and memory_id in texts:
-                paper.line(dim(f"{label}: {texts[memory_id]}"), indent=4, hang=2)
+                paper.note(f"{label}: {texts[memory_id]}", indent=4, hang=2)
     if len(steps) > _SHOWN:
-        paper.line(dim(f"and {len(steps) - _SHOWN:,} more"), indent=2)
+        paper.note(f"and {len(steps) - _SHOWN:,} more", indent=2)
 
 
 def _promotions(paper: Paper, promotions: Sequence[Promotion]) -> None:
@@ -276,7 +269,7 @@ def _promotions(paper: Paper, promotions: Sequence[Promotion]) -> None:
             hang=2,
         )
         signals = ", ".join(f"{name} {getattr(promotion, name):.2f}" for name in dreams.SIGNALS)
-        paper.line(dim(signals), indent=4, hang=2)
+        paper.note(signals, indent=4, hang=2)
 
 
 def _render(paper: Paper, report: DreamReport, *, is_seen: bool) -> None:
@@ -288,9 +281,9 @@ def _render(paper: Paper, report: DreamReport, *, is_seen: bool) -> None:
         )
     elif report.operation:
         paper.line(bold("Done: "), f"{_done(report)}. See {report.diary} in the vault.")
-        paper.line(dim(f"nacre undo {report.operation[-8:]} reverts it"))
+        paper.note(f"nacre undo {report.operation[-8:]} reverts it")
     for step, why in report.left:
-        paper.line(dim(f"left: {step.subject}: {why}"))
+        paper.note(f"left: {step.subject}: {why}")
 
 
 def _done(report: DreamReport) -> str:
@@ -357,10 +350,8 @@ def _done(report: DreamReport) -> str:
     "model",
     help="The language model as provider:model; none extracts by rules.",
 )
-@click.option(
-    "--whole", is_flag=True, help="Send each session to the model whole, regardless of length."
-)
-@click.option("--chunk", "in_chunks", is_flag=True, help="Send sessions to the model in parts.")
+@flag("--whole", "Send each session to the model whole, regardless of length.")
+@flag("--chunk", "Send sessions to the model in parts.", "in_chunks")
 @option(
     "extract-propose",
     "owner_only",
@@ -368,7 +359,6 @@ def _done(report: DreamReport) -> str:
     "--user-only",
     help="Send the model only your turns, not the agent's.",
 )
-@click.pass_obj
 def extract(
     run: Run,
     path: Path | None,
@@ -438,20 +428,20 @@ def _render_proposals(
             paper.blank()
             paper.line(kind_span(candidate.kind), " ", bold(candidate.subject), hang=2)
             paper.body(candidate.content, indent=2)
-            paper.line(dim(joined(_facts(candidate))), indent=2)
+            paper.note(joined(_facts(candidate)), indent=2)
         for gone in _overtaken(proposal):
             paper.blank()
             paper.line(bold("changed" if gone.now else "over"), " ", gone.memory.content, hang=2)
             if gone.now:
                 paper.line(bold("now"), " ", gone.now, indent=2)
-            paper.line(dim(f"“{gone.quote}”"), indent=2)
+            paper.note(f"“{gone.quote}”", indent=2)
     paper.blank()
     rules = (
         ""
         if is_asked_for_rules or any(proposal.asked for proposal in proposals)
         else "; no language model is set: nacre writer setup"
     )
-    paper.line(dim(f"Nothing was stored{rules}."))
+    paper.note(f"Nothing was stored{rules}.")
 
 
 def _facts(candidate: Candidate) -> tuple[str | None, ...]:

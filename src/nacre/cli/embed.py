@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.base.json import to_plain
-from nacre.cli import output
 from nacre.cli.command import Cell, Paper, Run, Span, bold, command, dim
 from nacre.cli.operations import perform
-from nacre.cli.options import argument, count, size
+from nacre.cli.options import (
+    YES,
+    argument,
+    count,
+    flag,
+    size,
+)
 from nacre.memories import vectors
 from nacre.values import models
 
@@ -31,12 +36,9 @@ _STATES = {"in_use": "in use", "making": "being created"}
     ],
 )
 @argument("embed-switch", "name", metavar="[MODEL]", required=False)
-@click.option("--resume", is_flag=True, help="Create the missing vectors.")
-@click.option(
-    "--estimate", is_flag=True, help="Only show the expected cost; send and change nothing."
-)
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.pass_obj
+@flag("--resume", "Create the missing vectors.")
+@flag("--estimate", "Only show the expected cost; send and change nothing.")
+@YES
 def embed(run: Run, /, name: str | None, resume: bool, estimate: bool, yes: bool) -> None:
     """Show the embedding model, or switch to another.
 
@@ -75,8 +77,7 @@ def _switch(run: Run, name: str, *, estimate: bool, yes: bool) -> None:
     trial = perform(run, vectors.try_one, name=name)
     if planned.texts or planned.wants_yes:
         _ask(run, planned, trial, yes=yes)
-    with output.shown(run) as notify:
-        switched = perform(run, vectors.switch, notify, name=name)
+    switched = perform(run, vectors.switch, name=name)
     _answer(run, planned.setting, switched)
 
 
@@ -88,8 +89,7 @@ def _resume(run: Run, *, estimate: bool, yes: bool) -> None:
             return
         if planned.wants_yes:
             _ask(run, planned, yes=yes)
-    with output.shown(run) as notify:
-        made = perform(run, vectors.resume, notify)
+    made = perform(run, vectors.resume)
     _answer(run, run.settings.text("embedding.model"), made)
 
 
@@ -123,10 +123,10 @@ def _render_standing(paper: Paper, standing: Standing) -> None:
     )
     if standing.problem:
         paper.line(Span(standing.problem.message, "red"), indent=2)
-        paper.line(dim(standing.problem.hint or ""), indent=2)
+        paper.note(standing.problem.hint or "", indent=2)
     if standing.held:
         paper.line(Span(standing.held.message, "yellow"), indent=2)
-        paper.line(dim(standing.held.hint or ""), indent=2)
+        paper.note(standing.held.hint or "", indent=2)
     for lot in (standing.in_use, standing.other):
         if lot:
             paper.blank()
@@ -138,12 +138,12 @@ def _render_standing(paper: Paper, standing: Standing) -> None:
             paper.line(bold(lot.setting), "  ", dim(state))
             paper.facts(_facts(lot), indent=2)
     if standing.in_use is None:
-        paper.line(dim("no vectors yet: nacre ingest creates them"), indent=2)
+        paper.note("no vectors yet: nacre ingest creates them", indent=2)
     if standing.switching:
         paper.blank()
         paper.line("Recall uses the old vectors until the new ones are complete.")
         if not standing.held:
-            paper.line(dim("nacre writer embedding --resume, nacre ingest or the daemon continues"))
+            paper.note("nacre writer embedding --resume, nacre ingest or the daemon continues")
 
 
 def _facts(lot: Lot) -> list[tuple[str, Cell]]:
@@ -219,13 +219,11 @@ def _render_made(paper: Paper, setting: str, made: Embedded) -> None:
             f": {made.made:,} vectors created, {count(made.left, 'text')} pending",
             _spent(made),
         )
-        paper.line(
-            dim(
-                "nacre writer embedding --resume continues; until then recall uses the existing vectors"
-            )
+        paper.note(
+            "nacre writer embedding --resume continues; until then recall uses the existing vectors"
         )
     else:
         created = f"; {count(made.made, 'text')} got vectors" if made.made else ""
         paper.line(Span("✓ ", "green"), bold(setting), f" is in use{created}", _spent(made))
     if made.note:
-        paper.line(dim(made.note))
+        paper.note(made.note)

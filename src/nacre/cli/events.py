@@ -65,7 +65,6 @@ _CELLS_LIVE_EVENTS = 72
     "events",
     examples=["nacre admin events", "nacre admin events --json | grep --line-buffered stored"],
 )
-@click.pass_obj
 def events(run: Run) -> None:
     """Print changes in the home as they happen.
 

@@ -16,6 +16,7 @@ from nacre.cli.options import (
     argument,
     count,
     find_project,
+    flag,
     option,
     options,
     short_id,
@@ -62,7 +63,6 @@ def graph() -> None:
     "gaps", examples=["nacre graph gaps", "nacre graph gaps --project acme-billing --limit 30"]
 )
 @options("graph-gaps", "limit", "project")
-@click.pass_obj
 def gaps(run: Run, /, **asked: Any) -> None:
     """List memories with at most one link, most used first.
 
@@ -74,7 +74,6 @@ def gaps(run: Run, /, **asked: Any) -> None:
 
 @graph.command("brief", examples=["nacre graph brief", "nacre graph brief --project acme-billing"])
 @options("graph-brief", "project")
-@click.pass_obj
 def brief(run: Run, /, **asked: Any) -> None:
     """Summarise the memories and their links."""
     found = _ask(run, memories_graph.Brief, "graph-brief", asked)
@@ -101,10 +100,8 @@ def _render_gaps(paper: Paper, found: Gaps) -> None:
         for item in found.found
     ]
     paper.table(rows, header=("maturity", "links", "idle", "id", "project", "memory"), drop=(4,))
-    paper.line(
-        dim(
-            f"{count(found.total, 'memory', 'memories')} with at most one link, {found.unlinked:,} without"
-        )
+    paper.note(
+        f"{count(found.total, 'memory', 'memories')} with at most one link, {found.unlinked:,} without"
     )
 
 
@@ -141,7 +138,6 @@ _KEYS = {
     type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
     help="Add all links in a file of JSON lines with source, relation and target.",
 )
-@click.pass_obj
 def link(run: Run, /, file: Path | None, **asked: Any) -> None:
     """Link one memory to another.
 
@@ -184,8 +180,7 @@ def link(run: Run, /, file: Path | None, **asked: Any) -> None:
     type=SAID_DAY,
     help="End the link on this day (2026-10-01, today) instead of removing it.",
 )
-@click.option("--yes", "-y", is_flag=True, help="With --origin: do not ask.")
-@click.pass_obj
+@flag("--yes", "With --origin: do not ask.", "-y")
 def unlink(
     run: Run,
     /,
@@ -239,7 +234,6 @@ def unlink(
 @option("graph-list", "origins", "--origin")
 @option("graph-list", "as_of", type=SAID_DAY)
 @options("graph-list", "ended", "project", "limit", "offset")
-@click.pass_obj
 def list_links(run: Run, /, **asked: Any) -> None:
     """List links, sorted from newest to oldest memory.
 
@@ -263,7 +257,6 @@ def list_links(run: Run, /, **asked: Any) -> None:
 @option("graph-show", "relations", "--rel")
 @option("graph-show", "as_of", type=SAID_DAY)
 @options("graph-show", "limit")
-@click.pass_obj
 def show(run: Run, /, **asked: Any) -> None:
     """Show the links of a memory as a tree.
 
@@ -327,7 +320,7 @@ def _render_change(paper: Paper, done: LinkChange) -> None:
     for item in done.links[:_MOST_SHOWN]:
         _line(paper, item)
     if len(done.links) > _MOST_SHOWN:
-        paper.line(dim(f"and {len(done.links) - _MOST_SHOWN:,} more"), indent=2)
+        paper.note(f"and {len(done.links) - _MOST_SHOWN:,} more", indent=2)
     if done.waiting:
         paper.line(
             f"{count(len(done.waiting), 'memory', 'memories')} of the owner: the request is pending in nacre review."
@@ -357,9 +350,9 @@ def _render_list(paper: Paper, found: LinkPage, offset: int) -> None:
     shown = offset + len(found.links)
     if shown < found.total or offset:
         more = f"; --offset {shown} shows more" if shown < found.total else ""
-        paper.line(dim(f"{offset + 1:,} to {shown:,} of {count(found.total, 'link')}{more}"))
+        paper.note(f"{offset + 1:,} to {shown:,} of {count(found.total, 'link')}{more}")
     else:
-        paper.line(dim(count(found.total, "link")))
+        paper.note(count(found.total, "link"))
 
 
 def _line(paper: Paper, line: LinkLine) -> None:
@@ -396,7 +389,7 @@ def _render_tree(paper: Paper, found: Traversal) -> None:
     _branches(paper, found, children, 0, "")
     told = f"{count(len(found.nodes) - 1, 'memory', 'memories')}, {count(len(found.hops), 'link')}"
     more = f"{told}; more lie beyond --limit" if found.more else told
-    paper.line(dim(more if found.hops else "No links; nacre graph link adds one."))
+    paper.note(more if found.hops else "No links; nacre graph link adds one.")
     if found.together:
         paper.heading("Used together with")
         rows = [

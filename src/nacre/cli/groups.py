@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from nacre.cli.command import Command, Group, Paper, Run, bold, dim, first_sentence, walk_commands
+from nacre.cli.options import flag
 
 data = Group(
     "data",
@@ -46,11 +47,10 @@ admin = Group(
     "help", cls=Command, examples=["nacre help --all", "nacre help sessions list"], hidden=True
 )
 @click.argument("words", nargs=-1, metavar="[COMMAND]...")
-@click.option("--all", "everything", is_flag=True, help="List all commands and their subcommands.")
-@click.pass_context
-def help_command(context: click.Context, words: tuple[str, ...], everything: bool) -> None:
+@flag("--all", "List all commands and their subcommands.", "everything")
+def help_command(run: Run, words: tuple[str, ...], everything: bool) -> None:
     """Show the help of a command, or a list of all commands."""
-    run: Run = context.obj
+    context = click.get_current_context()
     current = context.find_root()
     if everything:
         rows = [

@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nacre.base.json import to_plain
-from nacre.cli import hits, output
+from nacre.cli import hits
 from nacre.cli.command import TEXT, Cell, Paper, Run, Span, bold, command, dim, joined
 from nacre.cli.operations import ask, perform
 from nacre.cli.options import (
     EVERYTHING,
     SHORT_ID,
+    YES,
     argument,
     count,
     day,
     find_project,
+    flag,
     minute,
     option,
     options,
@@ -96,17 +98,15 @@ _DONE = {
     ],
 )
 @argument("log", "reference", metavar="[MEMORY|OPERATION]")
-@click.option(
+@flag(
     "--diff",
+    "Show what an operation changed: the given one, a memory's last, or the last of all.",
     "shows_diff",
-    is_flag=True,
-    help="Show what an operation changed: the given one, a memory's last, or the last of all.",
 )
 @option("log", "project", help="Only changes in this project; . is the current folder's.")
 @option("log", "action", metavar="NAME")
 @option("log", "limit", type=click.IntRange(1, 10_000), default=30)
 @EVERYTHING
-@click.pass_obj
 def log(
     run: Run,
     reference: str | None,
@@ -166,10 +166,9 @@ def _answer_diff(run: Run, reference: str | None) -> None:
     "undo", examples=["nacre undo", "nacre undo 5f0c2a4d --dry-run", "nacre undo 5f0c2a4d --yes"]
 )
 @argument("undo", "operation", metavar="[OPERATION|ITEM]")
-@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+@flag("--dry-run", "Only show what would be done.")
 @option("undo", "force", help="Keep both versions where the same text was changed since.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.pass_obj
+@YES
 def undo(run: Run, operation: str | None, dry_run: bool, force: bool, yes: bool) -> None:
     """Undo an operation.
 
@@ -227,12 +226,7 @@ def _unnamed(last: Operation) -> click.UsageError:
 
 
 @command("commit", examples=["nacre admin commit", "nacre admin commit --json"])
-@click.option(
-    "--quiet",
-    is_flag=True,
-    help="Print nothing, and exit if another process is already committing.",
-)
-@click.pass_obj
+@flag("--quiet", "Print nothing, and exit if another process is already committing.")
 def commit(run: Run, quiet: bool) -> None:
     """Commit pending changes to the vault's git history now.
 
@@ -272,7 +266,7 @@ def _render_log(paper: Paper, listed: Sequence[Listed], *, with_git: bool = True
         )
     paper.table(rows, header=("id", "when", "action", "by", "subject"), drop=(3, 1))
     if with_git and any(not entry.operation.committed for entry in listed):
-        paper.line(dim("* not committed yet"))
+        paper.note("* not committed yet")
 
 
 def _render_diff(paper: Paper, operation: Operation, differences: Sequence[Difference]) -> None:
@@ -283,7 +277,7 @@ def _render_diff(paper: Paper, operation: Operation, differences: Sequence[Diffe
         dim(f"  {about}"),
     )
     if operation.why:
-        paper.line(dim(operation.why), indent=2, hang=2)
+        paper.note(operation.why, indent=2, hang=2)
     for difference in differences:
         paper.blank()
         side = (
@@ -349,7 +343,7 @@ def _render_undo(paper: Paper, undoing: Undoing, *, is_seen: bool = False) -> No
     if not undoing.steps and not undoing.waiting:
         paper.line("There is nothing left to undo.", indent=2)
     if undoing.op and undoing.steps:  # a candidate alone is decided again, not undone
-        paper.line(dim(f"nacre undo {undoing.op[-SHORT_ID:]} reverts this"), indent=2)
+        paper.note(f"nacre undo {undoing.op[-SHORT_ID:]} reverts this", indent=2)
 
 
 def _step(paper: Paper, step: Step, *, is_done: bool) -> None:
@@ -398,9 +392,9 @@ _SHORTEST_ID = 4
 @option("forget", "match", metavar="TEXT", help="Every turn and memory that contains this text.")
 @option("forget", "regex", help="With --match: TEXT is a regular expression.")
 @option("forget", "before", help="Everything before this day; with --project, in that project.")
-@click.option("--examples", is_flag=True, help="The example sessions of nacre quickstart.")
-@click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
-@click.option("--list", "shows_list", is_flag=True, help="List earlier deletions.")
+@flag("--examples", "The example sessions of nacre quickstart.")
+@flag("--dry-run", "Only show what would be deleted.")
+@flag("--list", "List earlier deletions.", "shows_list")
 @option(
     "forget-allow-again",
     "reference",
@@ -409,8 +403,7 @@ _SHORTEST_ID = 4
     required=False,
     help="Let nacre read forgotten content again.",
 )
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.pass_obj
+@YES
 def forget(
     run: Run,
     /,
@@ -493,7 +486,7 @@ def _allow(run: Run, reference: str) -> None:
 
     def render(paper: Paper) -> None:
         paper.line(bold("Allowed again"), f": {reference}")
-        paper.line(dim("nacre ingest reads it again if a transcript still has it"), indent=2)
+        paper.note("nacre ingest reads it again if a transcript still has it", indent=2)
 
     run.answer(allowed, render)
 
@@ -517,9 +510,8 @@ def _counts(plan: ForgetPlan) -> str:
 def _render_plan(paper: Paper, plan: ForgetPlan, *, is_dry: bool = False) -> None:
     if plan.is_empty:
         paper.line("Nothing to forget: no memory, session or turn matches.")
-        paper.line(
-            dim("secrets are removed before anything is stored, so a search cannot find them"),
-            indent=2,
+        paper.note(
+            "secrets are removed before anything is stored, so a search cannot find them", indent=2
         )
         return
     paper.line(bold(f"{'Would delete' if is_dry else 'To delete'}: {_counts(plan)}"))
@@ -571,8 +563,8 @@ def _render_forgotten_list(paper: Paper, runs: Sequence[Forgotten]) -> None:
         rows.append((dim(run.run[-SHORT_ID:]), dim(minute(run.at)), what, joined([*counts, state])))
     paper.table(rows, header=("id", "when", "what", "deleted"))
     paper.blank()
-    paper.line(
-        dim("nacre forget --allow-again ID lets nacre read it again if a transcript still has it")
+    paper.note(
+        "nacre forget --allow-again ID lets nacre read it again if a transcript still has it"
     )
 
 
@@ -606,14 +598,14 @@ def _render_excerpts(paper: Paper, excerpts: Sequence[Excerpt]) -> None:
 
 def _more(paper: Paper, total: int) -> None:
     if total > _SHOWN:
-        paper.line(dim(f"and {total - _SHOWN} more; --json lists all"), indent=2)
+        paper.note(f"and {total - _SHOWN} more; --json lists all", indent=2)
 
 
 def _render_unreached(paper: Paper, places: Sequence[Unreached]) -> None:
     for place in places[:_SHOWN]:
         paper.line(f"{place.what}: ", place.where, indent=2, hang=2)
     _more(paper, len(places))
-    paper.line(dim(places[0].remedy), indent=4)
+    paper.note(places[0].remedy, indent=4)
 
 
 # ----------------------------------------------------------------------------
@@ -632,8 +624,7 @@ _REFUSAL = "not interactive: pass --yes to confirm"
     ],
 )
 @click.argument("words", nargs=-1, metavar="[FILE|TEXT]", type=TEXT)
-@click.option("--rules", "lists_rules", is_flag=True, help="List the rules instead.")
-@click.pass_obj
+@flag("--rules", "List the rules instead.", "lists_rules")
 def redact(run: Run, words: tuple[str, ...], lists_rules: bool) -> None:
     """Show how a text would be stored, and which rules find secrets in it.
 
@@ -656,7 +647,7 @@ def redact(run: Run, words: tuple[str, ...], lists_rules: bool) -> None:
     if not run.as_json:
         notes = run.paper(stderr=True)
         if is_typed and len(words) == 1 and not words[0].split()[1:]:
-            notes.line(dim("There is no file with this name, so it was read as text."))
+            notes.note("There is no file with this name, so it was read as text.")
         _render_redacted(notes, dict(result.found))
         click.echo(notes.text(), err=True, nl=False)
 
@@ -681,8 +672,7 @@ def _text_of(words: tuple[str, ...]) -> tuple[str, bool]:
 @options("scrub", "dry_run", "history")
 @option("scrub", "remove_copies")
 @option("scrub", "vectors", help="Leave new vectors to the next ingest.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.pass_obj
+@YES
 def scrub(
     run: Run, dry_run: bool, history: bool, remove_copies: bool, vectors: bool, yes: bool
 ) -> None:
@@ -703,15 +693,14 @@ def scrub(
         "remove_copies": remove_copies,
         "vectors": vectors,
     }
-    with output.shown(run) as notify:
-        report = perform(run, data_scrub.scrub, notify, **request)
+    report = perform(run, data_scrub.scrub, **request)
     run.answer({**to_plain(report), "total": report.total}, _render_scrub, report)
 
 
 def _render_redacted(paper: Paper, found: Mapping[str, int]) -> None:
     """Print the rules that found secrets, with their counts."""
     if not found:
-        paper.line(dim("No secrets were found."))
+        paper.note("No secrets were found.")
         return
     paper.line(bold(count(sum(found.values()), "secret")), " would not be stored:")
     paper.table([(f"{number:>5,}", rule) for rule, number in _by_number(found)], indent=2)
@@ -745,7 +734,7 @@ def _render_scrub(paper: Paper, report: ScrubReport) -> None:
         verb = "would be checked" if report.dry_run else "of the vault's history rewritten"
         paper.line(f"{count(report.commits, 'commit')} {verb}.")
     if report.vectors_left:
-        paper.line(dim(f"{report.vectors_left:,} texts have no vectors yet: run nacre ingest."))
+        paper.note(f"{report.vectors_left:,} texts have no vectors yet: run nacre ingest.")
     _render_rest(paper, report)
 
 
@@ -758,7 +747,7 @@ def _render_rest(paper: Paper, report: ScrubReport) -> None:
         paper.heading("Older copies of the database, not checked")
         for path in report.copies:
             paper.line(str(path), indent=2)
-        paper.line(dim("nacre admin scrub --remove-copies removes them"), indent=2)
+        paper.note("nacre admin scrub --remove-copies removes them", indent=2)
     if report.elsewhere and (report.total or report.commits):
         paper.heading("Other places that may still contain secrets")
         for place in report.elsewhere:

@@ -20,7 +20,16 @@ from nacre.cli import writer as cli_writer
 from nacre.cli.command import TEXT, Paper, Run, Span, bold, command, dim
 from nacre.cli.learn import render_estimate, render_ingest
 from nacre.cli.operations import perform
-from nacre.cli.options import Record, count, kind_span, seconds, short_id, size
+from nacre.cli.options import (
+    YES,
+    Record,
+    count,
+    flag,
+    kind_span,
+    seconds,
+    short_id,
+    size,
+)
 from nacre.cli.status import render_problems
 from nacre.data import imports
 from nacre.errors import InvalidInputError
@@ -264,14 +273,12 @@ _HITS_SHOWN = 1
 
 
 @command("quickstart", examples=["nacre quickstart", "nacre quickstart --json"])
-@click.pass_obj
 def quickstart(run: Run) -> None:
     """Read your agents' transcripts and show what nacre learns from them.
 
     Without transcripts, it uses six example sessions. A second run adds no duplicates.
     """
-    with output.shown(run) as notify:
-        result = perform(run, setup.run_quickstart, notify)
+    result = perform(run, setup.run_quickstart)
     vault = run.settings.where_documents
     run.answer(result, render_quickstart, result, vault)
     if is_short_of_vectors(result):
@@ -309,7 +316,7 @@ def render_first_look(paper: Paper, result: QuickstartResult) -> None:
         paper.table(rows, drop=(1,), indent=2)
         left = len(result.report.memories) - len(result.best)
         if left > 0:
-            paper.line(dim(f"and {left:,} more: nacre list"), indent=2)
+            paper.note(f"and {left:,} more: nacre list", indent=2)
     if result.answers:
         paper.heading("Sample answers")
         for answer in result.answers:
@@ -332,7 +339,7 @@ def render_reach(paper: Paper, reach: Reach) -> None:
             hang=2,
         )
         for statement in reach.likeliest:
-            paper.line(dim(f"“{statement}”"), indent=4, hang=1)
+            paper.note(f"“{statement}”", indent=4, hang=1)
     paper.line(*_describe_writer(reach), indent=2, hang=2)
 
 
@@ -519,17 +526,15 @@ _NO_HOST = "no agent was found on this machine"
     type=click.Choice(["user", "project"]),
     help="For all your projects (user), or for the current folder's project.",
 )
-@click.option("--plain", is_flag=True, help="Claude Code: use its settings instead of a plugin.")
-@click.option("--slot", is_flag=True, help="OpenClaw: also take its memory slot.")
-@click.option(
-    "--tool-hook", is_flag=True, help="Claude Code, Codex: also run before edits and commands."
-)
+@flag("--plain", "Claude Code: use its settings instead of a plugin.")
+@flag("--slot", "OpenClaw: also take its memory slot.")
+@flag("--tool-hook", "Claude Code, Codex: also run before edits and commands.")
 @click.option(
     "--own-memory",
     type=click.Choice(["isolate", "keep"]),
     help="Claude Code, Codex, OpenClaw: import their built-in memory and turn it off (isolate), or keep it on.",
 )
-@click.option("--trust-hooks", is_flag=True, help="Codex: make it trust the hooks.")
+@flag("--trust-hooks", "Codex: make it trust the hooks.")
 @click.option(
     "--writer",
     type=TEXT,
@@ -539,10 +544,9 @@ _NO_HOST = "no agent was found on this machine"
 @click.option(
     "--tokens-per-day", type=click.IntRange(1), metavar="N", help="The writer's daily limit."
 )
-@click.option("--dry-run", is_flag=True, help="Only show what would change.")
-@click.option("--uninstall", is_flag=True, help="Disconnect nacre.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.pass_obj
+@flag("--dry-run", "Only show what would change.")
+@flag("--uninstall", "Disconnect nacre.")
+@YES
 def init(  # noqa: PLR0913 - one a question
     run: Run,
     hosts: tuple[str, ...],

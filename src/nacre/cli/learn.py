@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nacre.base.json import to_plain
-from nacre.cli import output
-from nacre.cli.command import Paper, Run, Span, bold, command, dim
+from nacre.cli.command import Paper, Run, Span, bold, command
 from nacre.cli.operations import perform
 from nacre.cli.options import (
     argument,
     count,
+    flag,
     option,
     seconds,
     size,
@@ -186,7 +186,7 @@ def _render_model_problem(paper: Paper, report: ModelExtraction) -> None:
         )
         paper.line(f"{report.problem}; {outcome}{'' if is_read else parts}")
         if report.hint:
-            paper.line(dim(f"hint: {report.hint}"))
+            paper.note(f"hint: {report.hint}")
 
 
 def _archived(report: IngestReport) -> str:
@@ -266,14 +266,14 @@ def _render_oddities(paper: Paper, report: IngestReport) -> None:
         too_long = f" ({report.oversized:,} too long)" if report.oversized else ""
         were = "was" if report.corrupt == 1 else "were"
         note = f"{count(report.corrupt, 'line')} could not be parsed and {were} skipped{too_long}."
-        paper.line(dim(note), indent=2)
+        paper.note(note, indent=2)
     if report.unknown:
         kinds = ", ".join(
             f"{name} ({number:,})" for name, number in sorted(report.unknown.items())[:5]
         )
-        paper.line(dim(f"Records of unknown type were skipped: {kinds}."), indent=2)
+        paper.note(f"Records of unknown type were skipped: {kinds}.", indent=2)
     for path in report.empty[:PROBLEMS_SHOWN]:
-        paper.line(dim(f"{path} is empty: it has no sessions yet, or lost them."), indent=2, hang=2)
+        paper.note(f"{path} is empty: it has no sessions yet, or lost them.", indent=2, hang=2)
 
 
 # ----------------------------------------------------------------------------
@@ -303,12 +303,11 @@ _BACKGROUND_VECTOR_SECONDS = 20.0
     "older",
     help="Also let the writer read sessions from before it was set; asks first.",
 )
-@click.option("--yes", is_flag=True, help="With --older: do not ask.")
-@click.option("--dry-run", is_flag=True, help="Only show what would be read.")
-@click.option("--estimate", is_flag=True, help="Only show what learning with a model would cost.")
+@flag("--yes", "With --older: do not ask.")
+@flag("--dry-run", "Only show what would be read.")
+@flag("--estimate", "Only show what learning with a model would cost.")
 @click.option("--background", is_flag=True, hidden=True, help="Run as a round of the daemon.")
 @option("ingest", "reads", "--no-read", hidden=True)
-@click.pass_obj
 def ingest(  # noqa: PLR0913 - one parameter an option
     run: Run,
     paths: tuple[Path, ...],
@@ -360,8 +359,7 @@ def ingest(  # noqa: PLR0913 - one parameter an option
         return
     if older:
         _agree(run, request, yes=yes)
-    with output.shown(run) as notify:
-        report = perform(run, ingestion.ingest, notify, **request)
+    report = perform(run, ingestion.ingest, **request)
     if report.problems and not background:
         run.exit_code = 1
     run.warnings += missing_readers(run.home)

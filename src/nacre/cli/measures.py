@@ -30,6 +30,7 @@ from nacre.cli.options import (
     argument,
     count,
     day,
+    flag,
     kind_span,
     option,
     short_id,
@@ -76,7 +77,6 @@ _SUGGESTED = 0.2
         "nacre admin usefulness --json",
     ],
 )
-@click.pass_obj
 def usefulness(run: Run) -> None:
     """Compare sessions with and without memory.
 
@@ -157,13 +157,12 @@ _PRESENT_QUERIES = option(
 @_PRESENT_QUERIES
 @option("eval", "limit", "--limit", "-n")
 @option("eval", "budget")
-@click.option("--save-baseline", is_flag=True, help="Keep the results for a later comparison.")
+@flag("--save-baseline", "Keep the results for a later comparison.")
 @option("eval", "compare", help="Show the changes since the baseline.")
-@click.option("--list", "listed", is_flag=True, help="Only list the saved queries.")
+@flag("--list", "Only list the saved queries.", "listed")
 @option("eval-remove", "query_id", "--remove", required=False, metavar="ID")
-@click.pass_context
 def evaluate(
-    context: click.Context,
+    run: Run,
     queries: Path | None,
     limit: int | None,
     budget: int,
@@ -179,10 +178,6 @@ def evaluate(
     words: session-start is what a session would begin with, recent-decisions, active-todos and preferences list these
     by date. Asking does not count as use.
     """
-    if context.invoked_subcommand is not None:
-        return
-
-    run: Run = context.obj
     if query_id:
         removed = perform(run, evaluating.remove_query, queries=queries, query_id=query_id)
         run.answer(removed, Paper.line, "Removed: ", bold(removed.id))
@@ -246,7 +241,6 @@ def evaluate(
 @option("eval-add", "query_id", "--id")
 @option("eval-add", "expects", help="A memory that should answer, by its id or subject.")
 @_QUERIES
-@click.pass_obj
 def add(
     run: Run,
     question: tuple[str, ...],
@@ -293,12 +287,10 @@ def _render_evaluation(
 ) -> None:
     """Print every query with its results and the earlier rank of each result."""
     if not (baseline or saved):
-        paper.line(
-            dim(
-                "What saved queries find now; --save-baseline keeps that, --compare tells what changed since."
-            )
+        paper.note(
+            "What saved queries find now; --save-baseline keeps that, --compare tells what changed since."
         )
-        paper.line(dim("nacre admin eval add saves a query of yours."))
+        paper.note("nacre admin eval add saves a query of yours.")
     for answer in answers:
         _render_answer(paper, answer, is_compared=baseline is not None)
     paper.blank()
@@ -326,7 +318,7 @@ def _render_evaluation(
     for note in dict.fromkeys(
         lane.note for answer in answers for lane in answer.lanes if lane.note
     ):
-        paper.line(dim(note))
+        paper.note(note)
 
 
 def _render_answer(paper: Paper, answer: Answer, *, is_compared: bool) -> None:
@@ -350,7 +342,7 @@ def _render_answer(paper: Paper, answer: Answer, *, is_compared: bool) -> None:
         header = ("", "", "score", "id", "kind", "imp.", "date", "memory")
         paper.table(rows, header=header, drop=(5, 4, 3), indent=2)
     else:
-        paper.line(dim("nothing"), indent=2)
+        paper.note("nothing", indent=2)
     for move in moved.values():
         if move.now is None:
             paper.line(
@@ -371,7 +363,7 @@ def _render_answer(paper: Paper, answer: Answer, *, is_compared: bool) -> None:
                 indent=2,
             )
     if is_compared and answer.moves is None:
-        paper.line(dim("not in the baseline"), indent=2)
+        paper.note("not in the baseline", indent=2)
 
 
 def _told_move(move: Move | None) -> Span | str:

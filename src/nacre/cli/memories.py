@@ -22,6 +22,7 @@ from nacre.cli.options import (
     count,
     day,
     find_project,
+    flag,
     kind_span,
     limit_option,
     minute,
@@ -89,8 +90,7 @@ _STORED = {
 @options("store", "force", "online_dedup")
 @option("store", "aggressive", "--aggressive", is_flag=True)
 @option("store", "dedup_threshold")
-@click.option("--dry-run", is_flag=True, help="Only show what would happen, and why.")
-@click.pass_obj
+@flag("--dry-run", "Only show what would happen, and why.")
 def store(run: Run, /, content: str, project: str | None, dry_run: bool, **values: Any) -> None:
     """Store one memory.
 
@@ -166,7 +166,6 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
     type=_PLACE,
     help='Never include it in this kind of context (repeatable); "" for none.',
 )
-@click.pass_obj
 def edit(run: Run, /, reference: str, **options: Any) -> None:
     """Change a memory, with options or in your editor."""
     changes = _changes(run, options)
@@ -240,9 +239,9 @@ def _render_stored(
             "retired": "; --force keeps it active",
         }
         by = f"{outcome.decided_by}: " if outcome.decided_by else ""
-        paper.line(dim(f"{by}{outcome.reason}{forced.get(outcome.action, '')}"), indent=2)
+        paper.note(f"{by}{outcome.reason}{forced.get(outcome.action, '')}", indent=2)
     elif dry_run and outcome.action == "stored" and not (outcome.supersedes or outcome.similar):
-        paper.line(dim("rules: no memory is a duplicate or changed"), indent=2)
+        paper.note("rules: no memory is a duplicate or changed", indent=2)
     for supersede in outcome.supersedes:
         _concerned(paper, "supersedes", supersede.memory, supersede.reason)
     if outcome.amended:
@@ -347,13 +346,7 @@ _UNSETTLED = "unknown (inbox): not part of context until nacre edit --project se
 @argument("look", "reference", metavar="ID")
 @option("look", "session")
 @option("look", "update", help="Do not count this as a use of the memory.")
-@click.option(
-    "--history",
-    "with_history",
-    is_flag=True,
-    help="Show its predecessors and successors, with times and reasons.",
-)
-@click.pass_obj
+@flag("--history", "Show its predecessors and successors, with times and reasons.", "with_history")
 def show(run: Run, reference: str, session: str | None, update: bool, with_history: bool) -> None:
     """Show one memory with its evidence and links.
 
@@ -386,12 +379,12 @@ def _render_history(paper: Paper, steps: Sequence[Step]) -> None:
             text.shorten(memory.content, hits.HIT_CHARACTERS),
             hang=4,
         )
-        paper.line(dim(joined((memory.kind.value, memory.subject, short_id(memory)))), indent=4)
+        paper.note(joined((memory.kind.value, memory.subject, short_id(memory))), indent=4)
         if step.superseded_by:
             reason = f": {step.reason}" if step.reason else ""
-            paper.line(dim(f"superseded by {step.superseded_by[-8:]}{reason}"), indent=4)
+            paper.note(f"superseded by {step.superseded_by[-8:]}{reason}", indent=4)
     if len(steps) == 1:
-        paper.line(dim("It has no predecessor or successor."), indent=2)
+        paper.note("It has no predecessor or successor.", indent=2)
 
 
 def render_memory(paper: Paper, view: MemoryView, vault: Path) -> None:
@@ -548,13 +541,10 @@ _HOW = {
     help="Also memories with a similar subject.",
 )
 @options("retire", "reason", "persist")
-@click.option("--dry-run", is_flag=True, help="Only show what would be retired.")
-@click.option(
-    "--list", "shows_list", is_flag=True, help="List retired memories and standing rules."
-)
-@click.option("--restore", is_flag=True, help="Restore retired or superseded memories.")
-@click.option("--yes", "-y", "--force", "yes", is_flag=True, help="Do not ask.")
-@click.pass_obj
+@flag("--dry-run", "Only show what would be retired.")
+@flag("--list", "List retired memories and standing rules.", "shows_list")
+@flag("--restore", "Restore retired or superseded memories.")
+@flag("--yes", "Do not ask.", "-y", "--force", "yes")
 def retire(  # noqa: PLR0913 - one parameter an option
     run: Run,
     references: tuple[str, ...],
@@ -666,7 +656,7 @@ def _render_retired(
     hits.render_outcomes(paper, "Pending the owner's review", waiting)
     for rule in rules:
         paper.line("From now on: ", _standing(rule), hang=2)
-        paper.line(dim(f"nacre retire --restore {rule.id[-SHORT_ID:]} ends this rule"), indent=2)
+        paper.note(f"nacre retire --restore {rule.id[-SHORT_ID:]} ends this rule", indent=2)
 
 
 def _render_unretired(paper: Paper, back: BroughtBack) -> None:
@@ -718,17 +708,11 @@ def _standing(rule: StandingRetirement) -> str:
 )
 @option("store", "project", help="Only todos of this project; . is this folder's project.")
 @limit_option("list", default=50, help="Maximum number of todos.")
-@click.pass_context
-def todo(context: click.Context, project: str | None, limit: int) -> None:
+def todo(run: Run, project: str | None, limit: int) -> None:
     """List, add and finish todos.
 
     They are listed newest first. nacre list --kind todo has more filters.
     """
-    if context.invoked_subcommand is None:
-        _list_todos(context.obj, project, limit)
-
-
-def _list_todos(run: Run, project: str | None, limit: int) -> None:
     slug = find_project(run, project)
     wanted = recall.Filter(
         kinds=(values_memory.Kind.TODO,), projects=() if slug is None else (slug,), strict=True
@@ -756,7 +740,6 @@ def _list_todos(run: Run, project: str | None, limit: int) -> None:
 @option("store", "importance", default=6)
 @option("store", "project", help="The project; . is this folder's project.")
 @option("store", "tags", help="A tag.")
-@click.pass_obj
 def add(
     run: Run, content: tuple[str, ...], importance: int, project: str | None, tags: tuple[str, ...]
 ) -> None:
@@ -792,7 +775,6 @@ def answer_todo(run: Run, outcome: StoreOutcome) -> None:
     "done", examples=["nacre todo done 5f0c2a4d", 'nacre todo done "Rotate the staging keys"']
 )
 @argument("todo-done", "references", metavar="ID...")
-@click.pass_obj
 def done(run: Run, references: tuple[str, ...]) -> None:
     """Finish todos."""
     finished = perform(run, retiring.finish_todos, references=references)

@@ -21,6 +21,7 @@ from nacre.values.memory import Validity
 
 if TYPE_CHECKING:
     from nacre.home.views import Place
+from nacre.cli import output
 from nacre.cli.command import Run
 from nacre.home import views
 
@@ -40,22 +41,17 @@ def ask(run: Run, result: type[Result], operation: str, /, **fields: Any) -> Res
     return cast("Result", answer)
 
 
-def perform(
-    run: Run,
-    function: Callable[..., Result],
-    /,
-    on_progress: Callable[[Any], object] | None = None,
-    **fields: Any,
-) -> Result:
+def perform(run: Run, function: Callable[..., Result], /, **fields: Any) -> Result:
     """Run an operation, given by its function, with these request fields in this process. Return its result.
 
-    Raises InvalidInputError if a field is out of bounds, and the operation's errors.
+    On a terminal, its progress is shown. Raises InvalidInputError if a field is out of bounds, and the operation's
+    errors.
     """
     entry = operation_of(function)
     opened = run.home if entry.needs_home else run.settings
     goes_on = entry.takes_long and entry.writes and entry.needs_home
-    with resumable(run) if goes_on else nullcontext():
-        return cast("Result", entry.run(opened, entry.make(fields), on_progress))
+    with resumable(run) if goes_on else nullcontext(), output.shown(run) as notify:
+        return cast("Result", entry.run(opened, entry.make(fields), notify))
 
 
 @contextmanager

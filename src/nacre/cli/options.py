@@ -403,6 +403,11 @@ def option(source: str | type, name: str, *declarations: str, **own: Any) -> Dec
     )
 
 
+def flag(name: str, description: str, *more_names: str) -> Decorator:
+    """Make an option without a value. ``more_names``: other spellings, and the parameter's name if it is different."""
+    return click.option(name, *more_names, is_flag=True, help=description)
+
+
 def argument(source: str | type, name: str, **own: Any) -> Decorator:
     """Make the positional argument for a field."""
     field = field_of(source, name)
@@ -477,6 +482,8 @@ Fetch = Callable[[int, int], tuple[Sequence[Item], bool]]
 _PAGE = 500
 """Number of items per page of a list."""
 
+YES = flag("--yes", "Do not ask.", "-y")
+
 _PLACE_AND_TIME: tuple[Decorator, ...] = (
     option(
         Filter,
@@ -528,12 +535,8 @@ LANES = option(
     type=click.Choice(["hybrid", "lexical", "vector"], case_sensitive=False),
 )
 SESSION = option("recall", "session")
-NO_DAEMON = click.option(
-    "--no-daemon", is_flag=True, help="Answer in this process even if nacre serve is running."
-)
-EVERYTHING = click.option(
-    "--all", "everything", is_flag=True, help="Show all, regardless of --limit."
-)
+NO_DAEMON = flag("--no-daemon", "Answer in this process even if nacre serve is running.")
+EVERYTHING = flag("--all", "Show all, regardless of --limit.", "everything")
 OFFSET = option("list", "offset", show_default=False)
 
 
@@ -565,7 +568,6 @@ def _with_filter(
         "trusted",
     )
 
-    @click.pass_obj
     @functools.wraps(function)
     def call(run: Run, /, **values: Any) -> Any:
         run.by_itself = bool(values.get("no_daemon"))

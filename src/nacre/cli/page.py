@@ -15,6 +15,7 @@ from nacre.cli.command import (
 from nacre.cli.operations import perform
 from nacre.cli.options import (
     argument,
+    flag,
     option,
     read_content,
 )
@@ -35,9 +36,8 @@ if TYPE_CHECKING:
 @argument("page-write", "name", metavar="NAME")
 @argument("page-write", "text", required=False)
 @option("page-write", "project")
-@click.option("--edit", is_flag=True, help="Edit the page in your editor.")
-@click.option("--remove", is_flag=True, help="Delete the page.")
-@click.pass_obj
+@flag("--edit", "Edit the page in your editor.")
+@flag("--remove", "Delete the page.")
 def page(
     run: Run, name: str, text: str | None, project: str | None, edit: bool, remove: bool
 ) -> None:

@@ -24,6 +24,7 @@ from nacre.cli.options import (
     LANES,
     NO_DAEMON,
     argument,
+    flag,
     limit_option,
     option,
     options,
@@ -67,18 +68,15 @@ _DECIDERS = {"model": "the model", "rules": "rules", "asker": "you"}
 @option("recall", "radius_days", "--around-radius")
 @option("recall", "ignore_time")
 @LANES
-@click.option(
+@flag(
     "--deep",
-    is_flag=True,
-    help="Show what an agent should know first, from one project chosen by the configured model or by rules.",
+    "Show what an agent should know first, from one project chosen by the configured model or by rules.",
 )
-@click.option("--browse", is_flag=True, help="Sort by importance and date; no question needed.")
+@flag("--browse", "Sort by importance and date; no question needed.")
 @options("recall", "expand", "rerank")
 @option("recall", "budget_tokens", "--budget")
 @option("recall", "turns", default=None, show_default=False)
-@click.option(
-    "--explain", is_flag=True, help="Show the parts of each score and the state of each lane."
-)
+@flag("--explain", "Show the parts of each score and the state of each lane.")
 @option("recall", "update", help="Do not count this as a use of the memories.")
 @option("recall", "session")
 @option("recall", "boost", help="Rank by relevance alone, not by age, use and importance.")
@@ -219,7 +217,7 @@ def _render_notes(paper: Paper, result: RecallResult) -> None:
     hits.render_span(paper, result)
     if result.truncated:
         paper.blank()
-        paper.line(dim("More memories match, but exceed the token budget (--budget)."))
+        paper.note("More memories match, but exceed the token budget (--budget).")
 
 
 def _message_of(result: DeepResult) -> str | None:
@@ -240,9 +238,8 @@ def _render_deep(paper: Paper, result: DeepResult, *, explain: bool) -> None:
     elif not result.hits:
         paper.line(bold(_message_of(result) or hits.NOTHING))
         if result.route is not deep_recall.Route.NONE:
-            paper.line(
-                dim("Untrusted memories are left out here; nacre recall may show more."),
-                indent=2,
+            paper.note(
+                "Untrusted memories are left out here; nacre recall may show more.", indent=2
             )
     elif result.project:
         paper.line(dim("from project "), bold(result.project))
@@ -259,24 +256,21 @@ def _render_deep(paper: Paper, result: DeepResult, *, explain: bool) -> None:
 def _render_steps(paper: Paper, result: DeepResult, *, explain: bool) -> None:
     paper.blank()
     steps = [f"{step.name} {step.outcome} (by {_DECIDERS[step.by]})" for step in result.steps]
-    paper.line(dim("; ".join(steps)), hang=2)
+    paper.note("; ".join(steps), hang=2)
     if result.problem:
         paper.line(
             Span(f"the model failed: {result.problem}; rules were used instead", "yellow"), hang=2
         )
     elif result.model is None:
-        paper.line(
-            dim("no language model is set, so rules decided everything (nacre writer setup)"),
-            hang=2,
+        paper.note(
+            "no language model is set, so rules decided everything (nacre writer setup)", hang=2
         )
     lanes = result.lanes if explain else result.degraded
     if lanes:
-        paper.line(
-            dim(f"{'lanes' if explain else 'degraded'}: {hits.describe_lanes(lanes)}"), hang=2
-        )
+        paper.note(f"{'lanes' if explain else 'degraded'}: {hits.describe_lanes(lanes)}", hang=2)
     if explain:
         again = " · cached answer" if result.repeated else ""
-        paper.line(dim(f"model: {result.model or 'none'} · {result.took_ms:.0f} ms{again}"))
+        paper.note(f"model: {result.model or 'none'} · {result.took_ms:.0f} ms{again}")
 
 
 # ----------------------------------------------------------------------------
@@ -315,27 +309,19 @@ _SUBJECTS_SHOWN = 3
 @option("context", "budget_tokens", "--budget")
 @option("context", "parts", help="Only this part; repeatable.")
 @option("context", "alone", "--lexical")
-@click.option(
-    "--explain", is_flag=True, help="Show why each item is included, and what was left out."
-)
+@flag("--explain", "Show why each item is included, and what was left out.")
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the context to this file if it changed.",
 )
-@click.option(
-    "--handoff",
-    "is_handoff",
-    is_flag=True,
-    help="Show the handoff of the last session instead.",
-)
+@flag("--handoff", "Show the handoff of the last session instead.", "is_handoff")
 @option(
     "handoff",
     "store",
     help="With --handoff: hand over now, with the given text or else the last messages.",
 )
 @NO_DAEMON
-@click.pass_obj
 def context(  # noqa: PLR0913 - one parameter an option
     run: Run,
     /,
@@ -417,8 +403,8 @@ def _render_context(
 
 
 def _explain_empty(run: Run, why: str, hint: str) -> None:
-    run.show(Paper.line, dim(f"No context: {why}."), hang=2)
-    run.show(Paper.line, dim(f"hint: {hint}"))
+    run.show(Paper.note, f"No context: {why}.", hang=2)
+    run.show(Paper.note, f"hint: {hint}")
 
 
 def _reason_for_empty(run: Run, project: str | None, folder: str) -> tuple[str, str]:
@@ -447,13 +433,13 @@ def _render_explained(paper: Paper, block: ContextBlock) -> None:
             part = item.part
         paper.line(text.shorten(item.text.lstrip("-> "), _TEXT_CHARACTERS), indent=2, hang=2)
         score = f" · score {item.score:.2f}" if item.score is not None else ""
-        paper.line(dim(f"{item.why} · {item.tokens} tokens{score}"), indent=4)
+        paper.note(f"{item.why} · {item.tokens} tokens{score}", indent=4)
     if block.left_out:
         paper.heading("Left out")
         _render_left_out(paper, block.left_out)
     paper.blank()
     lanes = f"lanes: {hits.describe_lanes(block.lanes)} · " if block.lanes else ""
-    paper.line(dim(f"{lanes}{block.took_ms:.0f} ms"), hang=2)
+    paper.note(f"{lanes}{block.took_ms:.0f} ms", hang=2)
 
 
 def _render_left_out(paper: Paper, left_out: Iterable[LeftOut]) -> None:
@@ -470,7 +456,7 @@ def _render_left_out(paper: Paper, left_out: Iterable[LeftOut]) -> None:
         ][:_SUBJECTS_SHOWN]
         more = f" and {len(items) - len(subjects)} more" if len(items) > len(subjects) else ""
         if subjects:
-            paper.line(dim(f"{'; '.join(subjects)}{more}"), indent=4)
+            paper.note(f"{'; '.join(subjects)}{more}", indent=4)
 
 
 # ----------------------------------------------------------------------------
@@ -496,14 +482,8 @@ def _answer_handoff(
 
 
 @command("chores", hidden=True, examples=["nacre chores", "nacre chores --list"])
-@click.option(
-    "--list",
-    "only_list",
-    is_flag=True,
-    help="List pending and abandoned chores without running them.",
-)
+@flag("--list", "List pending and abandoned chores without running them.", "only_list")
 @option("chores", "seconds")
-@click.pass_obj
 def chores(run: Run, only_list: bool, seconds: float) -> None:
     """Do the work that hooks left: read sessions, write handoffs, learn."""
     if only_list:
@@ -546,7 +526,7 @@ def _render_handoff(paper: Paper, view: HandoffView) -> None:
         hint = "" if view.note else "  nacre context --handoff --store hands over the last session"
         paper.line(message, dim(hint))
         if view.note:
-            paper.line(dim(view.note), indent=2)
+            paper.note(view.note, indent=2)
         return
     state = "stored; " if view.is_new else ""
     state += f"given to {handoff.given}" if handoff.given else "waits for the next session"
@@ -554,6 +534,6 @@ def _render_handoff(paper: Paper, view: HandoffView) -> None:
         bold(f"session handoff {shown_minute(handoff.said)}"), dim(f"  {view.project} · {state}")
     )
     paper.body(handoff.content, indent=2)
-    paper.line(dim(f"from {handoff.session} · by {handoff.by}"), indent=2)
+    paper.note(f"from {handoff.session} · by {handoff.by}", indent=2)
     if view.note:
-        paper.line(dim(view.note), indent=2)
+        paper.note(view.note, indent=2)

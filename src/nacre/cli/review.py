@@ -11,13 +11,14 @@ import click
 from click.core import ParameterSource
 
 from nacre.base import text
-from nacre.cli import hits, output, terminal
+from nacre.cli import hits, terminal
 from nacre.cli.command import TEXT, DefaultGroup, Paper, Run, Span, bold, command, dim, joined
 from nacre.cli.memories import answer_todo
 from nacre.cli.operations import ask, perform
 from nacre.cli.options import (
     SESSION,
     SHORT_ID,
+    YES,
     argument,
     count,
     find_project,
@@ -70,8 +71,7 @@ _DONE = {
     ],
 )
 @options("review", "project", "only", "limit", "offset")
-@click.pass_context
-def review(context: click.Context, /, **wanted: Any) -> None:
+def review(run: Run, /, **wanted: Any) -> None:
     """Review pending items: keep, change or drop them.
 
     Two memories are pending if they contradict each other and nacre cannot tell which one is true. A memory is pending
@@ -81,9 +81,7 @@ def review(context: click.Context, /, **wanted: Any) -> None:
     On a terminal, all items are shown one by one, with keys to keep, edit, merge, drop or skip an item, and to undo the
     last decision. Otherwise, or with options, the command lists conflicts, then memories in doubt, then candidates.
     """
-    if context.invoked_subcommand is not None:
-        return
-    run: Run = context.obj
+    context = click.get_current_context()
     is_narrowed = any(
         context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in wanted
     )
@@ -99,7 +97,6 @@ def review(context: click.Context, /, **wanted: Any) -> None:
 )
 @argument("review-keep", "references", metavar="ID...")
 @options("review-keep", "content", "into", "anyway")
-@click.pass_obj
 def keep(run: Run, /, references: tuple[str, ...], **fields: Any) -> None:
     """Keep pending items.
 
@@ -122,8 +119,7 @@ def keep(run: Run, /, references: tuple[str, ...], **fields: Any) -> None:
 )
 @argument("review-drop", "references", metavar="ID...")
 @option("review-drop", "reason")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.pass_obj
+@YES
 def drop(run: Run, references: tuple[str, ...], reason: str | None, yes: bool) -> None:
     """Delete candidates, and retire memories in doubt.
 
@@ -152,7 +148,6 @@ def drop(run: Run, references: tuple[str, ...], reason: str | None, yes: bool) -
 @argument("review-resolve", "reference", metavar="ID")
 @argument("review-resolve", "choice")
 @option("review-resolve", "reason")
-@click.pass_obj
 def resolve(run: Run, reference: str, choice: str, reason: str | None) -> None:
     """Resolve a conflict between two memories.
 
@@ -168,14 +163,12 @@ def resolve(run: Run, reference: str, choice: str, reason: str | None) -> None:
 @click.option(
     "--background", is_flag=True, hidden=True, help="Run as background work, without output."
 )
-@click.pass_obj
 def judge(run: Run, background: bool) -> None:
     """Let the model judge pending items now.
 
     With models.background, new memories are judged in the background.
     """
-    with output.shown(run) as notify:
-        report = perform(run, queue.judge, notify, background=background)
+    report = perform(run, queue.judge, background=background)
     if not background:
         run.answer(report, _render_judged, report)
 
@@ -187,14 +180,12 @@ def _render(paper: Paper, page: PendingPage) -> None:
     for item in page.items:
         _render_item(paper, item)
         paper.blank()
-    paper.line(
-        dim(f"{len(page.items):,} of {count(page.total, 'item')}; nacre review keep ID keeps one")
+    paper.note(
+        f"{len(page.items):,} of {count(page.total, 'item')}; nacre review keep ID keeps one"
     )
-    paper.line(dim("nacre review drop ID drops a candidate or retires a memory in doubt"))
+    paper.note("nacre review drop ID drops a candidate or retires a memory in doubt")
     if page.conflicts:
-        paper.line(
-            dim("nacre review resolve ID keep-new, keep-old or keep-both resolves a conflict")
-        )
+        paper.note("nacre review resolve ID keep-new, keep-old or keep-both resolves a conflict")
 
 
 def _render_item(paper: Paper, item: Pending) -> None:
@@ -218,7 +209,7 @@ def _render_item(paper: Paper, item: Pending) -> None:
     )
     paper.line(Span(terminal.why_of(item), "yellow"), indent=2)
     facts = (item.kind.value, memory.project, when(item.since), short_id(memory))
-    paper.line(dim(joined(facts)), indent=2)
+    paper.note(joined(facts), indent=2)
 
 
 def _side(paper: Paper, name: str, memory: Memory) -> None:
@@ -237,7 +228,7 @@ def _side(paper: Paper, name: str, memory: Memory) -> None:
         paper.framed(text.shorten(memory.content, _CHARACTERS), hits.origin_of(memory), indent=4)
     else:
         paper.line(dim(f"{name}: "), text.shorten(memory.content, _CHARACTERS), indent=2, hang=7)
-    paper.line(dim(joined(facts)), indent=9)
+    paper.note(joined(facts), indent=9)
 
 
 def _render_judged(paper: Paper, report: JudgeReport) -> None:
@@ -298,7 +289,6 @@ _ASKED_WHICH = "Keep (n)ewer, (o)lder, (b)oth. Or type a sentence; Enter: later,
 @option("reflect", "limit", "--limit", "-n")
 @option("reflect", "project", help="Only about this project; . is this folder's project.")
 @options("reflect-answer", "link", "keep", "skip", "lesson")
-@click.pass_obj
 def reflect(
     run: Run, /, reference: str | None, limit: int, project: str | None, **answer: Any
 ) -> None:
@@ -385,10 +375,8 @@ def _render_questions(paper: Paper, found: Reflection) -> None:
         _render_question(paper, question, question.id)
     left = found.total - len(found.questions)
     more = f"{count(left, 'more question')}; " if left else ""
-    paper.line(
-        dim(
-            f'{more}nacre review reflect ID --link …, "a sentence" or --skip; nacre review reflect asks you'
-        ),
+    paper.note(
+        f'{more}nacre review reflect ID --link …, "a sentence" or --skip; nacre review reflect asks you',
         hang=2,
     )
 
@@ -410,7 +398,7 @@ def _side_reflect(paper: Paper, name: str, memory: Memory) -> None:
         paper.framed(text.shorten(memory.content, _CHARACTERS), "from outside", indent=4)
     else:
         paper.line(dim(name), text.shorten(memory.content, _CHARACTERS), indent=2, hang=3)
-    paper.line(dim(joined(facts)), indent=5)
+    paper.note(joined(facts), indent=5)
 
 
 def _render_answers(paper: Paper, done: Sequence[Reflected], *, asked: int | None = None) -> None:
@@ -433,9 +421,8 @@ def _render_answers(paper: Paper, done: Sequence[Reflected], *, asked: int | Non
             None,
         )
         if link and reflected.action == "linked":
-            paper.line(
-                dim(f"{short_id(reflected.first)} {link.rel} {short_id(reflected.second)}"),
-                indent=2,
+            paper.note(
+                f"{short_id(reflected.first)} {link.rel} {short_id(reflected.second)}", indent=2
             )
 
 
@@ -466,7 +453,6 @@ _BY_PERSON = {"used": "good", "corrected": "bad"}
 )
 @option("feedback", "stored", "--stored", help="A memory that the agent stored in the meantime.")
 @click.option("--good/--bad", "good", default=None, help="Your own rating, instead of a reply.")
-@click.pass_obj
 def feedback(
     run: Run,
     references: tuple[str, ...],
@@ -524,7 +510,7 @@ def _render_feedback(paper: Paper, report: FeedbackReport) -> None:
         item.verdict is reviews.Verdict.CORRECTED and item.likeness is None
         for item in report.judged
     ):
-        paper.line(dim("nacre review lists memories rated as bad"))
+        paper.note("nacre review lists memories rated as bad")
 
 
 def _judged_row(item: Judged) -> tuple[Span | str, ...]:
@@ -561,7 +547,6 @@ _CHARACTERS_GAPS = 160
 @option("unanswered", "limit", "--limit", "-n")
 @click.option("--todo", metavar="ID", type=TEXT, help="Store a todo to answer the question.")
 @click.option("--dismiss", metavar="ID", type=TEXT, help="Hide a question in all wordings.")
-@click.pass_obj
 def gaps(
     run: Run,
     days: int,
@@ -625,11 +610,10 @@ def _render_gaps(
         "; ",
     )
     if more:
-        paper.line(dim(f"{more[:1].upper()}{more[1:]}."))
+        paper.note(f"{more[:1].upper()}{more[1:]}.")
     if found.gaps:
-        paper.line(
-            dim("nacre review gaps --todo ID stores a todo to answer it; --dismiss ID hides it"),
-            hang=2,
+        paper.note(
+            "nacre review gaps --todo ID stores a todo to answer it; --dismiss ID hides it", hang=2
         )
 
 
@@ -642,13 +626,11 @@ def _render_gap(paper: Paper, gap: UnansweredQuestion) -> None:
         f"last {when(gap.last)}",
         ", ".join(gap.projects),
     )
-    paper.line(dim(joined(facts)), indent=10)
+    paper.note(joined(facts), indent=10)
     for wording in gap.wordings[:_WORDINGS_SHOWN]:
         paper.line(dim("also: "), text.shorten(wording, _CHARACTERS_GAPS), indent=10, hang=2)
     if len(gap.wordings) > _WORDINGS_SHOWN:
-        paper.line(
-            dim(f"and {count(len(gap.wordings) - _WORDINGS_SHOWN, 'more wording')}"), indent=10
-        )
+        paper.note(f"and {count(len(gap.wordings) - _WORDINGS_SHOWN, 'more wording')}", indent=10)
     paper.blank()
 
 
@@ -669,7 +651,6 @@ _SUBJECT_CHARACTERS = 28
 )
 @argument("edges", "reference", metavar="[ID]", required=False)
 @option("edges", "limit", "--limit", "-n")
-@click.pass_obj
 def edges(run: Run, reference: str | None, limit: int) -> None:
     """List memories that were used together.
 

@@ -25,7 +25,10 @@ from nacre.base.link import DaemonAwayError, DaemonRefusedError, ask, start_daem
 from nacre.base.log import Log
 from nacre.cli.command import Paper, Part, Run, Span, bold, dim
 from nacre.cli.command import command as command_command
-from nacre.cli.options import count
+from nacre.cli.options import (
+    count,
+    flag,
+)
 from nacre.errors import OwnerOnlyError, UnavailableError
 from nacre.home.location import is_empty
 from nacre.hosts import connect as wiring_preview
@@ -169,7 +172,7 @@ def render_plan(paper: Paper, plan: WiringPlan, places: Shown, *, is_whole: bool
     _own_memories(paper, plan.own_memories)
     same = sum(change.action == "none" for change in plan.changes)
     if same:
-        paper.line(dim(f"{count(same, 'file')} already up to date"))
+        paper.note(f"{count(same, 'file')} already up to date")
     _left(paper, plan.left_alone, places)
     _left(paper, plan.kept, places, "kept      ")
 
@@ -229,14 +232,12 @@ def render_done(
     if daemon:
         paper.line(daemon.message, hang=2)
     if plan.is_removal:
-        paper.line(dim(f"Your memories stay in {places.short(places.home)}."))
+        paper.note(f"Your memories stay in {places.short(places.home)}.")
         return
     for host, note in plan.notes:
         if not plan.is_nothing or host == registry.NAME_CODEX:  # its hooks are not trusted yet
             paper.line(bold(registry.ALL_HOSTS[host].label), f": {note}", hang=2)
-    paper.line(
-        dim("nacre admin doctor hosts tests the hooks; nacre init --uninstall removes them.")
-    )
+    paper.note("nacre admin doctor hosts tests the hooks; nacre init --uninstall removes them.")
 
 
 def _own_memories(paper: Paper, found: Sequence[OwnMemory]) -> None:
@@ -279,9 +280,9 @@ def _captured(paper: Paper, captured: Sequence[Captured], places: Shown) -> None
 def _copies(paper: Paper, done: WiringDone, places: Shown) -> None:
     """Print the locations of earlier versions of files."""
     for path in done.backups:
-        paper.line(dim(f"backup: {places.short(path)}"))
+        paper.note(f"backup: {places.short(path)}")
     for path in done.old_copies:
-        paper.line(dim(f"backup from before nacre: {places.short(path)}"))
+        paper.note(f"backup from before nacre: {places.short(path)}")
 
 
 def _own_files(paper: Paper, plan: WiringPlan, places: Shown, verbs: Mapping[str, str]) -> None:
@@ -345,11 +346,8 @@ _PAUSE_SECONDS = 0.1
 
 
 @command_command("open", examples=["nacre open", "nacre open --print", "nacre open --forget"])
-@click.option(
-    "--print", "only_prints", is_flag=True, help="Print the address instead of opening a browser."
-)
-@click.option("--forget", is_flag=True, help="End the access of every browser.")
-@click.pass_obj
+@flag("--print", "Print the address instead of opening a browser.", "only_prints")
+@flag("--forget", "End the access of every browser.")
 def open_dashboard(run: Run, only_prints: bool, forget: bool) -> None:
     """Open the dashboard in your browser.
 
@@ -369,12 +367,10 @@ def open_dashboard(run: Run, only_prints: bool, forget: bool) -> None:
     def render(paper: Paper) -> None:
         paper.verbatim(address)
         if not only_prints:
-            paper.line(
-                dim(
-                    "Opened in your browser."
-                    if is_open
-                    else "Open this address in a browser, within a minute."
-                )
+            paper.note(
+                "Opened in your browser."
+                if is_open
+                else "Open this address in a browser, within a minute."
             )
 
     run.answer({"address": address, "opened": is_open}, render)
@@ -439,8 +435,7 @@ def _address(run: Run) -> str:
     type=click.Choice(["core", "all"]),
     help="Offer four tools or all ten [default: the setting mcp.tools].",
 )
-@click.option("--structured", is_flag=True, help="Also return structured results, for programs.")
-@click.pass_obj
+@flag("--structured", "Also return structured results, for programs.")
 def mcp(run: Run, home: Path | None, tools: str | None, structured: bool) -> None:
     """Serve memory to an agent, over the Model Context Protocol.
 
@@ -497,7 +492,6 @@ _SECONDS_STATUSLINE = 1.0
     "statusline",
     examples=["nacre statusline", """echo '{"session_id": "7f3a1c2d"}' | nacre statusline"""],
 )
-@click.pass_obj
 def statusline(run: Run) -> None:
     """Print a line for the status line of Claude Code.
 

@@ -41,6 +41,7 @@ from nacre.cli.options import (
     day,
     duration,
     find_project,
+    flag,
     limit_option,
     minute,
     option,
@@ -107,12 +108,9 @@ _CHILDREN_SHOWN = 12
     show_default=False,
     help=f"Maximum number of turns; 0 for all [default: {_TURNS_SHOWN}, {_TAIL_SHOWN} at the end; all with --json].",
 )
-@click.option("--tail", is_flag=True, help="Show the last turns.")
-@click.option(
-    "--follow", "-f", is_flag=True, help="Show the last turns, and new ones until Ctrl-C."
-)
-@click.option("--full", is_flag=True, help="Do not shorten long turns.")
-@click.pass_obj
+@flag("--tail", "Show the last turns.")
+@flag("--follow", "Show the last turns, and new ones until Ctrl-C.", "-f")
+@flag("--full", "Do not shorten long turns.")
 def show(
     run: Run,
     reference: str | None,
@@ -241,10 +239,8 @@ def _render_session(paper: Paper, view: SessionView, *, first: int, full: bool) 
     left = view.session.turns - first - len(view.turns)
     if left > 0:
         paper.blank()
-        paper.line(
-            dim(
-                f"{count(left, 'more turn')}: --from {first + len(view.turns)}, or --limit 0 for all"
-            )
+        paper.note(
+            f"{count(left, 'more turn')}: --from {first + len(view.turns)}, or --limit 0 for all"
         )
     render_outcome(paper, view)
 
@@ -277,7 +273,7 @@ def _render_children(paper: Paper, view: SessionView) -> None:
         indent=2,
     )
     if len(shown) < len(view.children):
-        paper.line(dim(f"and {len(view.children) - len(shown):,} more"), indent=2)
+        paper.note(f"and {len(view.children) - len(shown):,} more", indent=2)
 
 
 def _render_turns(paper: Paper, turns: Sequence[StoredTurn], *, full: bool) -> None:
@@ -323,15 +319,13 @@ def _render_turn(paper: Paper, item: StoredTurn, *, full: bool) -> None:
     calls = turn.tool_calls if full else turn.tool_calls[:_CALLS_SHOWN]
     for call in calls:
         outcome = f" → {call.outcome}" if call.outcome and call.outcome != "ok" else ""
-        paper.line(
-            dim(
-                f"{call.name}: {passages.shorten(call.input, 120)}{passages.shorten(outcome, 100)}"
-            ),
+        paper.note(
+            f"{call.name}: {passages.shorten(call.input, 120)}{passages.shorten(outcome, 100)}",
             indent=2,
             hang=2,
         )
     if len(calls) < len(turn.tool_calls):
-        paper.line(dim(f"and {count(len(turn.tool_calls) - len(calls), 'more call')}"), indent=2)
+        paper.note(f"and {count(len(turn.tool_calls) - len(calls), 'more call')}", indent=2)
 
 
 # ----------------------------------------------------------------------------
@@ -402,7 +396,6 @@ def sessions() -> None:
 @option(SessionFilter, "model", help="Only sessions whose model name contains this, e.g. opus.")
 @options_options(SessionFilter, "kind", "subagents")
 @EVERYTHING
-@click.pass_obj
 def list_sessions(
     run: Run,
     /,
@@ -446,7 +439,7 @@ def _render_sessions(
     paper.table(rows, header=_COLUMNS, drop=(5, 8, 4, 6, 7, 2, 1, 3), least=_LEAST_TITLE)
     if has_more:
         paper.blank()
-        paper.line(dim(f"more: --offset {offset + len(lines)}"))
+        paper.note(f"more: --offset {offset + len(lines)}")
 
 
 def _row(line: SessionLine) -> tuple[Cell, ...]:
@@ -497,7 +490,6 @@ _OPEN_END_LABELS = {
     ],
 )
 @argument("session-summary", "reference", metavar="[ID]...", nargs=-1)
-@click.pass_obj
 def summary(run: Run, reference: tuple[str, ...]) -> None:
     """Summarise sessions: requests, outcome, open points and actions.
 
@@ -598,10 +590,10 @@ def _render_work(paper: Paper, summary: Summary) -> None:
 def _render_errors(paper: Paper, errors: Sequence[ErrorMet]) -> None:
     paper.heading("Unresolved errors")
     for error in errors[:_ERRORS_SHOWN]:
-        paper.line(dim(f"{error.call}{_times(error.times)}"), indent=2, hang=2)
+        paper.note(f"{error.call}{_times(error.times)}", indent=2, hang=2)
         paper.framed(error.text, "tool output", indent=4)
     if len(errors) > _ERRORS_SHOWN:
-        paper.line(dim(f"and {len(errors) - _ERRORS_SHOWN:,} more with --json"), indent=2)
+        paper.note(f"and {len(errors) - _ERRORS_SHOWN:,} more with --json", indent=2)
 
 
 def _list(items: Iterable[str], most: int) -> str:
@@ -631,8 +623,7 @@ def _failed(number: int) -> str:
     ],
 )
 @argument("resume", "what", metavar="[ID|WORDS]...", nargs=-1)
-@click.option("--print", "only_print", is_flag=True, help="Print the command without running it.")
-@click.pass_obj
+@flag("--print", "Print the command without running it.", "only_print")
 def resume(run: Run, what: tuple[str, ...], only_print: bool) -> None:
     """Continue a session in its own tool.
 
@@ -711,8 +702,7 @@ _ENDINGS = {".md": "markdown", ".markdown": "markdown", ".jsonl": "jsonl", ".jso
     show_default=True,
     help="The file to write; - is standard output.",
 )
-@click.option("--force", is_flag=True, help="Overwrite the file.")
-@click.pass_obj
+@flag("--force", "Overwrite the file.")
 def export_session(
     run: Run, reference: str | None, form: str | None, output: Path, force: bool
 ) -> None:
@@ -782,7 +772,6 @@ def _line(value: object) -> str:
     type=click.Path(path_type=Path, file_okay=False),
     help="Write it into this folder.",
 )
-@click.pass_obj
 def restore(run: Run, reference: str, folder: Path | None) -> None:
     """Restore a session's transcript from the archive.
 
@@ -795,8 +784,8 @@ def restore(run: Run, reference: str, folder: Path | None) -> None:
 def _render_restored(paper: Paper, restored: Restored) -> None:
     paper.line(bold("Wrote"), f" {restored.path} ", dim(f"({size(restored.size)})"))
     if restored.is_whole:
-        paper.line(dim("Secrets, images and other encoded data are not included."), indent=2)
+        paper.note("Secrets, images and other encoded data are not included.", indent=2)
     else:
-        paper.line(
-            dim("Only its turns were archived, as JSON lines; its tool cannot read them."), indent=2
+        paper.note(
+            "Only its turns were archived, as JSON lines; its tool cannot read them.", indent=2
         )

@@ -13,7 +13,11 @@ import click
 from nacre.base.frozen import frozen
 from nacre.cli import output, writer
 from nacre.cli.command import TEXT, Cell, Paper, Part, Run, Span, bold, command, dim
-from nacre.cli.options import Record, seconds
+from nacre.cli.options import (
+    Record,
+    flag,
+    seconds,
+)
 from nacre.cli.writer import MAX_KEY_CHARACTERS, check_key, describe_key_storage, list_programs
 from nacre.errors import InvalidInputError, ModelRefusedError, NacreError
 from nacre.home import spending as spending_models
@@ -518,7 +522,7 @@ _OUTCOMES = {
 @click.option(
     "--key-env", type=TEXT, metavar="VAR", help="Store the key from this environment variable."
 )
-@click.option("--key-stdin", is_flag=True, help="Store the key from standard input.")
+@flag("--key-stdin", "Store the key from standard input.")
 @click.option("--model", type=TEXT, metavar="NAME", help="The model, with or without its provider.")
 @click.option(
     "--base-url",
@@ -555,7 +559,7 @@ _OUTCOMES = {
     metavar="NAME",
     help="The writer of memories, such as claude-cli:haiku; see nacre writer.",
 )
-@click.option("--none", "goes_without", is_flag=True, help="Use no model.")
+@flag("--none", "Use no model.", "goes_without")
 @click.option(
     "--test/--no-test",
     "tests",
@@ -563,8 +567,7 @@ _OUTCOMES = {
     show_default=True,
     help="Ask the model one short question.",
 )
-@click.option("--yes", "-y", is_flag=True, help="Do not ask; accept the proposals.")
-@click.pass_obj
+@flag("--yes", "Do not ask; accept the proposals.", "-y")
 def setup(  # noqa: PLR0913 - one a question
     run: Run,
     provider: str | None,

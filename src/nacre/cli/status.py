@@ -27,10 +27,12 @@ from nacre.cli.command import (
 )
 from nacre.cli.operations import ask, perform, place_of
 from nacre.cli.options import (
+    YES,
     argument,
     count,
     day,
     find_project,
+    flag,
     kind_span,
     option,
     place_name,
@@ -58,7 +60,6 @@ _LEAST_CONTENT = 44
 
 
 @command("status", examples=["nacre", "nacre status", "nacre status --json"])
-@click.pass_obj
 def status(run: Run) -> None:
     """Show today's activity, new memories and pending reviews.
 
@@ -85,7 +86,7 @@ def _render(paper: Paper, status: Status) -> None:
     paper.heading("Today's cost")
     paper.line(_cost(status), indent=2, hang=2)
     paper.blank()
-    paper.line(dim('nacre recall "…" searches it; nacre --help lists all commands'))
+    paper.note('nacre recall "…" searches it; nacre --help lists all commands')
 
 
 def _render_beginning(paper: Paper, page: Status) -> None:
@@ -106,7 +107,7 @@ def _render_beginning(paper: Paper, page: Status) -> None:
     for name, effect in rows:
         paper.line(bold(name), "\u00a0" * (width - len(name) + 2), effect, indent=2, hang=width + 2)
     paper.blank()
-    paper.line(dim("nacre --help lists all commands"))
+    paper.note("nacre --help lists all commands")
 
 
 def _hosts(page: Status) -> Iterator[tuple[str, Cell]]:
@@ -126,7 +127,7 @@ def _render_today(paper: Paper, page: Status) -> None:
         paper.table([_session(line) for line in page.today], drop=(2, 1), indent=2)
         more = page.sessions_today - len(page.today)
         after = f"and {more:,} more: nacre sessions list --since today; " if more > 0 else ""
-        paper.line(dim(f"{after}nacre resume ID reopens one"), indent=2, hang=2)
+        paper.note(f"{after}nacre resume ID reopens one", indent=2, hang=2)
         return
     read = f"; transcripts last read {when(page.read)}" if page.read else ""
     paper.line(f"No session yet{read}: ", bold("nacre\u00a0ingest"), indent=2, hang=2)
@@ -151,9 +152,9 @@ def _render_learned(paper: Paper, page: Status) -> None:
     paper.table(
         [_memory(memory) for memory in page.learned], drop=(1, 3), least=_LEAST_CONTENT, indent=2
     )
-    paper.line(dim("nacre retire ID removes one from recall"), indent=2, hang=2)
+    paper.note("nacre retire ID removes one from recall", indent=2, hang=2)
     if any(memory.proposed for memory in page.learned):
-        paper.line(dim("nacre review keep ID accepts an agent's proposal"), indent=2, hang=2)
+        paper.note("nacre review keep ID accepts an agent's proposal", indent=2, hang=2)
 
 
 def _memory(memory: Memory) -> tuple[Cell, ...]:
@@ -215,7 +216,7 @@ def render_problems(
         hint = f" ({problem.hint})" if problem.hint else ""
         paper.line(Span(problem.path, "yellow"), f": {problem.message}{hint}", indent=2, hang=2)
     if len(problems) > PROBLEMS_SHOWN:
-        paper.line(dim(f"and {len(problems) - PROBLEMS_SHOWN} more: --json lists all"), indent=2)
+        paper.note(f"and {len(problems) - PROBLEMS_SHOWN} more: --json lists all", indent=2)
 
 
 # ----------------------------------------------------------------------------
@@ -238,7 +239,7 @@ _MARKS = {
     ],
 )
 @click.argument("part", required=False, type=click.Choice(["hosts"]), metavar="[hosts]")
-@click.option("--deep", is_flag=True, help="Check every part against its source.")
+@flag("--deep", "Check every part against its source.")
 @option(
     "doctor-deep",
     "everything",
@@ -250,7 +251,6 @@ _MARKS = {
     "repair",
     help="Repair what can be repaired without loss: permissions, and more with --deep.",
 )
-@click.pass_obj
 def doctor(run: Run, part: str | None, deep: bool, everything: bool, repair: bool) -> None:
     """Check the installation, the agents and the stored data.
 
@@ -335,7 +335,7 @@ def _render_checks(paper: Paper, checks: Sequence[Check]) -> None:
         name = f"{check.name:<{width}}".replace(" ", "\u00a0")
         paper.line(padded, "  ", bold(name), "  ", check.detail, hang=width + 11)
         if check.hint and check.state != "ok":
-            paper.line(dim(check.hint), indent=width + 11)
+            paper.note(check.hint, indent=width + 11)
 
 
 def _render_findings(paper: Paper, proofs: Sequence[Proof], repaired: int) -> None:
@@ -349,10 +349,10 @@ def _render_findings(paper: Paper, proofs: Sequence[Proof], repaired: int) -> No
         paper.heading(f"{proof.area}: {count(len(proof.findings), 'finding')}")
         for finding in proof.findings[:PROBLEMS_SHOWN]:
             paper.line(finding.sentence, indent=2, hang=2)
-            paper.line(dim(finding.repair), indent=4)
+            paper.note(finding.repair, indent=4)
         if len(proof.findings) > PROBLEMS_SHOWN:
-            paper.line(
-                dim(f"and {len(proof.findings) - PROBLEMS_SHOWN} more: --json lists all"), indent=2
+            paper.note(
+                f"and {len(proof.findings) - PROBLEMS_SHOWN} more: --json lists all", indent=2
             )
 
 
@@ -373,23 +373,18 @@ _SHOWN = 12
         "nacre project tie acme-billing ~/code/billing",
     ],
 )
-@click.pass_context
-def project(context: click.Context) -> None:
+def project(run: Run) -> None:
     """Manage projects: names, folders, dependencies.
 
     A project is created by its first memory (nacre store --project NAME) or by the first session in its folder. It is
     identified by the repository's remote, or else by the path. projects/NAME/project.md in the vault lists its folders,
     remotes and names.
     """
-    if context.invoked_subcommand is not None:
-        return
-    run: Run = context.obj
     place = place_of(run, None)
     run.answer(place, _render_project, place)
 
 
 @project.command("list", examples=["nacre project list", "nacre project list --json"])
-@click.pass_obj
 def list_(run: Run) -> None:
     """List the projects, the most recently used first."""
     lines = ask(run, list[projects.ProjectLine], "project-list")
@@ -398,7 +393,6 @@ def list_(run: Run) -> None:
 
 @project.command("show", examples=["nacre project show", "nacre project show acme-billing --json"])
 @argument("project-show", "project", metavar="[PROJECT]", required=False, default=".")
-@click.pass_obj
 def show_project(run: Run, project: str) -> None:
     """Show a project, by default this folder's."""
     detail = ask(run, projects.ProjectDetail, "project-show", project=_named(run, project))
@@ -419,7 +413,6 @@ def show_project(run: Run, project: str) -> None:
     required=False,
     type=click.Path(exists=True, file_okay=False, path_type=Path),
 )
-@click.pass_obj
 def tie(run: Run, project: str, folder: Path | None) -> None:
     """Assign a folder, with its repository, to a project.
 
@@ -438,7 +431,6 @@ def tie(run: Run, project: str, folder: Path | None) -> None:
 @argument("project-rename", "project", metavar="OLD")
 @argument("project-rename", "name", metavar="NEW")
 @option("project-rename", "reason")
-@click.pass_obj
 def rename(run: Run, project: str, name: str, reason: str | None) -> None:
     """Rename a project.
 
@@ -458,9 +450,8 @@ def rename(run: Run, project: str, name: str, reason: str | None) -> None:
 @argument("project-merge", "project", metavar="FROM")
 @argument("project-merge", "into", metavar="INTO")
 @option("project-merge", "reason")
-@click.option("--dry-run", is_flag=True, help="Only show the plan.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.pass_obj
+@flag("--dry-run", "Only show the plan.")
+@YES
 def merge(run: Run, /, dry_run: bool, yes: bool, reason: str | None, **names: str) -> None:
     """Merge a project into another.
 
@@ -492,7 +483,6 @@ def merge(run: Run, /, dry_run: bool, yes: bool, reason: str | None, **names: st
 @argument("project-depend", "project", metavar="PROJECT")
 @argument("project-depend", "on", metavar="ON...")
 @option("project-depend", "remove")
-@click.pass_obj
 def depend(run: Run, project: str, on: Sequence[str], remove: bool) -> None:
     """Set which projects a project depends on.
 
@@ -517,9 +507,7 @@ def _render_project(paper: Paper, place: Place) -> None:
             dim(f"  {tie_hint(place.namesake)}") if place.namesake else ".",
         )
     if not place.known:
-        paper.line(
-            dim("There are no projects yet: each is created by its first session or memory.")
-        )
+        paper.note("There are no projects yet: each is created by its first session or memory.")
         return
     paper.heading("Projects")
     for name in place.known:
@@ -528,9 +516,7 @@ def _render_project(paper: Paper, place: Place) -> None:
 
 def _render_list(paper: Paper, lines: Sequence[ProjectLine]) -> None:
     if not lines:
-        paper.line(
-            dim("There are no projects yet: each is created by its first session or memory.")
-        )
+        paper.note("There are no projects yet: each is created by its first session or memory.")
         return
     rows = [
         (
@@ -594,7 +580,7 @@ def _render_plan(paper: Paper, plan: ProjectMergePlan) -> None:
     for kind, value in plan.takes[:_SHOWN]:
         paper.line(f"{kind}  {value}", indent=2)
     if len(plan.takes) > _SHOWN:
-        paper.line(dim(f"and {len(plan.takes) - _SHOWN} more"), indent=2)
+        paper.note(f"and {len(plan.takes) - _SHOWN} more", indent=2)
     if plan.words:
         paper.line(f"your text on its page, appended to the page of {plan.into}:", indent=2)
         paper.body(plan.words, indent=4)
@@ -609,7 +595,7 @@ def _render_moved(paper: Paper, moved: ProjectMoved, words: str) -> None:
     counts = f"{count(moved.memories, 'memory', 'memories')} and {count(moved.sessions, 'session')}"
     paper.line(bold(moved.project), f" {words} ", bold(moved.into), f": {counts} moved.")
     if moved.retired:
-        paper.line(dim(f"its page is now {moved.retired}"))
+        paper.note(f"its page is now {moved.retired}")
     for path in moved.left:
         paper.line(f"not moved: {path} cannot be read as a memory")
-    paper.line(dim(f"nacre undo {moved.operation[-8:]} reverts it"))
+    paper.note(f"nacre undo {moved.operation[-8:]} reverts it")

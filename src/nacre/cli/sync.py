@@ -8,11 +8,18 @@ import click
 
 from nacre.base.json import to_plain
 from nacre.care import database, health
-from nacre.cli import output
 from nacre.cli.command import Group, Paper, Run, bold, command, dim
 from nacre.cli.learn import render_ingest
 from nacre.cli.operations import perform
-from nacre.cli.options import SHORT_ID, count, day, option, size
+from nacre.cli.options import (
+    SHORT_ID,
+    YES,
+    count,
+    day,
+    flag,
+    option,
+    size,
+)
 from nacre.data import sync as syncing
 from nacre.memories import edit
 from nacre.vault import documents
@@ -63,8 +70,7 @@ _COUNTED = {
     "accept_rewritten",
     help="If the remote's history was rewritten: accept it and apply local changes on top.",
 )
-@click.option("--quiet", is_flag=True, help="Print nothing; nacre admin doctor shows the result.")
-@click.pass_obj
+@flag("--quiet", "Print nothing; nacre admin doctor shows the result.")
 def sync(run: Run, /, quiet: bool, **request: Any) -> None:
     """Sync your memories with another machine.
 
@@ -84,19 +90,19 @@ def _render_sync(paper: Paper, result: Synced) -> None:
     """Print the number of sent and received operations, then noteworthy outcomes."""
     if result.state == "no_remote":
         paper.line("No remote is set up: your memories stay on this machine.")
-        paper.line(dim("  To sync with another machine: nacre sync --remote URL"))
+        paper.note("  To sync with another machine: nacre sync --remote URL")
         return
     paper.line(bold(_summary(result)))
     for note in result.notes[:_MAX_NOTES]:
         if note.outcome is not documents.MergeOutcome.MERGED or note.fields:
             paper.line(f"  {_describe(note)}")
     if len(result.notes) > _MAX_NOTES:
-        paper.line(dim(f"  and {len(result.notes) - _MAX_NOTES} more; --json lists them all"))
+        paper.note(f"  and {len(result.notes) - _MAX_NOTES} more; --json lists them all")
     for held in result.held:
         paper.line(f"  not sent: {held.path} {held.reason}")
     for path in result.left_out:
         paper.line(f"  left out: {path} is a symbolic link or a separate repository")
-    paper.line(dim(f"  {result.url or result.remote}, branch {result.branch}"))
+    paper.note(f"  {result.url or result.remote}, branch {result.branch}")
 
 
 def _summary(result: Synced) -> str:
@@ -169,7 +175,6 @@ def db() -> None:
 
 
 @db.command("stats", examples=["nacre admin db stats", "nacre admin db stats --json"])
-@click.pass_obj
 def stats(run: Run) -> None:
     """Count memories, sessions, vectors and bytes, and show paths and versions."""
     counts = perform(run, database.stats)
@@ -177,7 +182,6 @@ def stats(run: Run) -> None:
 
 
 @db.command("vacuum", examples=["nacre admin db vacuum", "nacre admin db vacuum --json"])
-@click.pass_obj
 def vacuum(run: Run) -> None:
     """Shrink the database file.
 
@@ -201,8 +205,7 @@ def vacuum(run: Run) -> None:
     "rebuild", examples=["nacre admin db rebuild", "nacre admin db rebuild --yes --no-vectors"]
 )
 @option("db-rebuild", "vectors", help="Leave the vectors to the next ingest.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.pass_obj
+@YES
 def rebuild(run: Run, vectors: bool, yes: bool) -> None:
     """Rebuild the database from the vault and the transcripts.
 
@@ -211,8 +214,7 @@ def rebuild(run: Run, vectors: bool, yes: bool) -> None:
     """
     if run.is_interactive and not yes:
         run.confirm(f"Rebuild {run.settings.database}? The old file is kept.")
-    with output.shown(run) as notify:
-        report = perform(run, health.rebuild, notify, vectors=vectors)
+    report = perform(run, health.rebuild, vectors=vectors)
     edit.scan(run.home)  # reports the files that the rebuild could not read
     broken = list(run.home.problems)
     run.exit_code = 1 if broken else 0
@@ -236,8 +238,7 @@ def rebuild(run: Run, vectors: bool, yes: bool) -> None:
 
 
 @db.command("reset", examples=["nacre admin db reset", "nacre admin db reset --yes"])
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.pass_obj
+@YES
 def reset(run: Run, yes: bool) -> None:
     """Remove the database; the vault and a copy of the database are kept."""
     if not yes:
@@ -249,7 +250,7 @@ def reset(run: Run, yes: bool) -> None:
     def render(paper: Paper) -> None:
         if copy:
             paper.line(bold("Removed"), f" {run.settings.database}; the copy is {copy}")
-            paper.line(dim("The vault has every memory: nacre admin db rebuild"), indent=2)
+            paper.note("The vault has every memory: nacre admin db rebuild", indent=2)
         else:
             paper.line("There is no database to remove.")
 

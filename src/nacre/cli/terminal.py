@@ -337,7 +337,7 @@ class Screen:
         if is_long:
             below = len(body) - self._top - seen
             more = f"↓ {below} more" if below else "↑ the end"
-            shown += self.page(Paper.line, dim(f"  {more}"))[:1]
+            shown += self.page(Paper.note, f"  {more}")[:1]
         lines = [*head, *shown, *[""] * (room - len(shown)), *foot][:rows]
         cursor = f"\x1b[1;{typed_at + 1}H\x1b[?25h" if typed_at is not None else ""
         _write(
@@ -365,7 +365,7 @@ class Screen:
 
     def rule(self) -> str:
         """Return a horizontal rule."""
-        return self.page(lambda paper: paper.line(dim("─" * paper.width)))[0]
+        return self.page(lambda paper: paper.note("─" * paper.width))[0]
 
     def bar(self, left: str, right: str) -> str:
         """Return a line with text at both ends, or only the left text if they do not fit."""
@@ -664,7 +664,7 @@ class Picker:
                 if view.text
                 else "There is nothing in memory yet."
             )
-            return self._screen.page(Paper.line, dim(message))
+            return self._screen.page(Paper.note, message)
         first = max(0, min(view.at - rows // 2, len(view.memories) - rows))
         table = [
             (
@@ -691,9 +691,7 @@ class Picker:
         if not text.normalise(memory.content).startswith(text.normalise(memory.subject)):
             paper.line(bold(shorten(memory.subject, 200)))
         paper.body(memory.content)
-        paper.line(
-            dim(joined((place_name(memory), f"importance {memory.importance}", memory.id[-8:])))
-        )
+        paper.note(joined((place_name(memory), f"importance {memory.importance}", memory.id[-8:])))
 
     def _render_keys(self, paper: Paper) -> None:
         if self._chooses:
@@ -702,7 +700,7 @@ class Picker:
             keys = "j k next, previous · ↑ ↓ scroll · o open · c copy · Esc back · q quit"
         else:
             keys = "type to search · ↑ ↓ choose · Enter show · ^O open · ^Y copy · Esc quit"
-        paper.line(dim(keys))
+        paper.note(keys)
 
 
 def _edited(text: str, key: str) -> str:
@@ -980,7 +978,7 @@ class Triage:
             paper.heading(title)
             turns = decision.evidence_of(self._run.home, memory, _CHARACTERS_OF_A_TURN)
             if not turns:
-                paper.line(dim("No turn of a session is recorded for it."), indent=2)
+                paper.note("No turn of a session is recorded for it.", indent=2)
             for turn in turns:
                 render_evidence(paper, turn, memory)
 
@@ -1045,8 +1043,8 @@ def _render_memory(paper: Paper, memory: Memory) -> None:
     tool, native_id = split_session(memory.source.session)
     speaker = f"said by {speaker_name(memory.speaker, memory.author)}"
     where = f"{speaker} in {tool} {short_session(native_id)}" if tool and native_id else speaker
-    paper.line(
-        dim(joined((place_name(memory), when(memory.created), where, short_id(memory)))), indent=2
+    paper.note(
+        joined((place_name(memory), when(memory.created), where, short_id(memory))), indent=2
     )
 
 

@@ -17,6 +17,7 @@ from nacre.cli.options import (
     argument,
     count,
     find_project,
+    flag,
     limit_option,
     option,
     read_content,
@@ -69,7 +70,6 @@ _PATHS_SHOWN = 6
 @option(DeedFilter, "project", help="Only this project; . is the one of this folder.")
 @option(DeedFilter, "since", help="From this day on: 2026-11-20, 3d, 2w, yesterday, march.")
 @option(DeedFilter, "until")
-@click.pass_obj
 def did(  # noqa: PLR0913 - one parameter an option
     run: Run,
     path: str,
@@ -121,7 +121,6 @@ def did(  # noqa: PLR0913 - one parameter an option
 @option(DeedFilter, "tool", help="Only sessions with this tool, e.g. claude-code.")
 @option(DeedFilter, "project", help="Only this project; . is the one of this folder.")
 @option(DeedFilter, "since", help="From this day on: 2026-11-20, 3d, 2w, yesterday, march.")
-@click.pass_obj
 def fix(
     run: Run,
     error: tuple[str, ...],
@@ -159,12 +158,12 @@ def _render_history(paper: Paper, history: FileHistory, *, offset: int, empty: b
             f"{count(history.sessions, 'session')}",
         )
     )
-    paper.line(dim(counts))
+    paper.note(counts)
     if len(history.paths) > 1:
         for path in paths:
-            paper.line(dim(path), indent=2)
+            paper.note(path, indent=2)
         if len(history.paths) > len(paths):
-            paper.line(dim(f"and {len(history.paths) - len(paths):,} more"), indent=2)
+            paper.note(f"and {len(history.paths) - len(paths):,} more", indent=2)
     if not history.changes:
         paper.blank()
         paper.line("It was only read, never changed; --reads shows when.")
@@ -173,7 +172,7 @@ def _render_history(paper: Paper, history: FileHistory, *, offset: int, empty: b
         _render_change(paper, rank, change, names_file=len(history.paths) > 1)
     if history.more:
         paper.blank()
-        paper.line(dim(f"more: --offset {offset + len(history.changes)}"))
+        paper.note(f"more: --offset {offset + len(history.changes)}")
 
 
 def _render_fix(paper: Paper, result: FixResult, *, empty: bool) -> None:
@@ -212,7 +211,7 @@ def _render_change(paper: Paper, rank: int, change: FileChange, *, names_file: b
     counts += [f"read {_turns(change.reads)}"] if change.reads and not change.edits else []
     counts += [f"{change.failed} failed"] if change.failed else []
     if counts:
-        paper.line(dim(joined(counts)), indent=_INDENT)
+        paper.note(joined(counts), indent=_INDENT)
     for call in change.commands[:3]:
         _render_call(paper, call, indent=_INDENT)
 
@@ -222,7 +221,7 @@ def _render_trouble(paper: Paper, trouble: Trouble) -> None:
     counts = joined(
         (f"occurred {_times(trouble.times)}", f"in {count(trouble.sessions, 'session')}")
     )
-    paper.line(dim(counts if trouble.mended else f"{counts} · no known fix"))
+    paper.note(counts if trouble.mended else f"{counts} · no known fix")
     for repair in trouble.repairs:
         paper.blank()
         _render_repair(paper, repair)
@@ -239,13 +238,11 @@ def _render_repair(paper: Paper, repair: Repair) -> None:
     _render_call(paper, repair.failed, indent=_INDENT)
     again = f"failed {_times(repair.attempts)} more" if repair.attempts else ""
     if repair.worked:
-        paper.line(
-            dim(joined((again, "then worked:")) if again else "then worked:"), indent=_INDENT
-        )
+        paper.note(joined((again, "then worked:")) if again else "then worked:", indent=_INDENT)
         for call in repair.steps:
             _render_call(paper, call, indent=_INDENT + 2)
     else:
-        paper.line(dim(joined((again, "no later success"))), indent=_INDENT)
+        paper.note(joined((again, "no later success")), indent=_INDENT)
     _render_turn(paper, repair.words, "said", repair.session)
 
 
@@ -268,8 +265,8 @@ def _render_turn(paper: Paper, turn: Turn | None, verb: str, session: Session) -
 
 def _render_call(paper: Paper, call: ToolCall, *, indent: int) -> None:
     outcome = f" → {passages.shorten(call.outcome, 60)}" if call.failed and call.outcome else ""
-    paper.line(
-        dim(f"{call.name}: {passages.shorten(call.input, _CALL_CHARACTERS)}{outcome}"),
+    paper.note(
+        f"{call.name}: {passages.shorten(call.input, _CALL_CHARACTERS)}{outcome}",
         indent=indent,
         hang=2,
     )
@@ -318,17 +315,13 @@ def _times(number: int) -> str:
     type=click.Choice(ROLES.split("|")),
     help="Only turns of this speaker; owner is you.",
 )
-@click.option(
-    "--regex", is_flag=True, help="Search all turns for a regular expression, newest first."
-)
-@click.option("--semantic", is_flag=True, help="Search by meaning only; same as --mode vector.")
+@flag("--regex", "Search all turns for a regular expression, newest first.")
+@flag("--semantic", "Search by meaning only; same as --mode vector.")
 @option("search-sessions", "around", help="Prefer turns around this time.")
 @option("search-sessions", "ignore_time")
 @LANES
 @option("search-sessions", "fuzzy")
-@click.option(
-    "--explain", is_flag=True, help="Show the parts of each score and the state of each lane."
-)
+@flag("--explain", "Show the parts of each score and the state of each lane.")
 def search(  # noqa: PLR0913 - one parameter an option
     run: Run,
     question: tuple[str, ...],
@@ -438,7 +431,7 @@ def _render_search(
     hits.render_span(paper, result)
     hits.render_lanes(paper, result, explain=explain)
     if result.truncated:
-        paper.line(dim(f"more: --offset {offset + len(result.turns)}"))
+        paper.note(f"more: --offset {offset + len(result.turns)}")
 
 
 def _render_matches(paper: Paper, matches: Matches, *, message: str | None, offset: int) -> None:
@@ -448,4 +441,4 @@ def _render_matches(paper: Paper, matches: Matches, *, message: str | None, offs
         paper.line(bold(message))
     hits.render_turn_hits(paper, matches.turns, explain=False, offset=offset)
     if matches.more:
-        paper.line(dim(f"more: --offset {offset + len(matches.turns)}"))
+        paper.note(f"more: --offset {offset + len(matches.turns)}")

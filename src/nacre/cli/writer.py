@@ -20,6 +20,7 @@ from nacre.cli.operations import ask, perform
 from nacre.cli.options import (
     argument,
     count,
+    flag,
     minute,
     option,
     when,
@@ -65,16 +66,14 @@ _TINTS = {"ready": "green", "failing": "red", "unavailable": "red"}
         "nacre writer pause",
     ],
 )
-@click.pass_context
-def writer(context: click.Context) -> None:
+def writer(run: Run) -> None:
     """Show or change the model that writes memories from your sessions.
 
     Rules keep your explicit statements. A writer reads each session once, after it ends, and adds whatever else is
     worth keeping. It can be your existing agent, without a key. It gets the conversation without secrets and stops at
     your daily limit.
     """
-    if context.invoked_subcommand is None:
-        _answer(context.obj, ask(context.obj, setup_requests.WriterStatus, "writer"))
+    _answer(run, ask(run, setup_requests.WriterStatus, "writer"))
 
 
 @writer.command(
@@ -88,7 +87,6 @@ def writer(context: click.Context) -> None:
 @argument("writer-set", "writer", metavar="[NAME]", required=False)
 @option("writer-set", "tokens_per_day")
 @option("writer-set", "dollars_per_day")
-@click.pass_obj
 def set_writer(
     run: Run, writer: str | None, tokens_per_day: int | None, dollars_per_day: float | None
 ) -> None:
@@ -134,14 +132,12 @@ def _is_unbounded(run: Run, writer: str, tokens_per_day: int | None) -> bool:
 
 
 @writer.command("pause", examples=["nacre writer pause"])
-@click.pass_obj
 def pause(run: Run) -> None:
     """Pause the writer; sessions that end meanwhile wait."""
     _answer(run, perform(run, setup_requests.pause))
 
 
 @writer.command("resume", examples=["nacre writer resume"])
-@click.pass_obj
 def resume(run: Run) -> None:
     """Let the writer read sessions again."""
     _answer(run, perform(run, setup_requests.resume))
@@ -221,12 +217,10 @@ def request_of(proposal: WriterProposal) -> dict[str, Any]:
 def render_alternatives(paper: Paper, proposal: WriterProposal) -> None:
     """Print the proposed writer's problem, if any, and other possible writers."""
     if proposal.writer.problem:
-        paper.line(dim(proposal.writer.problem))
+        paper.note(proposal.writer.problem)
     if proposal.others:
-        paper.line(
-            dim(
-                f"Also available: {', '.join(map(_named, proposal.others))}; choose with nacre writer set NAME."
-            )
+        paper.note(
+            f"Also available: {', '.join(map(_named, proposal.others))}; choose with nacre writer set NAME."
         )
 
 
@@ -267,7 +261,7 @@ def _render(paper: Paper, writer_status: WriterStatus, reads: Sequence[str]) -> 
         paper.line(
             "No writer: rules keep your explicit statements, the rest waits in nacre review."
         )
-        paper.line(dim(_off(writer_status.writer)))
+        paper.note(_off(writer_status.writer))
         return
     paper.line(
         bold(writer_status.writer),
@@ -294,7 +288,7 @@ def _render(paper: Paper, writer_status: WriterStatus, reads: Sequence[str]) -> 
     if writer_status.problem:
         paper.line(writer_status.problem)
     if writer_status.hint:
-        paper.line(dim(f"hint: {writer_status.hint}"))
+        paper.note(f"hint: {writer_status.hint}")
 
 
 def _kept(models: Sequence[str]) -> str:
@@ -327,8 +321,7 @@ def _local(since: str) -> str:
     ],
 )
 @argument("models-test", "name", default="", metavar="[PROVIDER:MODEL]")
-@click.option("--test", is_flag=True, help="Ask a model one short question.")
-@click.pass_obj
+@flag("--test", "Ask a model one short question.")
 def models(run: Run, name: str, test: bool) -> None:
     """Show the configured language models, or test one.
 
@@ -359,10 +352,8 @@ def _render_models(
     """Print each model and its tasks, then the settings for background work."""
     if not offers:
         paper.line("No language model is set: everything works by rules.")
-        paper.line(
-            dim(
-                "nacre writer setup sets one; nacre writer models --test PROVIDER:MODEL tries one first"
-            )
+        paper.note(
+            "nacre writer setup sets one; nacre writer models --test PROVIDER:MODEL tries one first"
         )
         return
     for offer in offers:
@@ -371,8 +362,8 @@ def _render_models(
         paper.blank()
     idle = [task.value for task, name in uses.items() if name == "none"]
     if idle:
-        paper.line(dim(f"without a model: {', '.join(idle)}"))
-    paper.line(dim(_background(settings, [offer.name for offer in offers])))
+        paper.note(f"without a model: {', '.join(idle)}")
+    paper.note(_background(settings, [offer.name for offer in offers]))
     unpriced = [
         offer.name
         for offer in offers
@@ -443,7 +434,7 @@ def _render_trial(paper: Paper, trial: Trial) -> None:
     facts = [f"{trial.seconds:.2f} s", f"{count(whole, 'token')} in, {tokens.output:,} out", cost]
     if trial.model and trial.model != trial.name.partition(":")[2]:
         facts.append(f"by {trial.model}")
-    paper.line(dim(" · ".join(facts)))
+    paper.note(" · ".join(facts))
 
 
 # ----------------------------------------------------------------------------
@@ -468,9 +459,8 @@ _MARKS = {
     ],
 )
 @argument("auth-set", "provider", required=False)
-@click.option("--remove", is_flag=True, help="Delete the provider's key that nacre stores.")
-@click.option("--yes", "-y", is_flag=True, help="With --remove: do not ask.")
-@click.pass_obj
+@flag("--remove", "Delete the provider's key that nacre stores.")
+@flag("--yes", "With --remove: do not ask.", "-y")
 def keys(run: Run, provider: str | None, remove: bool, yes: bool) -> None:
     """Show the credentials for models, or store or remove a provider's key.
 
@@ -568,9 +558,9 @@ def _render_status(paper: Paper, signing_in: SigningIn) -> None:
     missing = [way.provider for way in signing_in.ways if way not in shown]
     if missing:
         paper.blank()
-        paper.line(dim(f"By key, none found: {', '.join(missing)}"), hang=2)
+        paper.note(f"By key, none found: {', '.join(missing)}", hang=2)
     if signing_in.model == "none" or not any(way.is_used for way in signing_in.ways):
-        paper.line(dim("nacre writer setup chooses a model and signs in"))
+        paper.note("nacre writer setup chooses a model and signs in")
 
 
 def describe_key_storage(signing_in: SigningIn) -> str:
@@ -601,11 +591,11 @@ def _render_way(paper: Paper, way: Way, width: int) -> None:
     indent = width + 14
     if way.state == "missing":
         looked = [place for place in way.looked if place[0] in "$/~"]
-        paper.line(dim(f"not in {', '.join(looked)}"), indent=indent, hang=2)
+        paper.note(f"not in {', '.join(looked)}", indent=indent, hang=2)
     if way.masked:
         until = f", until {when(way.expires)}" if way.expires and way.state == "found" else ""
         paper.line(f"{way.masked} from {way.origin}{until}", indent=indent, hang=2)
     for problem in filter(None, (way.problem, way.warning)):
         paper.line(Span(problem, "yellow"), indent=indent, hang=2)
     for hint in way.hints:
-        paper.line(dim(hint), indent=indent, hang=2)
+        paper.note(hint, indent=indent, hang=2)
