@@ -30,8 +30,6 @@ from nacre.values.memory import Face
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from nacre.home.home import Home
-    from nacre.settings import Settings
 
 P = ParamSpec("P")
 _HELP_WIDTH = 100
@@ -403,8 +401,12 @@ class Paper:
         if self._lines and self._lines[-1]:
             self._lines.append("")
 
-    def line(self, *parts: Part, indent: int = 0, hang: int = 0) -> None:
-        """Add a wrapped paragraph. Lines after the first are indented by ``indent + hang``."""
+    def line(self, *parts: Part, indent: int = 0, hang: int | None = None) -> None:
+        """Add a wrapped paragraph. Lines after the first are indented by ``indent + hang``.
+
+        ``hang`` is 2 in an indented paragraph, otherwise 0.
+        """
+        hang = (2 if indent else 0) if hang is None else hang
         indent += self._margin
         for number, marks in enumerate(_wrap(_marks(parts), self.width - indent, hang)):
             self._lines.append(" " * (indent + (hang if number else 0)) + self._ink(marks))
@@ -416,7 +418,7 @@ class Paper:
             [self._ink(_marks((Span(line, style),))) for line in lines] if style else lines
         )
 
-    def note(self, text: str, *, indent: int = 0, hang: int = 0) -> None:
+    def note(self, text: str, *, indent: int = 0, hang: int | None = None) -> None:
         """Add a dim paragraph."""
         self.line(dim(text), indent=indent, hang=hang)
 
@@ -440,7 +442,7 @@ class Paper:
         """Add a text, preserving its line ends and indentation."""
         for row in printable(text).split("\n"):
             own = len(row) - len(row.lstrip())
-            self.line(row, indent=indent + min(own, 12)) if row.strip() else self.blank()
+            self.line(row, indent=indent + min(own, 12), hang=0) if row.strip() else self.blank()
 
     def facts(self, facts: Iterable[tuple[str, Cell]], *, indent: int = 0) -> None:
         """Add names with their values, aligned."""
@@ -628,12 +630,12 @@ class Run:
     _written: list[str] = field(default_factory=list)
 
     @cached_property
-    def settings(self) -> Settings:
+    def settings(self) -> settings.Settings:
         """Load all settings. Raises InvalidSettingsError."""
         return replace(settings.load_settings(), face=Face.COMMAND_LINE)
 
     @cached_property
-    def home(self) -> Home:
+    def home(self) -> home.Home:
         """Open the home. Raises UnusableStoreError and related errors."""
         return home.open_home(self.settings)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from nacre.base import text
 from nacre.cli.command import Cell, Paper, Run, Span, bold, command, dim, joined
@@ -12,11 +11,10 @@ from nacre.cli.operations import ask
 from nacre.cli.options import SHORT_ID, amount, argument, limit_option, minute, option, seconds
 from nacre.home import views
 from nacre.values import models
-from nacre.values.models import dollars
-
-if TYPE_CHECKING:
-    from nacre.home.views import CostReport
-    from nacre.values.models import Trace
+from nacre.values.models import (
+    Trace,
+    dollars,
+)
 
 _PROMPT_CHARACTERS = 60
 
@@ -32,7 +30,7 @@ def cost(run: Run) -> None:
     run.answer(report, _render_costs, report)
 
 
-def _render_costs(paper: Paper, report: CostReport) -> None:
+def _render_costs(paper: Paper, report: views.CostReport) -> None:
     for limit in report.budgets:
         left = f"{dollars(limit.left)} left" if limit.most else "nothing is allowed"
         name = "today" if limit.period == "day" else "this month"

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -34,10 +34,6 @@ from nacre.hosts import ways
 from nacre.serve import homes, server
 from nacre.serve import server_web as daemon_web
 from nacre.values.memory import Face
-
-if TYPE_CHECKING:
-    from nacre.care.autostart import Installation
-    from nacre.serve.homes import Greeting
 
 _START_SECONDS = 20.0
 _POLL_SECONDS = 0.1
@@ -197,7 +193,7 @@ def _prepare(run: Run) -> None:
     run.home.now()
 
 
-def _installation_record(found: Installation, *, done: bool) -> dict[str, object]:
+def _installation_record(found: autostart.Installation, *, done: bool) -> dict[str, object]:
     return {
         "form": found.form,
         "path": found.path,
@@ -207,7 +203,7 @@ def _installation_record(found: Installation, *, done: bool) -> dict[str, object
     }
 
 
-def _show_plan(paper: Paper, found: Installation) -> None:
+def _show_plan(paper: Paper, found: autostart.Installation) -> None:
     paper.line("Would write ", bold(str(found.path)), ":")
     paper.blank()
     for line in found.text.splitlines():
@@ -262,7 +258,7 @@ def daemon_status(run: Run) -> None:
     run.answer({"state": state}, Paper.line, bold(problem), dim(f"  {hint}"))
 
 
-def _show(paper: Paper, found: Greeting) -> None:
+def _show(paper: Paper, found: homes.Greeting) -> None:
     ends = (
         f"until {found.idle_minutes:g} minutes without requests"
         if found.on_demand
@@ -288,7 +284,7 @@ def _show(paper: Paper, found: Greeting) -> None:
     paper.facts(tuple(facts), indent=2)
 
 
-def _following_facts(found: Greeting) -> Iterator[tuple[str, str]]:
+def _following_facts(found: homes.Greeting) -> Iterator[tuple[str, str]]:
     state = found.following
     if state is None:
         yield "sessions", "not followed"

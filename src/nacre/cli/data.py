@@ -34,10 +34,8 @@ from nacre.data import imports
 from nacre.home import archive as home_archive
 
 if TYPE_CHECKING:
-    from nacre.data.export import ExportReport
     from nacre.data.importers import Skipped
     from nacre.data.imports import ImportPlan, ImportReport
-    from nacre.home.archive import ArchivedTool, ArchiveStatus
 
 
 @command("archive", examples=["nacre data archive", "nacre data archive --json"])
@@ -52,7 +50,7 @@ def archive(run: Run) -> None:
     run.answer(contents, _render_status, contents)
 
 
-def _render_status(paper: Paper, status: ArchiveStatus) -> None:
+def _render_status(paper: Paper, status: home_archive.ArchiveStatus) -> None:
     """Print the archive's contents per tool, missing transcripts, and transcripts that tools will delete soon."""
     files, raw, stored = (
         sum(tool.files for tool in status.tools),
@@ -80,7 +78,7 @@ def _render_status(paper: Paper, status: ArchiveStatus) -> None:
         paper.note(leaving.retention.setting, indent=2)
 
 
-def _describe(tool: ArchivedTool) -> str:
+def _describe(tool: home_archive.ArchivedTool) -> str:
     gone = f", {tool.gone:,} no longer in the tool" if tool.gone else ""
     return f"{count(tool.files, 'transcript')}{gone}, {size(tool.stored)}, {day(tool.first)} to {day(tool.last)}"
 
@@ -277,7 +275,7 @@ def _form(file: Path, form: str | None) -> str:
     return "markdown" if ending in (".md", ".markdown") else "jsonl"
 
 
-def _render_export(paper: Paper, report: ExportReport) -> None:
+def _render_export(paper: Paper, report: exporting.ExportReport) -> None:
     paper.line(
         bold("Exported"),
         f" {count(report.counts['memory'], 'memory', 'memories')} to {report.path} ",
@@ -520,4 +518,4 @@ def _render_skipped(paper: Paper, plan: ImportPlan) -> None:
         items = reasons[reason]
         more = f" and {len(items) - 3} more" if len(items) > 3 else ""
         places = ", ".join(item.where for item in items[:3])
-        paper.line(f"{number:,} ", Span(reason, "yellow"), f": {places}{more}", indent=2, hang=2)
+        paper.line(f"{number:,} ", Span(reason, "yellow"), f": {places}{more}", indent=2)

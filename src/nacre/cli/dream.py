@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from nacre.learn.checks import Overtaken
     from nacre.learn.learn import Proposal
     from nacre.review.consolidate import DreamEstimate, DreamPlan, DreamReport, Promotion, Step
-    from nacre.review.dream import Alike
-    from nacre.values.memory import Candidate
+
 
 _SHOWN = 12
 _PAGES_SHOWN = 3
@@ -128,7 +127,7 @@ def dream(
     run.answer(report, _render, report, is_seen=asks)
 
 
-def _render_alike(paper: Paper, alike: Alike) -> None:
+def _render_alike(paper: Paper, alike: review_dream.Alike) -> None:
     if not alike.groups:
         paper.line("No memories are similar.")
     for group in alike.groups:
@@ -137,7 +136,7 @@ def _render_alike(paper: Paper, alike: Alike) -> None:
         )
         for item in group:
             text = shorten(one_line(item.content), LINE_CHARACTERS)
-            paper.line(text, dim(f"  {day(item.created)} · {short_id(item)}"), indent=2, hang=2)
+            paper.line(text, dim(f"  {day(item.created)} · {short_id(item)}"), indent=2)
     if alike.total > len(alike.groups):
         paper.note(f"and {count(alike.total - len(alike.groups), 'group')} more")
     if alike.groups:
@@ -232,26 +231,25 @@ def _steps(paper: Paper, steps: Sequence[Step], texts: Mapping[str, str]) -> Non
         named = " → ".join(filter(None, (ends, *stays, *to, step.project if step.into else "")))
         if step.action is dreams.DreamAction.JOIN:
             named = f"→ {step.project}"
-        paper.line(bold(step.subject), dim(f"  {named}  {step.why}"), indent=2, hang=2)
+        paper.line(bold(step.subject), dim(f"  {named}  {step.why}"), indent=2)
         if step.action is dreams.DreamAction.PAGE:
             for line in filter(None, step.words.splitlines()) if len(steps) <= _PAGES_SHOWN else ():
-                paper.note(line, indent=4, hang=2)
+                paper.note(line, indent=4)
             continue
         if step.action is dreams.DreamAction.LINK:
             paper.line(
                 f"{step.words}  {'; '.join(texts.get(memory_id, memory_id) for memory_id in step.links)}",
                 indent=4,
-                hang=2,
             )
             continue
         if step.words:
-            paper.line(f"now: {' '.join(step.words.split())}", indent=4, hang=2)
+            paper.line(f"now: {' '.join(step.words.split())}", indent=4)
         for label, memory_id in (
             ("stays" if not step.words else "was", step.into),
             *(("ends", memory_id) for memory_id in step.ends),
         ):
             if memory_id and memory_id in texts:
-                paper.note(f"{label}: {texts[memory_id]}", indent=4, hang=2)
+                paper.note(f"{label}: {texts[memory_id]}", indent=4)
     if len(steps) > _SHOWN:
         paper.note(f"and {len(steps) - _SHOWN:,} more", indent=2)
 
@@ -266,10 +264,9 @@ def _promotions(paper: Paper, promotions: Sequence[Promotion]) -> None:
             bold(promotion.project),
             f"  {count(promotion.sessions, 'session')}, score {promotion.score:.2f}: {outcome}",
             indent=2,
-            hang=2,
         )
         signals = ", ".join(f"{name} {getattr(promotion, name):.2f}" for name in dreams.SIGNALS)
-        paper.note(signals, indent=4, hang=2)
+        paper.note(signals, indent=4)
 
 
 def _render(paper: Paper, report: DreamReport, *, is_seen: bool) -> None:
@@ -444,7 +441,7 @@ def _render_proposals(
     paper.note(f"Nothing was stored{rules}.")
 
 
-def _facts(candidate: Candidate) -> tuple[str | None, ...]:
+def _facts(candidate: memory.Candidate) -> tuple[str | None, ...]:
     return (
         f"importance {candidate.importance}",
         candidate.expiry.value if candidate.expiry is not memory.Expiry.PERMANENT else None,

@@ -22,7 +22,7 @@ from nacre.values import models
 
 if TYPE_CHECKING:
     from nacre.memories.vectors import Embedded, Lot, Plan, Standing, Trial
-    from nacre.values.models import Place
+
 
 _STATES = {"in_use": "in use", "making": "being created"}
 
@@ -155,7 +155,7 @@ def _facts(lot: Lot) -> list[tuple[str, Cell]]:
     return facts
 
 
-def _where(place: Place) -> str:
+def _where(place: models.Place) -> str:
     if not place.host:
         return "texts stay on this machine"
     return f"texts go to {place.host}" + (", on this machine" if place.is_here else "")

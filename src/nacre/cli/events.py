@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import msgspec
@@ -25,9 +25,6 @@ from nacre.cli.command import (
 from nacre.cli.options import count
 from nacre.home import home
 from nacre.serve import events as event_bus
-
-if TYPE_CHECKING:
-    from nacre.serve.events import Event
 
 _SIGNALS = ("SIGTERM", "SIGINT", "SIGBREAK", "SIGHUP")
 
@@ -88,7 +85,7 @@ def events(run: Run) -> None:
     looking.join()
 
 
-def _show(run: Run, event: Event) -> None:
+def _show(run: Run, event: event_bus.Event) -> None:
     if run.as_json:
         click.echo(unsteered(event.data.decode()))
         return

@@ -23,20 +23,20 @@ from nacre.cli.options import (
 )
 from nacre.errors import InvalidInputError
 from nacre.memories import graph as memories_graph
-from nacre.memories.graph import NewLink, Relation
+from nacre.memories.graph import (
+    Gaps,
+    Hop,
+    LinkChange,
+    LinkLine,
+    LinkPage,
+    NewLink,
+    Node,
+    Relation,
+    Traversal,
+)
 
 if TYPE_CHECKING:
     from datetime import date
-
-    from nacre.memories.graph import (
-        Gaps,
-        Hop,
-        LinkChange,
-        LinkLine,
-        LinkPage,
-        Node,
-        Traversal,
-    )
 
 
 @click.group(
@@ -366,7 +366,6 @@ def _line(paper: Paper, line: LinkLine) -> None:
         dim(f" {_name(line.target)}"),
         dim(f"  ({facts})" if facts else ""),
         indent=2,
-        hang=2,
     )
 
 

@@ -45,8 +45,6 @@ from nacre.setup import examples as example_sessions
 
 if TYPE_CHECKING:
     from nacre.data.history import Committed
-    from nacre.data.undo import Step, Undoing
-    from nacre.home.views import Difference, FieldChange, Listed
     from nacre.values.memory import (
         Excerpt,
         ForgetPlan,
@@ -126,7 +124,7 @@ def log(
         return
     slug, max_entries = find_project(run, project), None if everything else limit
 
-    def page(size: int, at: int) -> tuple[Sequence[Listed], bool]:
+    def page(size: int, at: int) -> tuple[Sequence[views.Listed], bool]:
         entries = ask(
             run,
             list[views.Listed],
@@ -246,7 +244,7 @@ def _short_operation(operation: Operation) -> str:
     return operation.id[-SHORT_ID:] if "-" in operation.id else operation.id[:SHORT_ID]
 
 
-def _render_log(paper: Paper, listed: Sequence[Listed], *, with_git: bool = True) -> None:
+def _render_log(paper: Paper, listed: Sequence[views.Listed], *, with_git: bool = True) -> None:
     if not listed:
         paper.line("There are no operations yet.")
         return
@@ -269,7 +267,9 @@ def _render_log(paper: Paper, listed: Sequence[Listed], *, with_git: bool = True
         paper.note("* not committed yet")
 
 
-def _render_diff(paper: Paper, operation: Operation, differences: Sequence[Difference]) -> None:
+def _render_diff(
+    paper: Paper, operation: Operation, differences: Sequence[views.Difference]
+) -> None:
     """Print the changes to each memory's front matter and then to its text."""
     about = joined((minute(operation.at), _short_operation(operation), operation.by or ""))
     paper.line(
@@ -277,7 +277,7 @@ def _render_diff(paper: Paper, operation: Operation, differences: Sequence[Diffe
         dim(f"  {about}"),
     )
     if operation.why:
-        paper.note(operation.why, indent=2, hang=2)
+        paper.note(operation.why, indent=2)
     for difference in differences:
         paper.blank()
         side = (
@@ -295,14 +295,12 @@ def _render_diff(paper: Paper, operation: Operation, differences: Sequence[Diffe
             if not side or field.name in _FIELDS_SHOWN:
                 _field(paper, field)
         for line in difference.lines:
-            paper.line(
-                Span(line, {"+": "green", "-": "red"}.get(line[:1], "dim")), indent=2, hang=2
-            )
+            paper.line(Span(line, {"+": "green", "-": "red"}.get(line[:1], "dim")), indent=2)
     if not differences:
         paper.line("It changed no files.")
 
 
-def _field(paper: Paper, field: FieldChange) -> None:
+def _field(paper: Paper, field: views.FieldChange) -> None:
     before, after = _value(field.before), _value(field.after)
     if not before:
         paper.line(dim(f"{field.name}: "), Span(after, "green"), indent=2, hang=4)
@@ -327,7 +325,7 @@ def _value(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _render_undo(paper: Paper, undoing: Undoing, *, is_seen: bool = False) -> None:
+def _render_undo(paper: Paper, undoing: data_undo.Undoing, *, is_seen: bool = False) -> None:
     """Print the steps of an undo, unless the user has already seen them (``is_seen``)."""
     operation = undoing.operation
     verb = "Undone" if undoing.op else "To undo"
@@ -346,7 +344,7 @@ def _render_undo(paper: Paper, undoing: Undoing, *, is_seen: bool = False) -> No
         paper.note(f"nacre undo {undoing.op[-SHORT_ID:]} reverts this", indent=2)
 
 
-def _step(paper: Paper, step: Step, *, is_done: bool) -> None:
+def _step(paper: Paper, step: data_undo.Step, *, is_done: bool) -> None:
     verb = (_DONE if is_done else _PLANNED).get(step.action, step.action)
     clashes = f": changed since in {', '.join(step.clashes)}" if step.clashes else ""
     style = "yellow" if step.clashes else ""
@@ -366,7 +364,7 @@ def _render_committed(paper: Paper, result: Committed) -> None:
     else:
         paper.line("Nothing to commit: the history is up to date.")
     for item in result.held:
-        paper.line(Span(f"{item.path} {item.reason}", "yellow"), indent=2, hang=2)
+        paper.line(Span(f"{item.path} {item.reason}", "yellow"), indent=2)
 
 
 # ----------------------------------------------------------------------------
@@ -603,7 +601,7 @@ def _more(paper: Paper, total: int) -> None:
 
 def _render_unreached(paper: Paper, places: Sequence[Unreached]) -> None:
     for place in places[:_SHOWN]:
-        paper.line(f"{place.what}: ", place.where, indent=2, hang=2)
+        paper.line(f"{place.what}: ", place.where, indent=2)
     _more(paper, len(places))
     paper.note(places[0].remedy, indent=4)
 
@@ -751,7 +749,7 @@ def _render_rest(paper: Paper, report: ScrubReport) -> None:
     if report.elsewhere and (report.total or report.commits):
         paper.heading("Other places that may still contain secrets")
         for place in report.elsewhere:
-            paper.line(f"- {place}", indent=2, hang=2)
+            paper.line(f"- {place}", indent=2)
 
 
 def _by_number(found: Mapping[str, int]) -> list[tuple[str, int]]:

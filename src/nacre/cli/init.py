@@ -43,7 +43,6 @@ from nacre.values import reports
 
 if TYPE_CHECKING:
     from nacre.cli.services import DaemonMet, Shown
-    from nacre.data.imports import Captured
     from nacre.home.home import Home
     from nacre.hosts.ways import FoundHost
     from nacre.setup.models import WriterRequest
@@ -329,18 +328,17 @@ def render_reach(paper: Paper, reach: Reach) -> None:
     searchable = f"{count(reach.turns, 'turn')} of {count(reach.sessions, 'session')}"
     memories = count(reach.memories, "memory", "memories")
     replaced = f", and {reach.replaced:,} superseded" if reach.replaced else ""
-    paper.line(f"{memories}{replaced}; full text of {searchable}", indent=2, hang=2)
+    paper.line(f"{memories}{replaced}; full text of {searchable}", indent=2)
     if reach.candidates:
         candidates = count(reach.candidates, "candidate")
         paper.line(
             f"{candidates} (possible memories) for you to accept or reject: ",
             bold("nacre review"),
             indent=2,
-            hang=2,
         )
         for statement in reach.likeliest:
             paper.note(f"“{statement}”", indent=4, hang=1)
-    paper.line(*_describe_writer(reach), indent=2, hang=2)
+    paper.line(*_describe_writer(reach), indent=2)
 
 
 def _describe_writer(reach: Reach) -> tuple[str | Span, ...]:
@@ -427,7 +425,7 @@ def _render_next(paper: Paper, result: QuickstartResult, vault: str) -> None:
         (vault, f"your memories as Markdown{'' if '://' in vault else ': read and edit them'}"),
     ]
     paper.table([(bold(words), purpose) for words, purpose in rows[:-1]], indent=2)
-    paper.line(bold(rows[-1][0]), f"  {rows[-1][1]}", indent=2, hang=2)
+    paper.line(bold(rows[-1][0]), f"  {rows[-1][1]}", indent=2)
 
 
 # ----------------------------------------------------------------------------
@@ -819,7 +817,7 @@ def _do(run: Run, plan: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool) 
         run.flush()
 
 
-def _capture(run: Run, plan: WiringPlan) -> list[Captured]:
+def _capture(run: Run, plan: WiringPlan) -> list[imports.Captured]:
     """Import hosts' built-in memories before these are turned off. If this fails, nothing is changed."""
     hosts = [] if plan.is_removal else [wish.host for wish in plan.wishes if wish.isolates]
     return imports.capture(run.home, hosts) if hosts else []
@@ -905,7 +903,10 @@ def _plan_record(plan: WiringPlan, diffs: Sequence[str]) -> Record:
 
 
 def _done_record(
-    done: WiringDone, diffs: Sequence[str], daemon: DaemonMet | None, captured: Sequence[Captured]
+    done: WiringDone,
+    diffs: Sequence[str],
+    daemon: DaemonMet | None,
+    captured: Sequence[imports.Captured],
 ) -> Record:
     return _plan_record(done.plan, diffs) | {
         "done": True,

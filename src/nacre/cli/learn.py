@@ -273,7 +273,7 @@ def _render_oddities(paper: Paper, report: IngestReport) -> None:
         )
         paper.note(f"Records of unknown type were skipped: {kinds}.", indent=2)
     for path in report.empty[:PROBLEMS_SHOWN]:
-        paper.note(f"{path} is empty: it has no sessions yet, or lost them.", indent=2, hang=2)
+        paper.note(f"{path} is empty: it has no sessions yet, or lost them.", indent=2)
 
 
 # ----------------------------------------------------------------------------

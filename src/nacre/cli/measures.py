@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from nacre import __version__
 from nacre.care import usefulness as evaluating
-from nacre.care.usefulness import Aspect, Finding, needed_at
+from nacre.care.usefulness import (
+    Answer,
+    Aspect,
+    Baseline,
+    Comparison,
+    Expectations,
+    Finding,
+    Move,
+    SavedQuery,
+    Usefulness,
+    needed_at,
+)
 from nacre.cli import output
 from nacre.cli.command import (
     Cell,
@@ -37,17 +47,6 @@ from nacre.cli.options import (
 )
 from nacre.home import change as home_baseline
 from nacre.home import location
-
-if TYPE_CHECKING:
-    from nacre.care.usefulness import (
-        Answer,
-        Baseline,
-        Comparison,
-        Expectations,
-        Move,
-        SavedQuery,
-        Usefulness,
-    )
 
 _LABELS = {
     Aspect.MESSAGES: "your messages in a session",

@@ -49,9 +49,6 @@ from nacre.values import session as values_session
 
 if TYPE_CHECKING:
     from nacre.home.home import Home
-    from nacre.home.views import CompanionView, LinkView, MemoryView, Step
-    from nacre.memories.retire import BroughtBack, RetirePlan
-    from nacre.memories.store import Rehearsal
     from nacre.values.memory import Memory, StandingRetirement
     from nacre.values.recall import Evidence, Filter
     from nacre.values.reports import StoreOutcome
@@ -100,7 +97,7 @@ def store(run: Run, /, content: str, project: str | None, dry_run: bool, **value
     """
     slug, folder = _place(run.home, project)
     values |= {"content": read_content(content), "project": slug, "folder": folder}
-    rehearsal: Rehearsal | None = None
+    rehearsal: remembering.Rehearsal | None = None
     if dry_run:
         rehearsal = found = perform(run, ingest.rehearse, **values)
         outcome, memory = found.outcome, found.memory
@@ -232,7 +229,7 @@ def _render_stored(
     """Print the outcome of storing a memory, and the other affected memories."""
     hits.render_outcome(paper, _STORED[outcome.action][dry_run], memory)
     if outcome.action == "updated":
-        paper.line(text.shorten(memory.content, hits.HIT_CHARACTERS), indent=2, hang=2)
+        paper.line(text.shorten(memory.content, hits.HIT_CHARACTERS), indent=2)
     if outcome.reason:
         forced = {
             "known": "; --force stores it anyway",
@@ -273,7 +270,6 @@ def _concerned(paper: Paper, how: str, memory: Memory, reason: str) -> None:
         "  ",
         dim(facts),
         indent=2,
-        hang=2,
     )
 
 
@@ -367,7 +363,7 @@ def _show_history(run: Run, reference: str) -> None:
     run.answer({"history": steps}, _render_history, steps)
 
 
-def _render_history(paper: Paper, steps: Sequence[Step]) -> None:
+def _render_history(paper: Paper, steps: Sequence[views.Step]) -> None:
     """Print a chain of memories, oldest first, with the times and reasons of changes."""
     for step in steps:
         memory = step.memory
@@ -387,7 +383,7 @@ def _render_history(paper: Paper, steps: Sequence[Step]) -> None:
         paper.note("It has no predecessor or successor.", indent=2)
 
 
-def render_memory(paper: Paper, view: MemoryView, vault: Path) -> None:
+def render_memory(paper: Paper, view: views.MemoryView, vault: Path) -> None:
     """Print one memory in full."""
     memory = view.memory
     if memory.retired:
@@ -423,7 +419,7 @@ def _by_model(memory: Memory, how: str) -> str:
     return f"by {change.get('by')}: {change.get('reason')}" if isinstance(change, dict) else ""
 
 
-def _facts(view: MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
+def _facts(view: views.MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
     memory = view.memory
     valid = (memory.valid.since, memory.valid.until)
     used = f"{count(view.usage.recall_count, 'time')}, last {when(view.usage.last_recalled)}"
@@ -482,14 +478,14 @@ def render_evidence(paper: Paper, item: Evidence, memory: Memory) -> None:
     paper.line(item.excerpt, indent=4)
 
 
-def _link_row(link: LinkView) -> tuple[str, Span, str]:
+def _link_row(link: views.LinkView) -> tuple[str, Span, str]:
     relation = link.rel if link.is_outgoing else f"← {link.rel}"
     subject = link.subject or f"(unknown: {link.other})"
     facts = hits.link_facts(link)
     return relation, dim(link.other[-8:]), f"{subject} ({facts})" if facts else subject
 
 
-def _render_together(paper: Paper, together: Sequence[CompanionView]) -> None:
+def _render_together(paper: Paper, together: Sequence[views.CompanionView]) -> None:
     """Print the memories that are used together with a memory, with counts."""
     paper.heading("Used or learned together with")
     rows = [
@@ -620,7 +616,7 @@ def _list(run: Run) -> None:
     )
 
 
-def _ask(run: Run, chosen: RetirePlan, *, persist: bool, yes: bool) -> None:
+def _ask(run: Run, chosen: retiring.RetirePlan, *, persist: bool, yes: bool) -> None:
     if yes:
         return
     if not run.is_interactive:
@@ -659,7 +655,7 @@ def _render_retired(
         paper.note(f"nacre retire --restore {rule.id[-SHORT_ID:]} ends this rule", indent=2)
 
 
-def _render_unretired(paper: Paper, back: BroughtBack) -> None:
+def _render_unretired(paper: Paper, back: retiring.BroughtBack) -> None:
     """Print the restored memories and the ended rules."""
     hits.render_outcomes(paper, "Restored", back.memories)
     for rule in back.rules:

@@ -6,24 +6,20 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import click
 import msgspec
 
 from nacre.base import ids, link, times
 from nacre.base import json as json_values
+from nacre.cli import output
+from nacre.cli.command import Run
 from nacre.errors import InvalidQueryError
-from nacre.home import location
+from nacre.home import location, views
 from nacre.operations import operation_of
 from nacre.serve import catalogue
 from nacre.values.memory import Validity
-
-if TYPE_CHECKING:
-    from nacre.home.views import Place
-from nacre.cli import output
-from nacre.cli.command import Run
-from nacre.home import views
 
 Result = TypeVar("Result")
 
@@ -64,7 +60,7 @@ def resumable(run: Run) -> Iterator[None]:
         raise
 
 
-def place_of(run: Run, name: str | None) -> Place:
+def place_of(run: Run, name: str | None) -> views.Place:
     """Return the project for a name, an alias or ``.`` (current folder). See the operation ``place``."""
     with suppress(FileNotFoundError):  # the folder was deleted
         return ask(run, views.Place, "place", name=name, folder=os.getcwd())

@@ -33,14 +33,17 @@ from nacre.errors import NacreError, NotFoundError
 from nacre.home import change, location, views
 from nacre.serve.catalogue import request_of
 from nacre.values import codec, memory, models, recall
-from nacre.values.memory import Validity
+from nacre.values.memory import (
+    Kind,
+    Memory,
+    Validity,
+)
 from nacre.values.recall import Filter
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from nacre.home.home import Home
-    from nacre.values.memory import Kind, Memory
     from nacre.values.session import Speaker, Tokens
 
 Record = dict[str, Any]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from nacre.cli.command import (
@@ -20,9 +18,6 @@ from nacre.cli.options import (
     read_content,
 )
 from nacre.context import build
-
-if TYPE_CHECKING:
-    from nacre.context.build import OwnPage
 
 
 @command(
@@ -56,7 +51,7 @@ def page(
         text = _edited(run, before)
     elif text is not None:
         text = read_content(text)
-    after: OwnPage = (
+    after: build.OwnPage = (
         before
         if text is None and not remove
         else perform(
@@ -91,7 +86,7 @@ def page(
     )
 
 
-def _edited(run: Run, before: OwnPage) -> str | None:
+def _edited(run: Run, before: build.OwnPage) -> str | None:
     """Return the text from the editor, or ``None`` if the user saved nothing."""
     if not run.is_interactive:
         raise click.UsageError(
@@ -100,7 +95,7 @@ def _edited(run: Run, before: OwnPage) -> str | None:
     return click.edit(before.text, extension=".md")
 
 
-def _show(paper: Paper, page: OwnPage, *, did_change: bool, is_read: bool) -> None:
+def _show(paper: Paper, page: build.OwnPage, *, did_change: bool, is_read: bool) -> None:
     if not is_read:
         verb = "Saved" if page.text else "Deleted"
         paper.line(f"{verb}: {page.path}" if did_change else "Nothing changed.")

@@ -43,7 +43,6 @@ from nacre.values import recall as deep_recall
 from nacre.values.memory import Actor, Face, acting
 
 if TYPE_CHECKING:
-    from nacre.values.context import ContextBlock, LeftOut
     from nacre.values.recall import DeepResult, Filter, RecallResult
     from nacre.values.session import HandoffView
 
@@ -390,7 +389,7 @@ def context(  # noqa: PLR0913 - one parameter an option
 
 
 def _render_context(
-    paper: Paper, block: ContextBlock, *, output: Path | None, changed: bool | None
+    paper: Paper, block: values_context.ContextBlock, *, output: Path | None, changed: bool | None
 ) -> None:
     """Print the block, or the file that contains the block. Print nothing for an empty block."""
     if output:
@@ -418,7 +417,7 @@ def _reason_for_empty(run: Run, project: str | None, folder: str) -> tuple[str, 
     return f"{folder} belongs to no known project, and no global memory fits", hint
 
 
-def _render_explained(paper: Paper, block: ContextBlock) -> None:
+def _render_explained(paper: Paper, block: values_context.ContextBlock) -> None:
     """Print what is included and omitted, with the reasons."""
     head = f"{block.tokens:,} tokens" if block.text else "No context."
     paper.line(
@@ -431,7 +430,7 @@ def _render_explained(paper: Paper, block: ContextBlock) -> None:
             tokens = sum(other.tokens for other in block.items if other.part is item.part)
             paper.heading(f"{item.part.value} · {tokens:,} tokens")
             part = item.part
-        paper.line(text.shorten(item.text.lstrip("-> "), _TEXT_CHARACTERS), indent=2, hang=2)
+        paper.line(text.shorten(item.text.lstrip("-> "), _TEXT_CHARACTERS), indent=2)
         score = f" · score {item.score:.2f}" if item.score is not None else ""
         paper.note(f"{item.why} · {item.tokens} tokens{score}", indent=4)
     if block.left_out:
@@ -442,15 +441,13 @@ def _render_explained(paper: Paper, block: ContextBlock) -> None:
     paper.note(f"{lanes}{block.took_ms:.0f} ms", hang=2)
 
 
-def _render_left_out(paper: Paper, left_out: Iterable[LeftOut]) -> None:
+def _render_left_out(paper: Paper, left_out: Iterable[values_context.LeftOut]) -> None:
     """Print omitted items, grouped by reason, with the subjects of the first memories."""
-    groups: defaultdict[tuple[str, str], list[LeftOut]] = defaultdict(list)
+    groups: defaultdict[tuple[str, str], list[values_context.LeftOut]] = defaultdict(list)
     for item in left_out:
         groups[item.part.value, item.why].append(item)
     for (part, why), items in groups.items():
-        paper.line(
-            f"{part}: {why}", dim(f"  {len(items)}" if len(items) > 1 else ""), indent=2, hang=2
-        )
+        paper.line(f"{part}: {why}", dim(f"  {len(items)}" if len(items) > 1 else ""), indent=2)
         subjects = [
             text.shorten(item.subject, _SUBJECT_CHARACTERS) for item in items if item.subject
         ][:_SUBJECTS_SHOWN]

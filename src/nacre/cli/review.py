@@ -39,7 +39,6 @@ from nacre.values import review as reviews
 from nacre.values import session
 
 if TYPE_CHECKING:
-    from nacre.home.views import Pending, PendingPage, UsedTogether
     from nacre.review.contradictions import JudgeReport
     from nacre.values.memory import Memory
     from nacre.values.review import (
@@ -173,7 +172,7 @@ def judge(run: Run, background: bool) -> None:
         run.answer(report, _render_judged, report)
 
 
-def _render(paper: Paper, page: PendingPage) -> None:
+def _render(paper: Paper, page: views.PendingPage) -> None:
     if not page.items:
         paper.line("Nothing is pending.")
         return
@@ -188,7 +187,7 @@ def _render(paper: Paper, page: PendingPage) -> None:
         paper.note("nacre review resolve ID keep-new, keep-old or keep-both resolves a conflict")
 
 
-def _render_item(paper: Paper, item: Pending) -> None:
+def _render_item(paper: Paper, item: views.Pending) -> None:
     memory = item.memory
     if item.newer:
         paper.line(
@@ -202,7 +201,7 @@ def _render_item(paper: Paper, item: Pending) -> None:
             if judged
             else "not judged by a model"
         )
-        paper.line(Span(joined((item.detail, f"({by})"), " "), "yellow"), indent=2, hang=2)
+        paper.line(Span(joined((item.detail, f"({by})"), " "), "yellow"), indent=2)
         return
     paper.line(
         kind_span(memory.kind), "  ", bold(text.shorten(memory.content, _CHARACTERS)), hang=2
@@ -252,7 +251,7 @@ def _render_judged(paper: Paper, report: JudgeReport) -> None:
         indent=2,
     )
     if report.note:
-        paper.line(Span(report.note, "yellow"), indent=2, hang=2)
+        paper.line(Span(report.note, "yellow"), indent=2)
 
 
 # ----------------------------------------------------------------------------
@@ -387,7 +386,7 @@ def _render_question(paper: Paper, question: Question, title: str) -> None:
     paper.line(bold(title), "  ", bold(how), hang=2)
     for number, memory in enumerate((question.first, question.second), 1):
         _side_reflect(paper, f"{number}: ", memory)
-    paper.line(Span(text.shorten(question.why, _CHARACTERS), "yellow"), indent=2, hang=2)
+    paper.line(Span(text.shorten(question.why, _CHARACTERS), "yellow"), indent=2)
     paper.blank()
 
 
@@ -628,7 +627,7 @@ def _render_gap(paper: Paper, gap: UnansweredQuestion) -> None:
     )
     paper.note(joined(facts), indent=10)
     for wording in gap.wordings[:_WORDINGS_SHOWN]:
-        paper.line(dim("also: "), text.shorten(wording, _CHARACTERS_GAPS), indent=10, hang=2)
+        paper.line(dim("also: "), text.shorten(wording, _CHARACTERS_GAPS), indent=10)
     if len(gap.wordings) > _WORDINGS_SHOWN:
         paper.note(f"and {count(len(gap.wordings) - _WORDINGS_SHOWN, 'more wording')}", indent=10)
     paper.blank()
@@ -661,7 +660,7 @@ def edges(run: Run, reference: str | None, limit: int) -> None:
     run.answer({"edges": found}, _render_edges, found)
 
 
-def _render_edges(paper: Paper, found: Sequence[UsedTogether]) -> None:
+def _render_edges(paper: Paper, found: Sequence[views.UsedTogether]) -> None:
     if not found:
         paper.line("No memories have been used together yet.")
         return

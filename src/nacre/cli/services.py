@@ -41,8 +41,6 @@ from nacre.values.memory import AN_AGENT
 
 if TYPE_CHECKING:
     from nacre.data.imports import Captured
-    from nacre.serve.mcp import Face
-    from nacre.settings import Settings
     from nacre.values.reports import (
         FileChange,
         HostCommand,
@@ -67,7 +65,7 @@ class DaemonMet:
     message: str
 
 
-def start_for_hosts(settings: Settings) -> DaemonMet | None:
+def start_for_hosts(settings: nacre_settings.Settings) -> DaemonMet | None:
     """Start the daemon for the first session. Return ``None`` if a daemon runs already or is not allowed to start."""
     try:
         started = (
@@ -453,7 +451,7 @@ def mcp(run: Run, home: Path | None, tools: str | None, structured: bool) -> Non
     mcp_protocol.serve(face, mcp_protocol.Wire.taken())
 
 
-def _face(home: Path | None, *, everything: str | None, structured: bool) -> Face:
+def _face(home: Path | None, *, everything: str | None, structured: bool) -> calling.Face:
     settings = nacre_settings.load_settings(home)
     folder = None
     with contextlib.suppress(FileNotFoundError):  # the folder was deleted
@@ -469,7 +467,7 @@ def _face(home: Path | None, *, everything: str | None, structured: bool) -> Fac
     )
 
 
-def _start_daemon(settings: Settings) -> None:
+def _start_daemon(settings: nacre_settings.Settings) -> None:
     # Started by a process that ends immediately, because agents stop this server with all its child processes.
     link.start_process(str(settings.home), settings.environ, "serve", "--on-demand")
 

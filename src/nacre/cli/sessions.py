@@ -61,16 +61,8 @@ from nacre.values import session as values_session
 from nacre.values.memory import SessionFilter
 
 if TYPE_CHECKING:
-    from nacre.home.archive import Restored
     from nacre.home.views import Resumption, SessionLine, SessionReport, SessionView
-    from nacre.values.session import (
-        ErrorMet,
-        Session,
-        SessionOutcome,
-        StoredSession,
-        StoredTurn,
-        Summary,
-    )
+
 
 _TURNS_SHOWN = 40
 _TAIL_SHOWN = 6
@@ -174,7 +166,7 @@ def ask_session(
     return view
 
 
-def tell_which(run: Run, reference: str | None, session: StoredSession) -> None:
+def tell_which(run: Run, reference: str | None, session: values_session.StoredSession) -> None:
     """Warn if the default session is from a different project because this folder has no session."""
     if reference is None and (
         session.project is None or place_of(run, None).project != session.project
@@ -276,16 +268,16 @@ def _render_children(paper: Paper, view: SessionView) -> None:
         paper.note(f"and {len(view.children) - len(shown):,} more", indent=2)
 
 
-def _render_turns(paper: Paper, turns: Sequence[StoredTurn], *, full: bool) -> None:
+def _render_turns(paper: Paper, turns: Sequence[values_session.StoredTurn], *, full: bool) -> None:
     for item in turns:
         _render_turn(paper, item, full=full)
 
 
-def _reference(stored: StoredSession) -> str:
+def _reference(stored: values_session.StoredSession) -> str:
     return joined((short_session(stored.session.native_id), stored.session.title or ""))
 
 
-def _model(session: Session) -> str:
+def _model(session: values_session.Session) -> str:
     version = f"{session.tool} {session.tool_version}" if session.tool_version else ""
     return joined((session.model or "", version))
 
@@ -298,7 +290,7 @@ def _time(view: SessionView) -> str:
     return joined((span, f"{duration(view.active)} active" if view.active else ""))
 
 
-def _render_turn(paper: Paper, item: StoredTurn, *, full: bool) -> None:
+def _render_turn(paper: Paper, item: values_session.StoredTurn, *, full: bool) -> None:
     turn = item.turn
     notes = [
         flag.name.lower()
@@ -322,7 +314,6 @@ def _render_turn(paper: Paper, item: StoredTurn, *, full: bool) -> None:
         paper.note(
             f"{call.name}: {passages.shorten(call.input, 120)}{passages.shorten(outcome, 100)}",
             indent=2,
-            hang=2,
         )
     if len(calls) < len(turn.tool_calls):
         paper.note(f"and {count(len(turn.tool_calls) - len(calls), 'more call')}", indent=2)
@@ -526,13 +517,13 @@ def _render_summary(paper: Paper, report: SessionReport) -> None:
                 if topic.speaker is values_session.Speaker.OWNER
                 else f"{speaker_name(topic.speaker)}: "
             )
-            paper.line("· ", dim(speaker), topic.text, indent=2, hang=2)
+            paper.line("· ", dim(speaker), topic.text, indent=2)
     paper.heading("Ended")
     _render_outcome(paper, summary.outcome)
     if summary.open_ends:
         paper.heading("Left open")
         for end in summary.open_ends:
-            paper.line("· ", dim(f"{_OPEN_END_LABELS[end.kind]}: "), end.text, indent=2, hang=2)
+            paper.line("· ", dim(f"{_OPEN_END_LABELS[end.kind]}: "), end.text, indent=2)
     _render_work(paper, summary)
     unresolved = [error for error in summary.errors if not error.mended]
     if unresolved:
@@ -547,7 +538,7 @@ def _address_owner(reason: str) -> str:
     return reason
 
 
-def _render_outcome(paper: Paper, outcome: SessionOutcome) -> None:
+def _render_outcome(paper: Paper, outcome: values_session.SessionOutcome) -> None:
     paper.line(
         Span(outcome.ending.value, _TINTS_SUMMARY[outcome.ending]),
         dim(f"  {_address_owner(outcome.reason)}"),
@@ -557,7 +548,7 @@ def _render_outcome(paper: Paper, outcome: SessionOutcome) -> None:
         paper.line(bold(f"{speaker_name(outcome.speaker)}:"), " ", outcome.words, indent=2)
 
 
-def _render_work(paper: Paper, summary: Summary) -> None:
+def _render_work(paper: Paper, summary: values_session.Summary) -> None:
     changed = [f"{file.path}{_times(file.edits)}" for file in summary.modified]
     read = sum(1 for file in summary.files if not file.edits)
     only_read = f"{count(read, 'file')} only read" if read else ""
@@ -587,10 +578,10 @@ def _render_work(paper: Paper, summary: Summary) -> None:
     )
 
 
-def _render_errors(paper: Paper, errors: Sequence[ErrorMet]) -> None:
+def _render_errors(paper: Paper, errors: Sequence[values_session.ErrorMet]) -> None:
     paper.heading("Unresolved errors")
     for error in errors[:_ERRORS_SHOWN]:
-        paper.note(f"{error.call}{_times(error.times)}", indent=2, hang=2)
+        paper.note(f"{error.call}{_times(error.times)}", indent=2)
         paper.framed(error.text, "tool output", indent=4)
     if len(errors) > _ERRORS_SHOWN:
         paper.note(f"and {len(errors) - _ERRORS_SHOWN:,} more with --json", indent=2)
@@ -781,7 +772,7 @@ def restore(run: Run, reference: str, folder: Path | None) -> None:
     run.answer(restored, _render_restored, restored)
 
 
-def _render_restored(paper: Paper, restored: Restored) -> None:
+def _render_restored(paper: Paper, restored: archive.Restored) -> None:
     paper.line(bold("Wrote"), f" {restored.path} ", dim(f"({size(restored.size)})"))
     if restored.is_whole:
         paper.note("Secrets, images and other encoded data are not included.", indent=2)

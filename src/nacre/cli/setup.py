@@ -22,13 +22,15 @@ from nacre.cli.writer import MAX_KEY_CHARACTERS, check_key, describe_key_storage
 from nacre.errors import InvalidInputError, ModelRefusedError, NacreError
 from nacre.home import spending as spending_models
 from nacre.llm import credentials, providers
-from nacre.settings import load_settings
+from nacre.settings import (
+    Settings,
+    load_settings,
+)
 from nacre.setup import models
 from nacre.setup import setup as found_writers
 
 if TYPE_CHECKING:
     from nacre.llm.credentials import Provider
-    from nacre.settings import Settings
     from nacre.setup.models import Done, Tried, Wish, WriterRequest, WriterStatus
     from nacre.setup.setup import WriterProposal
 

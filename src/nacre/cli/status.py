@@ -49,10 +49,7 @@ from nacre.values import models
 
 if TYPE_CHECKING:
     from nacre.care.health import Status
-    from nacre.care.proofs import Proof
     from nacre.home.views import Place, SessionLine
-    from nacre.memories.projects import ProjectDetail, ProjectLine, ProjectMergePlan, ProjectMoved
-    from nacre.setup.models import WriterStatus
     from nacre.values.memory import Memory
     from nacre.values.reports import Check, Problem
 
@@ -84,7 +81,7 @@ def _render(paper: Paper, status: Status) -> None:
     _render_learned(paper, status)
     _render_waiting(paper, status)
     paper.heading("Today's cost")
-    paper.line(_cost(status), indent=2, hang=2)
+    paper.line(_cost(status), indent=2)
     paper.blank()
     paper.note('nacre recall "…" searches it; nacre --help lists all commands')
 
@@ -127,10 +124,10 @@ def _render_today(paper: Paper, page: Status) -> None:
         paper.table([_session(line) for line in page.today], drop=(2, 1), indent=2)
         more = page.sessions_today - len(page.today)
         after = f"and {more:,} more: nacre sessions list --since today; " if more > 0 else ""
-        paper.note(f"{after}nacre resume ID reopens one", indent=2, hang=2)
+        paper.note(f"{after}nacre resume ID reopens one", indent=2)
         return
     read = f"; transcripts last read {when(page.read)}" if page.read else ""
-    paper.line(f"No session yet{read}: ", bold("nacre\u00a0ingest"), indent=2, hang=2)
+    paper.line(f"No session yet{read}: ", bold("nacre\u00a0ingest"), indent=2)
 
 
 def _session(line: SessionLine) -> tuple[Cell, ...]:
@@ -152,9 +149,9 @@ def _render_learned(paper: Paper, page: Status) -> None:
     paper.table(
         [_memory(memory) for memory in page.learned], drop=(1, 3), least=_LEAST_CONTENT, indent=2
     )
-    paper.note("nacre retire ID removes one from recall", indent=2, hang=2)
+    paper.note("nacre retire ID removes one from recall", indent=2)
     if any(memory.proposed for memory in page.learned):
-        paper.note("nacre review keep ID accepts an agent's proposal", indent=2, hang=2)
+        paper.note("nacre review keep ID accepts an agent's proposal", indent=2)
 
 
 def _memory(memory: Memory) -> tuple[Cell, ...]:
@@ -192,7 +189,7 @@ def _cost(page: Status) -> str:
     return f"{f'{spent} of {models.dollars(page.budget)} a day; ' if is_paid else ''}{_writing(page.writer)}"
 
 
-def _writing(writer: WriterStatus) -> str:
+def _writing(writer: writers.WriterStatus) -> str:
     took = "" if writer.limit is None else f", {writer.tokens_today:,} of {writer.limit:,} tokens"
     ahead = f", {count(writer.waiting, 'session')} queued" if writer.waiting else ""
     return f"{writer.writer}: {writers.STATES[writer.state]}{took}{ahead}"
@@ -214,7 +211,7 @@ def render_problems(
     paper.heading(f"{count(len(problems), 'problem')}; {rest}")
     for problem in problems[:PROBLEMS_SHOWN]:
         hint = f" ({problem.hint})" if problem.hint else ""
-        paper.line(Span(problem.path, "yellow"), f": {problem.message}{hint}", indent=2, hang=2)
+        paper.line(Span(problem.path, "yellow"), f": {problem.message}{hint}", indent=2)
     if len(problems) > PROBLEMS_SHOWN:
         paper.note(f"and {len(problems) - PROBLEMS_SHOWN} more: --json lists all", indent=2)
 
@@ -338,7 +335,7 @@ def _render_checks(paper: Paper, checks: Sequence[Check]) -> None:
             paper.note(check.hint, indent=width + 11)
 
 
-def _render_findings(paper: Paper, proofs: Sequence[Proof], repaired: int) -> None:
+def _render_findings(paper: Paper, proofs: Sequence[prove.Proof], repaired: int) -> None:
     """Print the findings and repairs for parts with more than one finding."""
     if repaired:
         paper.blank()
@@ -348,7 +345,7 @@ def _render_findings(paper: Paper, proofs: Sequence[Proof], repaired: int) -> No
             continue
         paper.heading(f"{proof.area}: {count(len(proof.findings), 'finding')}")
         for finding in proof.findings[:PROBLEMS_SHOWN]:
-            paper.line(finding.sentence, indent=2, hang=2)
+            paper.line(finding.sentence, indent=2)
             paper.note(finding.repair, indent=4)
         if len(proof.findings) > PROBLEMS_SHOWN:
             paper.note(
@@ -514,7 +511,7 @@ def _render_project(paper: Paper, place: Place) -> None:
         paper.line(name, indent=2)
 
 
-def _render_list(paper: Paper, lines: Sequence[ProjectLine]) -> None:
+def _render_list(paper: Paper, lines: Sequence[projects.ProjectLine]) -> None:
     if not lines:
         paper.note("There are no projects yet: each is created by its first session or memory.")
         return
@@ -531,13 +528,13 @@ def _render_list(paper: Paper, lines: Sequence[ProjectLine]) -> None:
     paper.table(rows, header=("project", "memories", "sessions", "last", ""))
 
 
-def _names(line: ProjectLine) -> str:
+def _names(line: projects.ProjectLine) -> str:
     """Return the aliases and dependencies of a project."""
     groups = (("also", line.aliases), ("depends on", line.dependencies))
     return "; ".join(f"{label} {', '.join(names)}" for label, names in groups if names)
 
 
-def _render_detail(paper: Paper, detail: ProjectDetail) -> None:
+def _render_detail(paper: Paper, detail: projects.ProjectDetail) -> None:
     line = detail.project
     paper.line(
         bold(line.name if line.name != line.slug else line.slug),
@@ -567,11 +564,10 @@ def _render_detail(paper: Paper, detail: ProjectDetail) -> None:
                 f"  {memory.subject}",
                 dim(f"  {short_id(memory)}"),
                 indent=2,
-                hang=2,
             )
 
 
-def _render_plan(paper: Paper, plan: ProjectMergePlan) -> None:
+def _render_plan(paper: Paper, plan: projects.ProjectMergePlan) -> None:
     paper.line(bold(plan.project), " would become part of ", bold(plan.into), ":")
     paper.line(
         f"{count(plan.memories, 'memory', 'memories')} (retired ones included) and {count(plan.sessions, 'session')}",
@@ -591,7 +587,7 @@ def _render_plan(paper: Paper, plan: ProjectMergePlan) -> None:
         paper.line("nacre has no evidence that they are the same project: that is your decision.")
 
 
-def _render_moved(paper: Paper, moved: ProjectMoved, words: str) -> None:
+def _render_moved(paper: Paper, moved: projects.ProjectMoved, words: str) -> None:
     counts = f"{count(moved.memories, 'memory', 'memories')} and {count(moved.sessions, 'session')}"
     paper.line(bold(moved.project), f" {words} ", bold(moved.into), f": {counts} moved.")
     if moved.retired:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -23,11 +23,6 @@ from nacre.cli.options import (
 from nacre.data import sync as syncing
 from nacre.memories import edit
 from nacre.vault import documents
-
-if TYPE_CHECKING:
-    from nacre.care.database import Stats
-    from nacre.data.sync import Synced
-    from nacre.vault.documents import Note
 
 _MAX_NOTES = 10
 _COUNTED = {
@@ -86,7 +81,7 @@ def sync(run: Run, /, quiet: bool, **request: Any) -> None:
     run.answer(result, _render_sync, result)
 
 
-def _render_sync(paper: Paper, result: Synced) -> None:
+def _render_sync(paper: Paper, result: syncing.Synced) -> None:
     """Print the number of sent and received operations, then noteworthy outcomes."""
     if result.state == "no_remote":
         paper.line("No remote is set up: your memories stay on this machine.")
@@ -105,7 +100,7 @@ def _render_sync(paper: Paper, result: Synced) -> None:
     paper.note(f"  {result.url or result.remote}, branch {result.branch}")
 
 
-def _summary(result: Synced) -> str:
+def _summary(result: syncing.Synced) -> str:
     planned = result.state == "planned"
     if not result.sent and not result.received:
         return (
@@ -128,7 +123,7 @@ def _summary(result: Synced) -> str:
     return f"{first[:1].upper()}{first[1:]}{'; ' if counted else ''}{', '.join(counted)}."
 
 
-def _describe(note: Note) -> str:
+def _describe(note: documents.Note) -> str:
     name = note.subject or note.path
     short = f" ({note.memory[-SHORT_ID:]})" if note.memory else ""
     match note.outcome:
@@ -257,7 +252,7 @@ def reset(run: Run, yes: bool) -> None:
     run.answer({"removed": copy is not None, "copy": copy}, render)
 
 
-def _render_stats(paper: Paper, stats: Stats) -> None:
+def _render_stats(paper: Paper, stats: database.Stats) -> None:
     kinds = {
         kind: number
         for kind, number in stats.memories.items()

@@ -45,7 +45,7 @@ from nacre.values import session as values_session
 
 if TYPE_CHECKING:
     from nacre.values.memory import Memory
-    from nacre.values.recall import Filter
+
 
 RESIZE = "resize"
 """Event name for a resized terminal."""
@@ -463,7 +463,7 @@ class Picker:
         screen: Screen,
         *,
         text: str = "",
-        wanted: Filter | None = None,
+        wanted: recall.Filter | None = None,
         exclude: str | None = None,
     ) -> None:
         self._run = run
@@ -723,7 +723,7 @@ def _end(text: str, columns: int) -> str:
     return text
 
 
-def browse(run: Run, wanted: Filter) -> None:
+def browse(run: Run, wanted: recall.Filter) -> None:
     """Open the picker on the terminal."""
     screen = Screen(run)
     with screen.open():

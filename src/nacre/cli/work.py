@@ -34,18 +34,8 @@ from nacre.values import session as values_session
 from nacre.values.memory import DeedFilter
 
 if TYPE_CHECKING:
-    from nacre.home.views import FixResult
     from nacre.sessions.find import Matches
-    from nacre.values.recall import Filter, RecallResult
-    from nacre.values.session import (
-        FileChange,
-        FileHistory,
-        Repair,
-        Session,
-        ToolCall,
-        Trouble,
-        Turn,
-    )
+
 
 _INDENT = 4
 _TURN_CHARACTERS = 280
@@ -141,7 +131,9 @@ def fix(
     run.answer(result, _render_fix, result, empty=empty)
 
 
-def _render_history(paper: Paper, history: FileHistory, *, offset: int, empty: bool) -> None:
+def _render_history(
+    paper: Paper, history: values_session.FileHistory, *, offset: int, empty: bool
+) -> None:
     """Print the changes to a file, newest first."""
     if empty:
         hits.render_beginning(paper)
@@ -175,7 +167,7 @@ def _render_history(paper: Paper, history: FileHistory, *, offset: int, empty: b
         paper.note(f"more: --offset {offset + len(history.changes)}")
 
 
-def _render_fix(paper: Paper, result: FixResult, *, empty: bool) -> None:
+def _render_fix(paper: Paper, result: views.FixResult, *, empty: bool) -> None:
     """Print what followed similar errors."""
     if empty:
         hits.render_beginning(paper)
@@ -196,7 +188,9 @@ def _render_fix(paper: Paper, result: FixResult, *, empty: bool) -> None:
         paper.line(bold("This error does not occur in your sessions."))
 
 
-def _render_change(paper: Paper, rank: int, change: FileChange, *, names_file: bool) -> None:
+def _render_change(
+    paper: Paper, rank: int, change: values_session.FileChange, *, names_file: bool
+) -> None:
     paper.line(
         bold(f"{rank:>2}"),
         "  ",
@@ -204,7 +198,7 @@ def _render_change(paper: Paper, rank: int, change: FileChange, *, names_file: b
         hang=_INDENT,
     )
     if names_file and change.path:
-        paper.line(change.path, indent=_INDENT, hang=2)
+        paper.line(change.path, indent=_INDENT)
     _render_turn(paper, change.request, "asked", change.session)
     _render_turn(paper, change.words, "said", change.session)
     counts = [f"edited {_turns(change.edits)}"] if change.edits else []
@@ -216,7 +210,7 @@ def _render_change(paper: Paper, rank: int, change: FileChange, *, names_file: b
         _render_call(paper, call, indent=_INDENT)
 
 
-def _render_trouble(paper: Paper, trouble: Trouble) -> None:
+def _render_trouble(paper: Paper, trouble: values_session.Trouble) -> None:
     paper.framed(trouble.error, "tool output")
     counts = joined(
         (f"occurred {_times(trouble.times)}", f"in {count(trouble.sessions, 'session')}")
@@ -227,7 +221,7 @@ def _render_trouble(paper: Paper, trouble: Trouble) -> None:
         _render_repair(paper, repair)
 
 
-def _render_repair(paper: Paper, repair: Repair) -> None:
+def _render_repair(paper: Paper, repair: values_session.Repair) -> None:
     mark = Span("✓", "bold green") if repair.worked else Span("✗", "bold red")
     paper.line(
         mark,
@@ -246,7 +240,9 @@ def _render_repair(paper: Paper, repair: Repair) -> None:
     _render_turn(paper, repair.words, "said", repair.session)
 
 
-def _render_turn(paper: Paper, turn: Turn | None, verb: str, session: Session) -> None:
+def _render_turn(
+    paper: Paper, turn: values_session.Turn | None, verb: str, session: values_session.Session
+) -> None:
     if turn is None or not turn.text:
         return
     speaker = (
@@ -263,16 +259,15 @@ def _render_turn(paper: Paper, turn: Turn | None, verb: str, session: Session) -
         paper.line(Span(f"{speaker}:", "bold"), " ", text, indent=_INDENT)
 
 
-def _render_call(paper: Paper, call: ToolCall, *, indent: int) -> None:
+def _render_call(paper: Paper, call: values_session.ToolCall, *, indent: int) -> None:
     outcome = f" → {passages.shorten(call.outcome, 60)}" if call.failed and call.outcome else ""
     paper.note(
         f"{call.name}: {passages.shorten(call.input, _CALL_CHARACTERS)}{outcome}",
         indent=indent,
-        hang=2,
     )
 
 
-def _describe_place(session: Session, project: str | None, time: str) -> str:
+def _describe_place(session: values_session.Session, project: str | None, time: str) -> str:
     kind = "" if session.kind is values_session.SessionKind.MAIN else session.kind.value
     name = f"{session.tool} {short_session(session.native_id)}"
     return joined((name, kind, project, session.branch, session.model, time))
@@ -327,7 +322,7 @@ def search(  # noqa: PLR0913 - one parameter an option
     question: tuple[str, ...],
     limit: int,
     offset: int,
-    wanted: Filter,
+    wanted: recall.Filter,
     aspect: str,
     role: str,
     regex: bool,
@@ -384,7 +379,7 @@ def _nothing(run: Run) -> str:
 def _match(
     run: Run,
     expression: str,
-    wanted: Filter,
+    wanted: recall.Filter,
     *,
     limit: int,
     offset: int,
@@ -419,7 +414,12 @@ def _match(
 
 
 def _render_search(
-    paper: Paper, result: RecallResult, *, message: str | None, explain: bool, offset: int = 0
+    paper: Paper,
+    result: recall.RecallResult,
+    *,
+    message: str | None,
+    explain: bool,
+    offset: int = 0,
 ) -> None:
     """Print turns, then the time filter and lanes."""
     if message == hits.EMPTY:

@@ -30,14 +30,17 @@ from nacre.home import spending as budgets
 from nacre.llm import credentials
 from nacre.setup import models as setup_requests
 from nacre.setup import setup
-from nacre.values.models import dollars
+from nacre.values.models import (
+    Capabilities,
+    Price,
+    dollars,
+)
 
 if TYPE_CHECKING:
     from nacre.home.home import Home
     from nacre.settings import Settings
     from nacre.setup.models import Offer, SigningIn, Trial, Way, WriterStatus
     from nacre.setup.setup import FoundWriter, WriterProposal
-    from nacre.values.models import Capabilities, Price
     from nacre.values.session import Task
 
 KEPT_HERE = (
@@ -591,11 +594,11 @@ def _render_way(paper: Paper, way: Way, width: int) -> None:
     indent = width + 14
     if way.state == "missing":
         looked = [place for place in way.looked if place[0] in "$/~"]
-        paper.note(f"not in {', '.join(looked)}", indent=indent, hang=2)
+        paper.note(f"not in {', '.join(looked)}", indent=indent)
     if way.masked:
         until = f", until {when(way.expires)}" if way.expires and way.state == "found" else ""
-        paper.line(f"{way.masked} from {way.origin}{until}", indent=indent, hang=2)
+        paper.line(f"{way.masked} from {way.origin}{until}", indent=indent)
     for problem in filter(None, (way.problem, way.warning)):
-        paper.line(Span(problem, "yellow"), indent=indent, hang=2)
+        paper.line(Span(problem, "yellow"), indent=indent)
     for hint in way.hints:
-        paper.note(hint, indent=indent, hang=2)
+        paper.note(hint, indent=indent)

@@ -188,7 +188,7 @@ def _render(paper: Paper, answer: CodeAnswer, nothing: str) -> None:
         several = len({node.project for node in answer.choices}) > 1
         for node in answer.choices:
             facts = joined((node.kind, node.project if several else ""))
-            paper.line(_place(node), "  ", dim(facts), indent=2, hang=2)
+            paper.line(_place(node), "  ", dim(facts), indent=2)
         paper.note(
             "repeat the command with one of these names"
             + ("; there are more" if answer.more else "")
@@ -222,7 +222,7 @@ def _render_link(paper: Paper, link: CodeLink, nodes: Sequence[CodeNode]) -> Non
     where = f"{link.node.path}:{link.line}"
     name = f"  {link.node.name}" if link.node.name else ""
     note = joined((f"{link.rel} {via}".strip(), link.note))
-    paper.line(where, name, "  ", dim(note), indent=2 * link.depth, hang=2)
+    paper.line(where, name, "  ", dim(note), indent=2 * link.depth)
 
 
 def _render_memory(paper: Paper, memory: CodeMemory) -> None:
@@ -236,7 +236,7 @@ def _render_memory(paper: Paper, memory: CodeMemory) -> None:
     if memory.memory.trust.value == "untrusted":
         paper.framed(text.shorten(memory.memory.content, _WORDS), "from outside", indent=2)
     else:
-        paper.line(text.shorten(memory.memory.content, _WORDS), indent=2, hang=2)
+        paper.line(text.shorten(memory.memory.content, _WORDS), indent=2)
     paper.note(facts, indent=4)
 
 
