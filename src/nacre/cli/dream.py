@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nacre.base.text import one_line, shorten
-from nacre.cli import output as progress
 from nacre.cli.command import Paper, Run, bold, command, dim, joined
 from nacre.cli.hits import LINE_CHARACTERS
 from nacre.cli.operations import ask, perform
@@ -35,7 +34,6 @@ from nacre.values import memory, models
 from nacre.values import session as values_session
 
 if TYPE_CHECKING:
-    from nacre.learn.checks import Overtaken
     from nacre.learn.learn import Proposal
     from nacre.review.consolidate import DreamEstimate, DreamPlan, DreamReport, Promotion, Step
 
@@ -92,13 +90,7 @@ def dream(
     """
     request["project"] = find_project(run, request["project"])
     if estimate:
-        forecast = ask(
-            run,
-            dreams.DreamEstimate,
-            "dream-estimate",
-            project=request["project"],
-            tier=request["tier"],
-        )
+        forecast = _estimate(run, request)
         run.answer(forecast, _render_estimate, forecast)
         return
     if alike:
@@ -111,9 +103,15 @@ def dream(
     if not (asks or yes or dry_run):
         raise click.UsageError("not interactive: pass --yes, or --dry-run to see the plan")
     if asks and request["tier"] > 1 and request["writer"]:
-        request["writer"] = _confirm_writer(run, request["project"], request["tier"])
+        forecast = _estimate(run, request)
+        run.show(_render_estimate, forecast)
+        request["writer"] = bool(forecast.calls) and click.confirm("Ask it?", err=True)
     if dry_run or asks:
-        plan = _plan(run, **request)
+        plan = (
+            ask(run, dreams.DreamPlan, "dream-plan", **request)
+            if request["tier"] == 1  # instant
+            else perform(run, review_run.plan, **request)
+        )
         if dry_run:
             run.answer(plan, _render_plan, plan)
             return
@@ -144,17 +142,9 @@ def _render_alike(paper: Paper, alike: review_dream.Alike) -> None:
         paper.note("Similar memories may differ: nacre retire ID retires one that another covers.")
 
 
-def _plan(run: Run, **request: Any) -> DreamPlan:
-    if request["tier"] == 1:  # instant
-        return ask(run, dreams.DreamPlan, "dream-plan", **request)
-    return perform(run, review_run.plan, **request)
-
-
-def _confirm_writer(run: Run, project: str | None, tier: int) -> bool:
-    """Return True if there is work for the writer and the user agrees."""
-    estimate = ask(run, dreams.DreamEstimate, "dream-estimate", project=project, tier=tier)
-    run.show(_render_estimate, estimate)
-    return bool(estimate.calls) and click.confirm("Ask it?", err=True)
+def _estimate(run: Run, request: Mapping[str, Any]) -> dreams.DreamEstimate:
+    project, tier = request["project"], request["tier"]
+    return ask(run, dreams.DreamEstimate, "dream-estimate", project=project, tier=tier)
 
 
 def _render_estimate(paper: Paper, estimate: DreamEstimate) -> None:
@@ -356,15 +346,7 @@ def _done(report: DreamReport) -> str:
     "--user-only",
     help="Send the model only your turns, not the agent's.",
 )
-def extract(
-    run: Run,
-    path: Path | None,
-    session: str | None,
-    model: str | None,
-    whole: bool,
-    in_chunks: bool,
-    owner_only: bool,
-) -> None:
+def extract(run: Run, /, path: Path | None, whole: bool, in_chunks: bool, **request: Any) -> None:
     """Show what nacre would learn from a transcript, without storing it.
 
     PATH is a transcript, or - for standard input. The language model set for extraction reads it in the foreground.
@@ -379,18 +361,11 @@ def extract(
     way = (
         requests.Way.WHOLE if whole else requests.Way.CHUNKS if in_chunks else requests.Way.FITTING
     )
-    with readable(path) if path else nullcontext() as file, progress.shown(run) as notify:
-        request = requests.ProposalRequest(
-            path=file, session=session, model=model, way=way, owner_only=owner_only
-        )
-        proposals = learn.propose(run.home, request, notify or (lambda _: None))
+    with readable(path) if path else nullcontext() as file:
+        proposals = perform(run, learn.propose, path=file, way=way, **request)
     run.warnings += _warnings(proposals)
-    run.answer(
-        {"sessions": proposals},
-        _render_proposals,
-        proposals,
-        is_asked_for_rules=model == "none",
-    )
+    by_rules = request["model"] == "none"
+    run.answer({"sessions": proposals}, _render_proposals, proposals, is_asked_for_rules=by_rules)
 
 
 def _warnings(proposals: list[Proposal]) -> list[str]:
@@ -408,11 +383,6 @@ def _warnings(proposals: list[Proposal]) -> list[str]:
     ]
 
 
-def _overtaken(proposal: Proposal) -> Sequence[Overtaken]:
-    """Return the known memories that the session retires or changes."""
-    return proposal.asked.overtaken if proposal.asked else ()
-
-
 def _render_proposals(
     paper: Paper, proposals: Sequence[Proposal], *, is_asked_for_rules: bool
 ) -> None:
@@ -426,7 +396,7 @@ def _render_proposals(
             paper.line(kind_span(candidate.kind), " ", bold(candidate.subject), hang=2)
             paper.body(candidate.content, indent=2)
             paper.note(joined(_facts(candidate)), indent=2)
-        for gone in _overtaken(proposal):
+        for gone in proposal.asked.overtaken if proposal.asked else ():
             paper.blank()
             paper.line(bold("changed" if gone.now else "over"), " ", gone.memory.content, hang=2)
             if gone.now:

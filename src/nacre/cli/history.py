@@ -107,12 +107,13 @@ _DONE = {
 @EVERYTHING
 def log(
     run: Run,
+    /,
     reference: str | None,
     shows_diff: bool,
     project: str | None,
-    action: str | None,
     limit: int,
     everything: bool,
+    **asked: Any,
 ) -> None:
     """List changes to your memories, newest first.
 
@@ -120,44 +121,21 @@ def log(
     Operations not yet committed to git are marked with *. With a memory, only its changes are listed.
     """
     if shows_diff:
-        _answer_diff(run, reference)
+        answer = ask(run, views.OperationDiff, "diff", reference=reference)
+        operation, differences = answer.operation, answer.differences
+        record = {"operation": operation, "changes": differences}
+        run.answer(record, _render_diff, operation, differences)
         return
-    slug, max_entries = find_project(run, project), None if everything else limit
+    asked |= {"reference": reference, "project": find_project(run, project)}
+    max_entries = None if everything else limit
 
     def page(size: int, at: int) -> tuple[Sequence[views.Listed], bool]:
-        entries = ask(
-            run,
-            list[views.Listed],
-            "log",
-            reference=reference,
-            project=slug,
-            action=action,
-            limit=size,
-            offset=at,
-        )
+        entries = ask(run, list[views.Listed], "log", **asked, limit=size, offset=at)
         return entries, len(entries) == size
 
     rows = list(pages(page, max_entries, 0))
-    run.answer(
-        {
-            "operations": rows,
-            "limit": max_entries,
-        },
-        _render_log,
-        rows,
-        with_git=run.settings.flag("git.enabled"),
-    )
-
-
-def _answer_diff(run: Run, reference: str | None) -> None:
-    answer = ask(run, views.OperationDiff, "diff", reference=reference)
-    operation, differences = answer.operation, answer.differences
-    run.answer(
-        {"operation": operation, "changes": differences},
-        _render_diff,
-        operation,
-        differences,
-    )
+    record = {"operations": rows, "limit": max_entries}
+    run.answer(record, _render_log, rows, with_git=run.settings.flag("git.enabled"))
 
 
 @command(
@@ -421,7 +399,8 @@ def forget(
     if words:
         raise _unmarked(words)
     if shows_list:
-        _list(run)
+        runs = perform(run, forgetting.forgotten)
+        run.answer({"forgotten": runs}, _render_forgotten_list, runs)
         return
     if reference:
         _allow(run, reference)
@@ -443,7 +422,14 @@ def forget(
             is_dry=True,
         )
         return
-    _ask(run, deletion.plan, yes=yes)
+    if run.is_interactive and not yes:
+        run.show(_render_plan, deletion.plan)
+    counts = _counts(deletion.plan)
+    run.confirm(
+        f"Permanently delete {counts}?",
+        yes=yes,
+        refusal=f"this permanently deletes {counts}: check with --dry-run, then add --yes",
+    )
     report = (example_sessions if examples else forgetting).forget(run.home, deletion)
     run.answer(report, _render_forgotten, report)
 
@@ -461,22 +447,6 @@ def _unmarked(words: Sequence[str]) -> InvalidInputError:
         "forget deletes permanently: pass an option that says what to delete",
         hint=f"nacre forget {chosen} --dry-run shows what would be deleted",
     )
-
-
-def _ask(run: Run, planned: ForgetPlan, *, yes: bool) -> None:
-    if yes:
-        return
-    if not run.is_interactive:
-        raise click.UsageError(
-            f"this permanently deletes {_counts(planned)}: check with --dry-run, then add --yes",
-        )
-    run.show(_render_plan, planned)
-    run.confirm(f"Permanently delete {_counts(planned)}?")
-
-
-def _list(run: Run) -> None:
-    runs = perform(run, forgetting.forgotten)
-    run.answer({"forgotten": runs}, _render_forgotten_list, runs)
 
 
 def _allow(run: Run, reference: str) -> None:
@@ -671,26 +641,19 @@ def _text_of(words: tuple[str, ...]) -> tuple[str, bool]:
 @option("scrub", "remove_copies")
 @option("scrub", "vectors", help="Leave new vectors to the next ingest.")
 @YES
-def scrub(
-    run: Run, dry_run: bool, history: bool, remove_copies: bool, vectors: bool, yes: bool
-) -> None:
+def scrub(run: Run, /, yes: bool, **request: Any) -> None:
     """Apply the current redaction rules to all stored data.
 
     This covers sessions, memories and their files, indexes, vectors, the ledger, usage and logs. Secrets that only
     newer rules find are removed, and the database is rewritten without them. A second scrub finds nothing; an
     interrupted one continues.
     """
-    if history and not dry_run:
+    yes |= request["dry_run"]
+    if request["history"]:
         question = "Rewrite the vault's git history? Every commit gets a new id, and clones must be recreated."
         run.confirm(question, yes=yes, refusal=_REFUSAL)
-    if remove_copies and not dry_run:
+    if request["remove_copies"]:
         run.confirm("Permanently remove older copies of the database?", yes=yes, refusal=_REFUSAL)
-    request = {
-        "dry_run": dry_run,
-        "history": history,
-        "remove_copies": remove_copies,
-        "vectors": vectors,
-    }
     report = perform(run, data_scrub.scrub, **request)
     run.answer({**to_plain(report), "total": report.total}, _render_scrub, report)
 

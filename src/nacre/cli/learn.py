@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Mapping
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -308,19 +307,14 @@ _BACKGROUND_VECTOR_SECONDS = 20.0
 @flag("--estimate", "Only show what learning with a model would cost.")
 @click.option("--background", is_flag=True, hidden=True, help="Run as a round of the daemon.")
 @option("ingest", "reads", "--no-read", hidden=True)
-def ingest(  # noqa: PLR0913 - one parameter an option
+def ingest(
     run: Run,
-    paths: tuple[Path, ...],
-    globs: tuple[str, ...],
-    vectors: bool,
-    extract: bool,
-    force: bool,
-    older: bool,
+    /,
     yes: bool,
     dry_run: bool,
     estimate: bool,
     background: bool,
-    reads: bool,
+    **request: Any,
 ) -> None:
     """Read transcripts and learn from them.
 
@@ -332,19 +326,10 @@ def ingest(  # noqa: PLR0913 - one parameter an option
     With --older, the writer also reads sessions that ended before it was set or that it has not read yet: latest first,
     two dozen at a time, within its daily limit. The next --older continues from there.
     """
-    request: dict[str, Any] = {
-        "paths": paths,
-        "extract": extract,
-        "vectors": vectors,
-        "force": force,
-        "globs": globs,
-        "older": older,
-        "reads": reads,
-    }
     if background:
         _give_way()
         request |= {"puts_off": True, "vector_seconds": _BACKGROUND_VECTOR_SECONDS}
-    if yes and not older:
+    if yes and not request["older"]:
         raise click.UsageError("--yes is only for --older, which asks")
     if dry_run:
         plan = perform(run, ingestion.plan, **request)
@@ -354,10 +339,9 @@ def ingest(  # noqa: PLR0913 - one parameter an option
     if estimate:
         estimated = perform(run, ingestion.estimate, **request)
         run.exit_code = 1 if estimated.problems else 0
-        record = {**to_plain(estimated), "now": estimated.now}
-        run.answer(record, render_estimate, estimated)
+        run.answer({**to_plain(estimated), "now": estimated.now}, render_estimate, estimated)
         return
-    if older:
+    if request["older"]:
         _agree(run, request, yes=yes)
     report = perform(run, ingestion.ingest, **request)
     if report.problems and not background:
@@ -373,7 +357,7 @@ def ingest(  # noqa: PLR0913 - one parameter an option
         for item in retention.leaving(run.home)
         if not item.is_kept
     ]
-    run.answer(report, render_ingest, report, searched=not paths)
+    run.answer(report, render_ingest, report, searched=not request["paths"])
 
 
 def _give_way() -> None:
@@ -391,9 +375,7 @@ def _agree(run: Run, request: Mapping[str, Any], *, yes: bool) -> None:
     """Show the cost of older sessions and ask the owner for consent. Raises UsageError, InvalidInputError, Abort."""
     ingestion.check_older(run.home, ingestion.IngestOptions(extract=request["extract"], older=True))
     estimated = perform(run, ingestion.estimate, **request)
-    paper = run.paper(stderr=True)
-    render_estimate(paper, estimated)
-    click.echo(paper.text(), nl=False, err=True)
+    run.show(render_estimate, estimated)
     if not estimated.waiting or estimated.model == "none":
         return
     refusal = "not interactive: pass --yes; nacre ingest --older --estimate shows the cost"

@@ -573,7 +573,7 @@ def _with_filter(
 
     @functools.wraps(function)
     def call(run: Run, /, **values: Any) -> Any:
-        run.by_itself = bool(values.get("no_daemon"))
+        run.by_itself = values.pop("no_daemon", False)
         return function(
             run, wanted=_filter(run, {name: values.pop(name) for name in names}), **values
         )

@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from nacre.base import text
 from nacre.base.lazy import load
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from nacre.values.recall import DeepResult, Filter, RecallResult
     from nacre.values.session import HandoffView
 
-_RANKING = ("prefer_kinds", "threshold", "fuzzy")
-"""Ranking options that ``--deep`` does not accept."""
+_WITH_DEEP = ("text", "filter", "update", "session")
+"""The parts of a request that ``--deep`` accepts."""
 
 _DECIDERS = {"model": "the model", "rules": "rules", "asker": "you"}
 
@@ -82,25 +82,14 @@ _DECIDERS = {"model": "the model", "rules": "rules", "asker": "you"}
 @options("recall", "prefer_kinds", "threshold", "fuzzy")
 @option("recall", "diversify", "--no-diversify", "--no-mmr", help="Also show near-duplicates.")
 @NO_DAEMON
-def recall(  # noqa: PLR0913 - one parameter an option
+def recall(
     run: Run,
     text: tuple[str, ...],
-    limit: int | None,
     wanted: Filter,
-    around: datetime | None,
-    radius_days: float,
-    mode: str | None,
     deep: bool,
     browse: bool,
-    expand: bool,
-    rerank: bool,
-    budget_tokens: int | None,
-    turns: int | None,
     explain: bool,
-    update: bool,
-    boost: bool,
-    session: str | None,
-    **ranking: Any,
+    **request: Any,
 ) -> None:
     """Find the memories that answer a question.
 
@@ -109,90 +98,46 @@ def recall(  # noqa: PLR0913 - one parameter an option
     if not (text or deep or browse) and load("nacre.cli.terminal:can_be_drawn")(run):
         load("nacre.cli.terminal:browse")(run, wanted)
         return
+    request |= {"text": " ".join(text), "filter": wanted}
     if deep:
-        _refuse_with_deep(
-            {
-                "--browse": browse,
-                "--around": around,
-                "--mode": mode,
-                "--budget": budget_tokens,
-                "--turns": turns,
-                "--limit": limit,
-                "--no-boost": not boost,
-                "--expand": expand,
-                "--rerank": rerank,
-                "--no-diversify": not ranking["diversify"],
-                **{f"--{name.replace('_', '-')}": ranking[name] or None for name in _RANKING},
-            }
-        )
-        _recall_deep(run, " ".join(text), wanted, explain=explain, update=update, session=session)
+        _refuse_with_deep("browse", *request.keys() - _WITH_DEEP)
+        _recall_deep(run, {name: request[name] for name in _WITH_DEEP}, explain=explain)
         return
     settings = run.settings
-    ranking.pop("no_daemon")
-    rerank = rerank or settings.text("recall.reranker") == "model"
+    request["limit"] = request["limit"] or settings.whole("recall.limit")
+    request["mode"] = "browse" if browse else request["mode"] or "hybrid"
+    request["budget_tokens"] = request["budget_tokens"] or 0
+    if request["turns"] is None:
+        request["turns"] = settings.whole("recall.turns")
+    request["rerank"] |= settings.text("recall.reranker") == "model"
     # A model can be slow, so its progress is shown.
     find = (
         partial(perform, run, recalling.recall)
-        if expand or rerank
+        if request["expand"] or request["rerank"]
         else partial(ask, run, deep_recall.RecallResult, "recall")
     )
-    result = find(
-        text=" ".join(text),
-        filter=wanted,
-        limit=limit or settings.whole("recall.limit"),
-        around=around,
-        mode="browse" if browse else mode or "hybrid",
-        radius_days=radius_days,
-        budget_tokens=budget_tokens or 0,
-        turns=settings.whole("recall.turns") if turns is None else turns,
-        boost=boost,
-        update=update,
-        session=session,
-        expand=expand,
-        rerank=rerank,
-        **ranking,
-    )
+    result = find(**request)
     message = None
     if not (result.hits or result.turns):
         message = hits.EMPTY if is_empty(run) else hits.NOTHING
-    run.answer(
-        result,
-        _render_recall,
-        result,
-        message=message,
-        explain=explain,
-    )
+    run.answer(result, _render_recall, result, message=message, explain=explain)
 
 
-def _refuse_with_deep(values: dict[str, object]) -> None:
-    used = [name for name, value in values.items() if value is not None and value is not False]
-    if used:
-        raise click.UsageError(f"{used[0]} cannot be combined with --deep")
+def _refuse_with_deep(*names: str) -> None:
+    context = click.get_current_context()
+    for item in context.command.params:
+        source = context.get_parameter_source(item.name or "")
+        if item.name in names and source is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{item.opts[0]} cannot be combined with --deep")
 
 
-def _recall_deep(
-    run: Run, question: str, wanted: Filter, *, explain: bool, update: bool, session: str | None
-) -> None:
-    recent = deep.recent_of(run.home, session) if session else ()
-    here = None
+def _recall_deep(run: Run, request: dict[str, Any], *, explain: bool) -> None:
+    session = request["session"]
+    request["recent"] = deep.recent_of(run.home, session) if session else ()
     with contextlib.suppress(FileNotFoundError):  # the folder was deleted
-        here = location.project_of_folder(run.home, Path.cwd())
-    result = perform(
-        run,
-        deep.deep_recall,
-        text=question,
-        filter=wanted,
-        recent=recent,
-        here=here,
-        update=update,
-        session=session,
-    )
-    run.answer(
-        result,
-        _render_deep,
-        result,
-        explain=explain,
-    )
+        request["here"] = location.project_of_folder(run.home, Path.cwd())
+    result = perform(run, deep.deep_recall, **request)
+    run.answer(result, _render_deep, result, explain=explain)
 
 
 def _render_recall(
@@ -326,15 +271,13 @@ def context(  # noqa: PLR0913 - one parameter an option
     /,
     prompt: tuple[str, ...],
     prompt_option: str | None,
-    moment: str | None,
     folder: Path | None,
-    session: str | None,
     explain: bool,
     output: Path | None,
     is_handoff: bool,
     store: bool,
     no_daemon: bool,
-    **parameters: Any,
+    **request: Any,
 ) -> None:
     """Print the context for an agent, at session start or for a prompt.
 
@@ -344,47 +287,41 @@ def context(  # noqa: PLR0913 - one parameter an option
     Sessions are handed over automatically when they end, are reset or compacted; the next session of the project
     receives the handoff at its start. --handoff shows it, and --handoff --store writes one now.
     """
-    folder = (folder or Path.cwd()).absolute()
+    words, here, session = (
+        " ".join(prompt),
+        str((folder or Path.cwd()).absolute()),
+        request["session"],
+    )
     if is_handoff:
-        _answer_handoff(run, " ".join(prompt), folder=folder, store=store, session=session)
+        if words and not store:
+            raise click.UsageError("to store a text, add --store")
+        view = perform(
+            run,
+            context_handoff.handoff,
+            folder=here,
+            store=store,
+            session=session,
+            words=words or None,
+        )
+        run.answer(view, _render_handoff, view)
         return
     if store:
         raise click.UsageError("--store needs --handoff")
-    text = sys.stdin.read() if prompt_option == "-" else prompt_option or " ".join(prompt)
+    text = sys.stdin.read() if prompt_option == "-" else prompt_option or words
     run.by_itself = no_daemon
-    block = ask(
-        run,
-        values_context.ContextBlock,
-        "context",
-        moment=moment or ("prompt" if text.strip() else "start"),
-        prompt=text,
-        folder=str(folder),
-        session=session,
-        **parameters,
-    )
+    request["moment"] = request["moment"] or ("prompt" if text.strip() else "start")
+    block = ask(run, values_context.ContextBlock, "context", prompt=text, folder=here, **request)
     changed = categories.write_snapshot(output, block, territory(run.settings)) if output else None
-    record = {
-        "context": replace(block, state=None),
-        "output": output,
-        "changed": changed,
-    }
+    record = {"context": replace(block, state=None), "output": output, "changed": changed}
     if explain:
         run.answer(record, _render_explained, block)
     else:
         run.answer(record, _render_context, block, output=output, changed=changed)
-        if (
-            not block.text
-            and not run.as_json
-            and block.gate in ("", values_context.LOOKED_FOR, values_context.HELD_OUT)
-        ):
-            if block.gate == values_context.HELD_OUT:
-                _explain_empty(
-                    run,
-                    values_context.HELD_OUT,
-                    "nacre admin usefulness shows the effect; the agent can still search by itself",
-                )
-            else:
-                _explain_empty(run, *_reason_for_empty(run, block.project, str(folder)))
+        if not (block.text or run.as_json) and block.gate in ("", values_context.LOOKED_FOR):
+            _explain_empty(run, *_reason_for_empty(run, block.project, here))
+        elif not run.as_json and block.gate == values_context.HELD_OUT:
+            hint = "nacre admin usefulness shows the effect; the agent can still search by itself"
+            _explain_empty(run, values_context.HELD_OUT, hint)
     hooks.write_state(run.settings.home, session, block.state)
 
 
@@ -462,22 +399,6 @@ def _render_left_out(paper: Paper, left_out: Iterable[values_context.LeftOut]) -
 _NO_CHORES = "No pending chores."
 
 
-def _answer_handoff(
-    run: Run, words: str, *, folder: Path, store: bool, session: str | None
-) -> None:
-    if words and not store:
-        raise click.UsageError("to store a text, add --store")
-    view = perform(
-        run,
-        context_handoff.handoff,
-        folder=str(folder),
-        store=store,
-        session=session,
-        words=words or None,
-    )
-    run.answer(view, _render_handoff, view)
-
-
 @command("chores", hidden=True, examples=["nacre chores", "nacre chores --list"])
 @flag("--list", "List pending and abandoned chores without running them.", "only_list")
 @option("chores", "seconds")
@@ -485,23 +406,8 @@ def chores(run: Run, only_list: bool, seconds: float) -> None:
     """Do the work that hooks left: read sessions, write handoffs, learn."""
     if only_list:
         home = run.settings.home
-        pending, abandoned = queue.waiting(home), queue.given_up(home)
-
-        def render_list(paper: Paper) -> None:
-            for chore in pending:
-                paper.line(
-                    bold(chore.kind),
-                    f"  {chore.session or chore.folder or ''}",
-                    dim(f"  {chore.note}"),
-                )
-            for chore in abandoned:
-                paper.line(
-                    bold("given up: "), f"{chore.kind}  {chore.session}", dim(f"  {chore.note}")
-                )
-            if not (pending or abandoned):
-                paper.line(_NO_CHORES)
-
-        run.answer({"waiting": pending, "given_up": abandoned}, render_list)
+        lists = queue.waiting(home), queue.given_up(home)
+        run.answer(dict(zip(("waiting", "given_up"), lists, strict=True)), _render_chores, *lists)
         return
     with acting(Actor(Face.DAEMON)):  # started by a hook that an agent ran
         report = perform(run, queue.do_waiting, seconds=seconds)
@@ -509,6 +415,17 @@ def chores(run: Run, only_list: bool, seconds: float) -> None:
         f"{count} {name.replace('_', ' ')}" for name, count in asdict(report).items() if count
     )
     run.answer(report, Paper.line, counts or _NO_CHORES)
+
+
+def _render_chores(
+    paper: Paper, pending: Sequence[queue.Chore], abandoned: Sequence[queue.Chore]
+) -> None:
+    for state, chores in (("", pending), ("given up: ", abandoned)):
+        for chore in chores:
+            place = chore.session or chore.folder or ""
+            paper.line(bold(f"{state}{chore.kind}"), f"  {place}", dim(f"  {chore.note}"))
+    if not (pending or abandoned):
+        paper.line(_NO_CHORES)
 
 
 def _render_handoff(paper: Paper, view: HandoffView) -> None:

@@ -307,12 +307,9 @@ def reflect(
     elif run.is_interactive and not run.as_json:
         _ask(run)
     else:
-        _list_reflect(run, limit=limit, project=find_project(run, project))
-
-
-def _list_reflect(run: Run, *, limit: int, project: str | None) -> None:
-    found = ask(run, reviews.Reflection, "reflect", limit=limit, project=project)
-    run.answer(found, _render_questions, found)
+        project = find_project(run, project)
+        found = ask(run, reviews.Reflection, "reflect", limit=limit, project=project)
+        run.answer(found, _render_questions, found)
 
 
 def _ask(run: Run) -> None:
@@ -452,14 +449,7 @@ _BY_PERSON = {"used": "good", "corrected": "bad"}
 )
 @option("feedback", "stored", "--stored", help="A memory that the agent stored in the meantime.")
 @click.option("--good/--bad", "good", default=None, help="Your own rating, instead of a reply.")
-def feedback(
-    run: Run,
-    references: tuple[str, ...],
-    session: str | None,
-    reply: str | None,
-    stored: tuple[str, ...],
-    good: bool | None,
-) -> None:
+def feedback(run: Run, /, reply: str | None, good: bool | None, **judged: Any) -> None:
     """Rate whether recalled memories were useful.
 
     An agent's reply is compared with the named memories, or else with those recalled in the session since the last
@@ -468,26 +458,12 @@ def feedback(
     also pending in nacre review.
     """
     if good is None:
-        words = _reply(run, reply)
-        report = perform(
-            run,
-            recall.judge_by_reply,
-            reply=words,
-            references=references,
-            session=session,
-            stored=stored,
-        )
-    else:
-        report = _verdict(run, references, good=good, is_mixed=bool(reply or stored or session))
-    run.answer(report, _render_feedback, report)
-
-
-def _verdict(
-    run: Run, references: tuple[str, ...], *, good: bool, is_mixed: bool
-) -> FeedbackReport:
-    if is_mixed or not references:
+        report = perform(run, recall.judge_by_reply, reply=_reply(run, reply), **judged)
+    elif reply or judged["stored"] or judged["session"] or not judged["references"]:
         raise click.UsageError("--good and --bad require memories and no other options")
-    return perform(run, recall.judge_answers, references=references, good=good)
+    else:
+        report = perform(run, recall.judge_answers, references=judged["references"], good=good)
+    run.answer(report, _render_feedback, report)
 
 
 def _reply(run: Run, path: str | None) -> str:
@@ -546,15 +522,7 @@ _CHARACTERS_GAPS = 160
 @option("unanswered", "limit", "--limit", "-n")
 @click.option("--todo", metavar="ID", type=TEXT, help="Store a todo to answer the question.")
 @click.option("--dismiss", metavar="ID", type=TEXT, help="Hide a question in all wordings.")
-def gaps(
-    run: Run,
-    days: int,
-    project: str | None,
-    min_times: int,
-    limit: int,
-    todo: str | None,
-    dismiss: str | None,
-) -> None:
+def gaps(run: Run, /, todo: str | None, dismiss: str | None, **asked: Any) -> None:
     """List questions that nacre could not answer.
 
     Similar questions are grouped, the most frequent first. Questions that nacre can answer now are closed.
@@ -567,40 +535,21 @@ def gaps(
         gap = perform(run, queue.dismiss, reference=dismiss)
         run.answer(gap, Paper.line, "Dismissed: ", bold(gap.question), hang=2)
     else:
-        slug = find_project(run, project)
-        _list_gaps(run, days=days, project=slug, min_times=min_times, limit=limit)
+        asked["project"] = find_project(run, asked["project"])
+        found = ask(run, reviews.Unanswered, "unanswered", **asked)
+        has_log = run.settings.whole("traces.keep_days") > 0
+        run.answer(found, _render_gaps, found, asked, has_log=has_log)
 
 
-def _list_gaps(run: Run, *, days: int, project: str | None, min_times: int, limit: int) -> None:
-    found = ask(
-        run,
-        reviews.Unanswered,
-        "unanswered",
-        days=days,
-        project=project,
-        min_times=min_times,
-        limit=limit,
-    )
-    has_log = run.settings.whole("traces.keep_days") > 0
-    is_narrowed = project is not None or min_times > 1
-    run.answer(
-        found,
-        _render_gaps,
-        found,
-        days=days,
-        has_log=has_log,
-        is_narrowed=is_narrowed,
-    )
-
-
-def _render_gaps(
-    paper: Paper, found: Unanswered, *, days: int, has_log: bool, is_narrowed: bool
-) -> None:
+def _render_gaps(paper: Paper, found: Unanswered, asked: dict[str, Any], *, has_log: bool) -> None:
     """Print each unanswered question, with its frequency and wordings."""
     if not has_log:
         paper.line("Questions are not stored: traces.keep_days is 0.", hang=2)
     if not found.gaps:
-        paper.line(f"No unanswered questions in the last {days} days{' match' * is_narrowed}.")
+        is_narrowed = asked["project"] is not None or asked["min_times"] > 1
+        paper.line(
+            f"No unanswered questions in the last {asked['days']} days{' match' * is_narrowed}."
+        )
     for gap in found.gaps:
         _render_gap(paper, gap)
     left = found.total - len(found.gaps)

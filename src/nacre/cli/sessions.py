@@ -123,25 +123,13 @@ def show(
         )
     if follow:
         _follow(run, reference, limit or _TAIL_SHOWN, full=full)
-        return
-    if tail:
+    elif tail:
         end = ask_session(run, reference, limit=limit or _TAIL_SHOWN, at_end=True)
-
-        def render(paper: Paper) -> None:
-            render_facts(paper, end)
-            _render_turns(paper, end.turns, full=full)
-
-        run.answer(end, render)
-        return
-    limit = (0 if run.as_json else _TURNS_SHOWN) if limit is None else limit
-    view = ask_session(run, reference, first=first, limit=limit or None)
-    run.answer(
-        view,
-        _render_session,
-        view,
-        first=first,
-        full=full,
-    )
+        run.answer(end, _render_end, end, full=full)
+    else:
+        limit = (0 if run.as_json else _TURNS_SHOWN) if limit is None else limit
+        view = ask_session(run, reference, first=first, limit=limit or None)
+        run.answer(view, _render_session, view, first=first, full=full)
 
 
 def ask_session(
@@ -224,10 +212,14 @@ def render_facts(paper: Paper, view: SessionView) -> None:
     )
 
 
-def _render_session(paper: Paper, view: SessionView, *, first: int, full: bool) -> None:
-    """Print a session's properties, turns, sub-agents and memories."""
+def _render_end(paper: Paper, view: SessionView, *, full: bool) -> None:
     render_facts(paper, view)
     _render_turns(paper, view.turns, full=full)
+
+
+def _render_session(paper: Paper, view: SessionView, *, first: int, full: bool) -> None:
+    """Print a session's properties, turns, sub-agents and memories."""
+    _render_end(paper, view, full=full)
     left = view.session.turns - first - len(view.turns)
     if left > 0:
         paper.blank()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -41,6 +40,7 @@ _INDENT = 4
 _TURN_CHARACTERS = 280
 _CALL_CHARACTERS = 120
 _PATHS_SHOWN = 6
+_FILTER = {"project", "tool", "since", "until"}
 
 
 @command(
@@ -60,42 +60,20 @@ _PATHS_SHOWN = 6
 @option(DeedFilter, "project", help="Only this project; . is the one of this folder.")
 @option(DeedFilter, "since", help="From this day on: 2026-11-20, 3d, 2w, yesterday, march.")
 @option(DeedFilter, "until")
-def did(  # noqa: PLR0913 - one parameter an option
-    run: Run,
-    path: str,
-    limit: int,
-    offset: int,
-    reads: bool,
-    commands: bool,
-    tool: str | None,
-    project: str | None,
-    since: datetime | None,
-    until: datetime | None,
-) -> None:
+def did(run: Run, /, path: str, **asked: Any) -> None:
     """Show who changed a file, when and why.
 
     PATH is a file or folder; src/app.py finds it below any folder where agents worked.
     """
-    wanted = {"project": find_project(run, project), "tool": tool, "since": since, "until": until}
-    history = ask(
-        run,
-        values_session.FileHistory,
-        "did",
-        path=path,
-        wanted=wanted,
-        reads=reads,
-        commands=commands,
-        limit=limit,
-        offset=offset,
-    )
+    history = ask(run, values_session.FileHistory, "did", path=path, **_with_filter(run, asked))
     empty = not history.changes and is_empty(run)
-    run.answer(
-        history,
-        _render_history,
-        history,
-        offset=offset,
-        empty=empty,
-    )
+    run.answer(history, _render_history, history, offset=asked["offset"], empty=empty)
+
+
+def _with_filter(run: Run, asked: dict[str, Any]) -> dict[str, Any]:
+    """Move the options of :class:`DeedFilter` into the field ``wanted``."""
+    wanted = {name: asked.pop(name) for name in _FILTER & asked.keys()}
+    return asked | {"wanted": wanted | {"project": find_project(run, wanted["project"])}}
 
 
 @command(
@@ -111,22 +89,13 @@ def did(  # noqa: PLR0913 - one parameter an option
 @option(DeedFilter, "tool", help="Only sessions with this tool, e.g. claude-code.")
 @option(DeedFilter, "project", help="Only this project; . is the one of this folder.")
 @option(DeedFilter, "since", help="From this day on: 2026-11-20, 3d, 2w, yesterday, march.")
-def fix(
-    run: Run,
-    error: tuple[str, ...],
-    limit: int,
-    tool: str | None,
-    project: str | None,
-    since: datetime | None,
-) -> None:
+def fix(run: Run, /, error: tuple[str, ...], **asked: Any) -> None:
     """Show earlier attempts to fix an error, and which worked.
 
     ERROR is a line or a whole trace; - reads standard input.
     """
-    wanted = {"project": find_project(run, project), "tool": tool, "since": since}
-    result = ask(
-        run, views.FixResult, "fix", error=read_content(" ".join(error)), wanted=wanted, limit=limit
-    )
+    words = read_content(" ".join(error))
+    result = ask(run, views.FixResult, "fix", error=words, **_with_filter(run, asked))
     empty = not (result.troubles or result.lessons or result.talk) and is_empty(run)
     run.answer(result, _render_fix, result, empty=empty)
 
@@ -285,6 +254,10 @@ def _times(number: int) -> str:
 # ``nacre search``.
 
 
+_MATCHED = ("limit", "offset", "aspect", "role")
+"""Options that also apply to regular expressions."""
+
+
 @command(
     "search",
     examples=[
@@ -317,86 +290,34 @@ def _times(number: int) -> str:
 @LANES
 @option("search-sessions", "fuzzy")
 @flag("--explain", "Show the parts of each score and the state of each lane.")
-def search(  # noqa: PLR0913 - one parameter an option
+def search(
     run: Run,
+    /,
     question: tuple[str, ...],
-    limit: int,
-    offset: int,
     wanted: recall.Filter,
-    aspect: str,
-    role: str,
     regex: bool,
     semantic: bool,
-    around: datetime | None,
-    ignore_time: bool,
-    mode: str | None,
-    fuzzy: bool,
     explain: bool,
+    **asked: Any,
 ) -> None:
     """Search the turns and tool calls of all sessions."""
-    words = " ".join(question)
+    words, offset = " ".join(question), asked["offset"]
     if regex:
-        _match(
-            run,
-            words,
-            wanted,
-            limit=limit,
-            offset=offset,
-            aspect=aspect,
-            role=role,
-        )
+        _match(run, words, wanted, {name: asked[name] for name in _MATCHED})
         return
-    result = ask(
-        run,
-        recall.RecallResult,
-        "search-sessions",
-        text=words,
-        filter=wanted,
-        mode="vector" if semantic else mode or "hybrid",
-        limit=limit,
-        around=around,
-        offset=offset,
-        aspect=aspect,
-        role=role,
-        fuzzy=fuzzy,
-        ignore_time=ignore_time,
-    )
+    asked["mode"] = "vector" if semantic else asked["mode"] or "hybrid"
+    result = ask(run, recall.RecallResult, "search-sessions", text=words, filter=wanted, **asked)
     message = None if result.turns else _nothing(run)
-    run.answer(
-        result,
-        _render_search,
-        result,
-        message=message,
-        explain=explain,
-        offset=offset,
-    )
+    run.answer(result, _render_search, result, message=message, explain=explain, offset=offset)
 
 
 def _nothing(run: Run) -> str:
     return hits.EMPTY if is_empty(run) else hits.NOTHING
 
 
-def _match(
-    run: Run,
-    expression: str,
-    wanted: recall.Filter,
-    *,
-    limit: int,
-    offset: int,
-    aspect: str,
-    role: str,
-) -> None:
+def _match(run: Run, expression: str, wanted: recall.Filter, asked: dict[str, Any]) -> None:
     """Match in this process, since matching can take many seconds of CPU and would block the daemon's other callers."""
-    matches = perform(
-        run,
-        sessions_search.match,
-        expression=expression,
-        filter=wanted,
-        limit=limit,
-        offset=offset,
-        aspect=aspect,
-        role=role,
-    )
+    matches = perform(run, sessions_search.match, expression=expression, filter=wanted, **asked)
     message = None if matches.turns else _nothing(run)
     if matches.unread:
         run.warnings.append(
@@ -404,13 +325,7 @@ def _match(
         )
     if matches.given_up:
         run.warnings.append(f"{matches.given_up} turns were skipped because matching took too long")
-    run.answer(
-        matches,
-        _render_matches,
-        matches,
-        message=message,
-        offset=offset,
-    )
+    run.answer(matches, _render_matches, matches, message=message, offset=asked["offset"])
 
 
 def _render_search(
