@@ -354,7 +354,7 @@ def extract(run: Run, /, path: Path | None, whole: bool, in_chunks: bool, **requ
     """
     if whole and in_chunks:
         raise click.UsageError("--whole and --chunk exclude each other: pass only one")
-    if path is None and not session:
+    if path is None and not request["session"]:
         raise click.UsageError(
             "nothing to extract from: pass a transcript, - for standard input, or --session"
         )
