@@ -683,6 +683,13 @@ class Run:
         render(paper, *args, **kwargs)
         click.echo(paper.text(), nl=False, err=True)
 
+    def introduce(
+        self, render: Callable[Concatenate[Paper, P], object], *args: P.args, **kwargs: P.kwargs
+    ) -> None:
+        """Show something on standard error, after an empty line."""
+        click.echo(err=True)
+        self.show(render, *args, **kwargs)
+
     def tell(self, sentence: str) -> None:
         """Print a sentence on standard error, wrapped on a terminal."""
         self.show(Paper.line, sentence)

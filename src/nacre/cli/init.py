@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         Scope,
         WriterProposal,
     )
-    from nacre.values.reports import LeftAlone, WiringDone, WiringPlan, WiringWish
+    from nacre.values.reports import WiringPlan, WiringWish
 
 Planner = Callable[[Sequence[str]], "WiringPlan"]
 """A function that returns the plan for the named hosts."""
@@ -129,7 +129,7 @@ def agree(
     run.tell(_INTRODUCTION)
     names = [host.host.name for host in found]
     agreement = Agreement(tuple(names), plan_for(names))
-    _show(run, found, agreement, proposal, places)
+    run.introduce(_render_agreement, agreement, found, proposal, places)
     writes = "w(ith writer), " if proposal.writer and not proposal.is_named else ""
     question = f"Do this? y(es), {writes}n(o), d(iff), ? for more"
     while not (agreement.plan.is_nothing and not agreement.plan.left_alone and proposal.is_nothing):
@@ -144,13 +144,11 @@ def agree(
                 else [names[int(word) - 1] for word in dict.fromkeys(words)]
             )
             agreement = Agreement(tuple(chosen), plan_for(chosen))
-            _show(run, found, agreement, proposal, places)
+            run.introduce(_render_agreement, agreement, found, proposal, places)
         elif answer in ("n", "no"):
             raise click.Abort
         elif answer in ("d", "diff"):
-            run.show(
-                partial(home_wiring.render_plan, plan=agreement.plan, places=places, is_whole=True)
-            )
+            run.show(home_wiring.render_plan, agreement.plan, places, is_whole=True)
         elif agreed := _agreed(agreement, words, proposal):
             return agreed
         else:
@@ -175,28 +173,25 @@ def _agreed(agreement: Agreement, words: Sequence[str], proposal: Proposal) -> A
     return agreement
 
 
-def _show(
-    run: Run, found: Sequence[FoundHost], agreement: Agreement, proposal: Proposal, places: Shown
+def _render_agreement(
+    paper: Paper,
+    agreement: Agreement,
+    found: Sequence[FoundHost],
+    proposal: Proposal,
+    places: Shown,
 ) -> None:
-    paper = run.paper(stderr=True)
     paper.heading("Found on this machine")
-    rows = (
-        (f"{at:>4}", host.host.label, dim(_describe_host(host, agreement.hosts)))
-        for at, host in enumerate(found, start=1)
-    )
-    paper.table(list(rows))
+    rows = []
+    for at, host in enumerate(found, start=1):
+        state = "already connected" if host.is_wired else ""
+        state = state if host.host.name in agreement.hosts else "left out"
+        notes = ", ".join(filter(None, (host.program, state)))
+        rows.append((f"{at:>4}", host.host.label, dim(notes)))
+    paper.table(rows)
     paper.heading("To do")
     home_wiring.render_outline(paper, agreement.plan, places)
     has_codex = any(host.host.name == registry.NAME_CODEX and host.program for host in found)
     _render_proposal(paper, proposal, trusts=has_codex and needs_trust(agreement.plan))
-    click.echo(f"\n{paper.text()}", err=True)
-
-
-def _describe_host(host: FoundHost, chosen: Sequence[str]) -> str:
-    state = (
-        "left out" if host.host.name not in chosen else "already connected" if host.is_wired else ""
-    )
-    return ", ".join(part for part in (host.program or "", state) if part)
 
 
 def _render_proposal(paper: Paper, proposal: Proposal, *, trusts: bool) -> None:
@@ -700,17 +695,16 @@ def _with_own_memory(run: Run, wish: WiringWish, own_memory: str | None) -> Wiri
 
 def _confirm(run: Run, plan: WiringPlan, writer: WriterRequest | None) -> None:
     """Show the planned changes as a list, or on request as a diff, and ask. Raises Abort."""
-    paper, places = run.paper(stderr=True), _display(run)
-    home_wiring.render_outline(paper, plan, places)
-    _render_writer_init(paper, writer)
-    click.echo(f"\n{paper.text()}", err=True)
-    question = "Remove it?" if plan.is_removal else "Write this?"
+    places = _display(run)
+
+    def render(paper: Paper) -> None:
+        home_wiring.render_outline(paper, plan, places)
+        _render_writer_init(paper, writer)
+
+    run.introduce(render)
+    question = f"{'Remove it' if plan.is_removal else 'Write this'}? y(es), n(o), d(iff)"
     while True:
-        answer = (
-            str(click.prompt(f"{question} y(es), n(o), d(iff)", default="n", err=True))
-            .strip()
-            .lower()
-        )
+        answer = str(click.prompt(question, default="n", err=True)).strip().lower()
         if answer in ("y", "yes"):
             return
         if answer in ("n", "no"):
@@ -783,14 +777,13 @@ def _plan(run: Run, wishes: list[WiringWish], *, uninstall: bool) -> WiringPlan:
 
 
 def _show_init(run: Run, plan: WiringPlan, writer: WriterRequest | None) -> None:
-    diffs = ["\n".join(connect.diff_of(change, _clean(run))) for change in plan.changes]
-
     def render(paper: Paper) -> None:
         home_wiring.render_plan(paper, plan, _display(run))
         _render_writer_init(paper, writer)
 
     request = {"writer": writer.writer, "tokens_per_day": writer.tokens_per_day} if writer else {}
-    run.answer(_plan_record(plan, diffs) | request, render)
+    record = _record(run, reports.WiringDone(plan, ()))
+    run.answer({**record, "done": False} | request, render)
 
 
 def _do(run: Run, plan: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool) -> None:
@@ -801,18 +794,11 @@ def _do(run: Run, plan: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool) 
     if trust:
         notes = tuple((host, note) for host, note in plan.notes if host != "codex")
         result = replace(result, plan=replace(plan, notes=notes), trusted=trust == "now")
-    diffs = ["\n".join(connect.diff_of(change, _clean(run))) for change in plan.changes]
     daemon = _settle_daemon(
         run, is_removal=plan.is_removal, starts=run.exit_code == 0 and not goes_on
     )
-    run.answer(
-        _done_record(result, diffs, daemon, captured),
-        home_wiring.render_done,
-        result,
-        _display(run),
-        daemon,
-        captured,
-    )
+    record = {**_record(run, result, daemon, captured), "done": True}
+    run.answer(record, home_wiring.render_done, result, _display(run), daemon, captured)
     if not run.as_json:
         run.flush()
 
@@ -862,77 +848,25 @@ def _may_trust() -> bool:
         return False
 
 
-def _plan_record(plan: WiringPlan, diffs: Sequence[str]) -> Record:
-    return {
-        "hosts": [
-            {
-                "host": wish.host,
-                "scope": wish.scope,
-                "project": str(wish.project) if wish.project else None,
-            }
-            for wish in plan.wishes
-        ],
-        "own_memories": [
-            {"host": memory.host, "state": memory.state, "told": memory.told, "hint": memory.hint}
-            for memory in plan.own_memories
-        ],
-        "captured": [],
-        "files": [
-            {
-                "path": str(change.path),
-                "action": change.action,
-                "hosts": list(change.hosts),
-                "what": change.what,
-                "diff": diff,
-            }
-            for change, diff in zip(plan.changes, diffs, strict=True)
-        ],
-        "left_alone": [_left_record(place) for place in plan.left_alone],
-        "kept": [_left_record(place) for place in plan.kept],
-        "commands": [
-            {"command": list(command.words), "what": command.what} for command in plan.commands
-        ],
-        "notes": [{"host": host, "note": note} for host, note in plan.notes],
-        "done": False,
-        "backups": [],
-        "old_copies": [],
-        "daemon": None,
-        "failed": [],
-        "trusted": False,
-    }
-
-
-def _done_record(
-    done: WiringDone,
-    diffs: Sequence[str],
-    daemon: DaemonMet | None,
-    captured: Sequence[imports.Captured],
+def _record(
+    run: Run,
+    done: reports.WiringDone,
+    daemon: DaemonMet | None = None,
+    captured: Sequence[imports.Captured] = (),
 ) -> Record:
-    return _plan_record(done.plan, diffs) | {
-        "done": True,
-        "backups": [str(path) for path in done.backups],
-        "old_copies": [str(path) for path in done.old_copies],
-        "daemon": {"version": daemon.version, "state": daemon.state} if daemon else None,
-        "left_alone": [_left_record(place) for place in (*done.plan.left_alone, *done.left_alone)],
-        "trusted": done.trusted,
-        "captured": [
-            {
-                "host": capture.host,
-                "path": str(capture.path),
-                "added": capture.added,
-                "updated": capture.updated,
-                "problem": capture.problem,
-            }
-            for capture in captured
-        ],
-        "failed": [{"command": command, "said": output} for command, output in done.failed],
-    }
-
-
-def _left_record(place: LeftAlone) -> Record:
+    plan = done.plan
     return {
-        "path": str(place.path),
-        "host": place.host,
-        "reason": place.reason,
-        "hint": place.hint,
+        "hosts": plan.wishes,
+        "own_memories": plan.own_memories,
+        "captured": captured,
+        "files": connect.changed_files(run.settings, plan),
+        "left_alone": plan.left_alone + done.left_alone,
+        "kept": plan.kept,
+        "commands": plan.commands,
+        "notes": plan.notes,
+        "backups": done.backups,
+        "old_copies": done.old_copies,
+        "daemon": daemon,
+        "failed": done.failed,
+        "trusted": done.trusted,
     }

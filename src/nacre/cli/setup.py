@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Concatenate
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from nacre.base.frozen import frozen
 from nacre.cli import output, writer
-from nacre.cli.command import TEXT, P, Paper, Part, Run, Span, bold, command, dim
+from nacre.cli.command import TEXT, Paper, Part, Run, Span, bold, command, dim
 from nacre.cli.options import (
     flag,
     seconds,
@@ -121,11 +121,11 @@ def walk(run: Run) -> Wish:
     """Ask for everything, proposing current or detected values. Raises NacreError."""
     dialog, settings = Dialog(run), run.settings
     found, local = models.status(settings), providers.servers_here(settings)
-    dialog.show(_render_found, found, local)
+    run.introduce(_render_found, found, local)
     options = _options(settings, found, local)
     rows = [(option.label, option.note) for option in options]
     question = bold("How should nacre reach a model?")
-    dialog.show(_render_choices, rows, question)
+    run.introduce(_render_choices, rows, question)
     default = _first(settings, options) + 1
     chosen = click.prompt("Number", default, type=click.IntRange(1, len(rows)), err=True)
     option = options[int(chosen) - 1]
@@ -176,7 +176,7 @@ class Dialog:
             if provider.api == "chat"
         ]
         known = f"Known providers: {', '.join(names)}. For another OpenAI-compatible server, "
-        self.show(Paper.line, f"{known}enter a name of your choice.")
+        self._run.introduce(Paper.line, f"{known}enter a name of your choice.")
         name = str(click.prompt("Provider", err=True)).strip().lower()
         if credentials.is_built_in(name) or name in self._settings["models.providers"]:
             return models.Wish(f"{name}:")
@@ -230,7 +230,7 @@ class Dialog:
             names = list(dict.fromkeys([current.partition(":")[2], *names]))
         rows = [(name, _price(settings, target, name)) for name in names]
         hint = dim("  a number, or any other name")
-        self.show(_render_choices, rows, bold("Which model?"), hint)
+        self._run.introduce(_render_choices, rows, bold("Which model?"), hint)
         while True:
             answer = str(click.prompt("Model", default="1" if names else None, err=True)).strip()
             if not answer.isdecimal():
@@ -244,7 +244,7 @@ class Dialog:
     def embedding(self) -> str:
         """Ask for the embedding model."""
         current = self._settings.text("embedding.model")
-        self.show(
+        self._run.introduce(
             Paper.line,
             "Vectors find similar meaning in other words. minilm is bundled and works offline; none turns vectors off.",
         )
@@ -254,7 +254,7 @@ class Dialog:
         """Ask whether the model is allowed to work in the background, and for its limit."""
         after = models.wished(self._settings, wish)
         proposal = writer.named(replace(self._run.home, settings=after), str(wish.model))
-        self.show(_render_background, proposal)
+        self._run.introduce(_render_background, proposal)
         is_on = self._settings.flag("models.background")
         if not click.confirm("Let it work in the background?", default=is_on, err=True):
             return replace(wish, background=False)
@@ -297,13 +297,6 @@ class Dialog:
                 return check_key(secret, "your input") if secret or not may_be_empty else ""
             except NacreError as error:
                 click.echo(error.message, err=True)
-
-    def show(
-        self, render: Callable[Concatenate[Paper, P], object], *args: P.args, **kwargs: P.kwargs
-    ) -> None:
-        """Print on standard error, after an empty line."""
-        click.echo(err=True)
-        self._run.show(render, *args, **kwargs)
 
 
 def _render_choices(paper: Paper, rows: Sequence[tuple[str, str]], *question: Part) -> None:

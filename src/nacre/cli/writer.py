@@ -154,21 +154,22 @@ def offer(run: Run, name: str | None = None) -> bool:
     proposal = proposed(run, name)
     if proposal is None:
         return False
-    paper = run.paper(stderr=True)
-    paper.line(bold("Writer of your memories"))
-    paper.body(
-        f"{proposal.writer.label} can read each session once, after it ends, and write memories from it. "
-        f"It {proposal.terms}. {describe_scope(proposal)}",
-        indent=0,
-    )
-    render_alternatives(paper, proposal)
-    click.echo(f"\n{paper.text()}", nl=False, err=True)
+    run.introduce(_render_offer, proposal)
     if not click.confirm(
         f"Let {proposal.writer.label} write memories{proposal.bound}?", default=False, err=True
     ):
         return False
     _answer(run, perform(run, setup_requests.set_writer, **request_of(proposal)))
     return True
+
+
+def _render_offer(paper: Paper, proposal: setup.WriterProposal) -> None:
+    paper.line(bold("Writer of your memories"))
+    paper.line(
+        f"{proposal.writer.label} can read each session once, after it ends, and write memories from it. "
+        f"It {proposal.terms}. {describe_scope(proposal)}"
+    )
+    render_alternatives(paper, proposal)
 
 
 def proposed(run: Run, name: str | None) -> WriterProposal | None:
