@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,10 +83,9 @@ class Proposal:
 
 @frozen
 class Agreement:
-    """The owner's choices: hosts with their plan, sessions to read (``all``, ``week`` or ``later``), and whether to use
-    the proposed writer (``writes``)."""
+    """The owner's choices: the plan, sessions to read (``all``, ``week`` or ``later``), and whether to use the proposed
+    writer (``writes``)."""
 
-    hosts: tuple[str, ...]
     plan: WiringPlan
     reads: str = "all"
     writes: bool = False
@@ -128,7 +127,7 @@ def agree(
     click.echo(err=True)
     run.tell(_INTRODUCTION)
     names = [host.host.name for host in found]
-    agreement = Agreement(tuple(names), plan_for(names))
+    agreement = Agreement(plan_for(names))
     run.introduce(_render_agreement, agreement, found, proposal, places)
     writes = "w(ith writer), " if proposal.writer and not proposal.is_named else ""
     question = f"Do this? y(es), {writes}n(o), d(iff), ? for more"
@@ -138,12 +137,8 @@ def agree(
         if words == ["all"] or (
             words and all(word.isdecimal() and 1 <= int(word) <= len(found) for word in words)
         ):
-            chosen = (
-                names
-                if words == ["all"]
-                else [names[int(word) - 1] for word in dict.fromkeys(words)]
-            )
-            agreement = Agreement(tuple(chosen), plan_for(chosen))
+            numbers = range(1, len(names) + 1) if words == ["all"] else map(int, words)
+            agreement = Agreement(plan_for([names[at - 1] for at in dict.fromkeys(numbers)]))
             run.introduce(_render_agreement, agreement, found, proposal, places)
         elif answer in ("n", "no"):
             raise click.Abort
@@ -181,17 +176,17 @@ def _render_agreement(
     places: Shown,
 ) -> None:
     paper.heading("Found on this machine")
-    rows = []
+    rows, chosen = [], [wish.host for wish in agreement.plan.wishes]
     for at, host in enumerate(found, start=1):
         state = "already connected" if host.is_wired else ""
-        state = state if host.host.name in agreement.hosts else "left out"
+        state = state if host.host.name in chosen else "left out"
         notes = ", ".join(filter(None, (host.program, state)))
         rows.append((f"{at:>4}", host.host.label, dim(notes)))
     paper.table(rows)
     paper.heading("To do")
     home_wiring.render_outline(paper, agreement.plan, places)
     has_codex = any(host.host.name == registry.NAME_CODEX and host.program for host in found)
-    _render_proposal(paper, proposal, trusts=has_codex and needs_trust(agreement.plan))
+    _render_proposal(paper, proposal, trusts=has_codex and _needs_trust(agreement.plan))
 
 
 def _render_proposal(paper: Paper, proposal: Proposal, *, trusts: bool) -> None:
@@ -252,7 +247,7 @@ def _explain(paper: Paper, found: Sequence[FoundHost], proposal: Proposal) -> No
     paper.facts([(f"  {word}", meaning) for word, meaning in choices])
 
 
-def needs_trust(plan: WiringPlan) -> bool:
+def _needs_trust(plan: WiringPlan) -> bool:
     """Return True if the plan writes hooks that Codex only runs after it trusts them."""
     return not plan.is_removal and any(
         registry.NAME_CODEX in change.hosts and change.action != "none" for change in plan.changes
@@ -295,7 +290,6 @@ def render_quickstart(paper: Paper, result: QuickstartResult, vault: str) -> Non
     render_first_look(paper, result)
     render_reach(paper, result.reach)
     _render_next(paper, result, vault)
-    render_problems(paper, result.report.problems)
 
 
 def render_first_look(paper: Paper, result: QuickstartResult) -> None:
@@ -315,6 +309,7 @@ def render_first_look(paper: Paper, result: QuickstartResult) -> None:
         paper.heading("Sample answers")
         for answer in result.answers:
             _render_answer(paper, answer)
+    render_problems(paper, result.report.problems)
 
 
 def render_reach(paper: Paper, reach: Reach) -> None:
@@ -424,7 +419,7 @@ def _render_next(paper: Paper, result: QuickstartResult, vault: str) -> None:
 
 
 # ----------------------------------------------------------------------------
-# The last steps of ``nacre init``: read existing sessions and forget the examples.
+# A late step of ``nacre init``: read existing sessions.
 
 
 def read_first(run: Run, found: FirstReading, span: str) -> bool:
@@ -433,11 +428,9 @@ def read_first(run: Run, found: FirstReading, span: str) -> bool:
     Return True if vectors are still missing.
     """
     if span != "all":  # the daemon then reads only newer sessions
-        settings.write_setting(
-            run.settings.config,
-            "watch.changed_since",
-            _since(run, span).isoformat(timespec="milliseconds"),
-        )
+        since = run.home.clock() - (setup.RECENT if span == "week" else timedelta())
+        stamp = since.isoformat(timespec="milliseconds")
+        settings.write_setting(run.settings.config, "watch.changed_since", stamp)
     if span == "later":
         run.tell("New sessions are read as they happen; read the others with nacre ingest.")
         return False
@@ -445,50 +438,21 @@ def read_first(run: Run, found: FirstReading, span: str) -> bool:
     return _read(run, found.recent if span == "week" else ())
 
 
-def _since(run: Run, span: str) -> datetime:
-    return run.home.clock() - (setup.RECENT if span == "week" else timedelta())
-
-
 def _read(run: Run, paths: Sequence[Path]) -> bool:
     is_short = False
-    with output.shown(run) as notify:
-        if paths:
-            report = ingest.ingest(
-                run.home, ingest.IngestOptions(paths=tuple(paths), remember_paths=False), notify
-            )
-            run.answer({}, render_ingest, report, searched=False)
-        else:
-            result = setup.run_quickstart(run.home, notify)
-            run.answer({}, _render, result)
-            is_short = is_short_of_vectors(result)
+    if paths:
+        report = perform(run, ingest.ingest, paths=paths, remember_paths=False)
+        run.answer({}, render_ingest, report, searched=False)
+    else:
+        result = perform(run, setup.run_quickstart)
+        run.answer({}, render_first_look, result)
+        is_short = is_short_of_vectors(result)
     run.flush()
     return is_short
 
 
-def _render(paper: Paper, result: QuickstartResult) -> None:
-    render_first_look(paper, result)
-    render_problems(paper, result.report.problems)
-
-
-def show_reach(run: Run) -> None:
-    """If any session was read, print what the current settings make available."""
-    found = setup.reach(replace(run.home, settings=settings.load_settings()))
-    if found.sessions:
-        click.echo(err=True)
-        run.answer({}, render_reach, found)
-
-
-def forget_examples(run: Run) -> None:
-    """Delete quickstart's example sessions before agents see them."""
-    examples.forget(run.home, examples.plan_to_forget(run.home))
-    run.tell("The example sessions are deleted: nacre recall now uses your own sessions.")
-
-
 # ----------------------------------------------------------------------------
 # ``nacre init``.
-
-
-_NO_HOST = "no agent was found on this machine"
 
 
 @command(
@@ -589,9 +553,7 @@ def init(  # noqa: PLR0913 - one a question
         return
     if asks and not plan.is_nothing:
         _confirm(run, plan, named_writer)
-    _carry_out(
-        run, wishes, plan if asks else None, uninstall=uninstall, trusts=trust_hooks, asks=asks
-    )
+    _carry_out(run, plan, trusts=trust_hooks, asks=asks)
     if writer:
         status = perform(run, writers.set_writer, writer=writer, tokens_per_day=tokens_per_day)
         run.warnings += [status.problem] if status.problem else []
@@ -610,30 +572,25 @@ def _run_dialog(
     trusts: bool,
 ) -> None:
     """Propose a complete setup for this machine and apply what the owner agrees to. Raises InvalidInputError."""
-    found = [
-        host
-        for host in ways.found_hosts(run.settings)
-        if host.host.by_project or not template.project
-    ]
-    if not found:
-        raise InvalidInputError(
-            _NO_HOST, hint="name it: nacre init --host NAME; see nacre init --help"
-        )
+    found = _found(run, template)
     proposal = propose(run, writer)
 
     def plan_for(names: Sequence[str]) -> WiringPlan:
         return _plan(run, _wishes(run, template, names, own_memory), uninstall=False)
 
     agreed = agree(run, found, plan_for, proposal, _display(run))
-    trusts = trusts or needs_trust(agreed.plan)
-    wishes = _wishes(run, template, agreed.hosts, own_memory)
-    _carry_out(run, wishes, agreed.plan, uninstall=False, trusts=trusts, asks=True, goes_on=True)
+    trusts = trusts or _needs_trust(agreed.plan)
+    _carry_out(run, agreed.plan, trusts=trusts, asks=True, goes_on=True)
     if proposal.has_examples:
-        forget_examples(run)
+        examples.forget(run.home, examples.plan_to_forget(run.home))
+        run.tell("The example sessions are deleted: nacre recall now uses your own sessions.")
     is_short = proposal.reading is not None and read_first(run, proposal.reading, agreed.reads)
     if proposal.writer and (agreed.writes or proposal.is_named):
         perform(run, writers.set_writer, **cli_writer.request_of(proposal.writer))
-    show_reach(run)
+    reach = setup.reach(replace(run.home, settings=settings.load_settings()))
+    if reach.sessions:
+        click.echo(err=True)
+        run.answer({}, render_reach, reach)
     if is_short:
         run.flush()
         finish_vectors(run)
@@ -654,27 +611,15 @@ def _wishes(
 
 
 def _carry_out(
-    run: Run,
-    wishes: list[WiringWish],
-    shown: WiringPlan | None,
-    *,
-    uninstall: bool,
-    trusts: bool,
-    asks: bool,
-    goes_on: bool = False,
+    run: Run, plan: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool = False
 ) -> None:
-    """Apply the plan that was shown, or a new plan if another process has already applied the shown plan."""
-    if not uninstall:
+    """Apply the plan, or a new plan if nobody was asked or another process has already applied the plan."""
+    if not plan.is_removal:
         files.make_folder(run.settings.home)
     with connect.alone(run.settings.home):
-        again = _plan(run, wishes, uninstall=uninstall)
-        _do(
-            run,
-            shown if shown and not again.is_nothing else again,
-            trusts=trusts,
-            asks=asks,
-            goes_on=goes_on,
-        )
+        again = _plan(run, plan.wishes, uninstall=plan.is_removal)
+        plan = plan if asks and not again.is_nothing else again
+        _do(run, plan, trusts=trusts, asks=asks, goes_on=goes_on)
 
 
 def _with_own_memory(run: Run, wish: WiringWish, own_memory: str | None) -> WiringWish:
@@ -756,17 +701,23 @@ def _chosen(
     ]
     if uninstall or wired:  # without a dialog, repair earlier choices and add none
         return wired
-    names = [
-        host.host.name
+    return [host.host.name for host in _found(run, template)]
+
+
+def _found(run: Run, template: reports.WiringWish) -> list[FoundHost]:
+    """Return the detected hosts. Raises InvalidInputError if there is none."""
+    found = [
+        host
         for host in ways.found_hosts(run.settings)
         if host.host.by_project or not template.project
     ]
-    if not names:
-        raise InvalidInputError(_NO_HOST, hint="name it: nacre init --host NAME")
-    return names
+    if not found:
+        hint = "name it: nacre init --host NAME; see nacre init --help"
+        raise InvalidInputError("no agent was found on this machine", hint=hint)
+    return found
 
 
-def _plan(run: Run, wishes: list[WiringWish], *, uninstall: bool) -> WiringPlan:
+def _plan(run: Run, wishes: Sequence[WiringWish], *, uninstall: bool) -> WiringPlan:
     plan = (
         connect.plan_removal(run.settings, wishes)
         if uninstall
