@@ -444,9 +444,13 @@ class Paper:
             own = len(row) - len(row.lstrip())
             self.line(row, indent=indent + min(own, 12), hang=0) if row.strip() else self.blank()
 
-    def facts(self, facts: Iterable[tuple[str, Cell]], *, indent: int = 0) -> None:
-        """Add names with their values, aligned."""
-        rows = [(name, value) for name, value in facts if value]
+    def facts(self, facts: Iterable[tuple[str, Cell | int | None]], *, indent: int = 0) -> None:
+        """Add names with their values, aligned. Empty values and zeros are omitted."""
+        rows = [
+            (name, f"{value:,}" if isinstance(value, int) else value)
+            for name, value in facts
+            if value
+        ]
         widest = max((cells(name) for name, _ in rows), default=0)
         for name, value in rows:
             label = f"{name}{' ' * (widest - cells(name))}  ".replace(" ", "\u00a0")

@@ -6,10 +6,11 @@ import sys
 from collections import Counter
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from nacre.base.json import to_plain
 from nacre.care import health
 from nacre.cli import output
 from nacre.cli.command import Group, Paper, Run, Span, bold, command, dim
@@ -35,7 +36,7 @@ from nacre.home import archive as home_archive
 
 if TYPE_CHECKING:
     from nacre.data.importers import Skipped
-    from nacre.data.imports import ImportPlan, ImportReport
+    from nacre.data.imports import ImportPlan
 
 
 @command("archive", examples=["nacre data archive", "nacre data archive --json"])
@@ -323,16 +324,7 @@ def _render_export(paper: Paper, report: exporting.ExportReport) -> None:
 @flag("--dry-run", "Only show what would be done.")
 @option("import", "vectors", help="Leave the vectors to the next ingest.")
 @YES
-def import_(
-    run: Run,
-    /,
-    path: Path,
-    source: str,
-    project: str | None,
-    dry_run: bool,
-    yes: bool,
-    **more: bool,
-) -> None:
+def import_(run: Run, /, path: Path, **options: Any) -> None:
     """Import memories from another tool or an account's export.
 
     Imported memories are untrusted without --trust: searches find them, but agents do not get them unasked, and they
@@ -340,101 +332,64 @@ def import_(
     folder, or - for standard input.
     """
     with readable(path) as file:
-        _import(run, file, source, project, dry_run=dry_run, yes=yes, **more)
+        _import(run, file, **options)
 
 
 def _import(
-    run: Run,
-    path: Path,
-    source: str,
-    project: str | None,
-    *,
-    dry_run: bool,
-    yes: bool,
-    trust: bool,
-    vectors: bool,
+    run: Run, path: Path, project: str | None, *, dry_run: bool, yes: bool, **more: Any
 ) -> None:
-    options = exporting.ImportOptions(
-        path=path,
-        source=source,
-        trust=trust,
-        vectors=vectors,
-        project=project_slug(run.home, project) if project else None,
-    )
-    plan = imports.plan_import(run.home, options)
+    slug = project_slug(run.home, project) if project else None
+    plan = imports.plan_import(run.home, exporting.ImportOptions(path=path, project=slug, **more))
     if dry_run or plan.is_empty:
-        run.answer(_import_record(plan, None, dry_run=dry_run), _render_plan, plan)
+        run.answer(_import_record(plan, _expected(plan)) | {"dry_run": dry_run}, _render_plan, plan)
         return
     if run.is_interactive and not yes:
         run.show(_render_plan, plan)
         run.confirm("Import this?")
     with output.shown(run) as notify, resumable(run):
         report = imports.carry_out(run.home, plan, notify)
+    report.duplicates += plan.count(imports.Action.DUPLICATE)
     run.exit_code = 1 if report.ingest and report.ingest.problems else 0
-    run.answer(
-        _import_record(plan, report, dry_run=False),
-        _render_import,
-        plan,
-        report,
+    record = _import_record(plan, report) | {"memory_ids": report.added, "dry_run": False}
+    run.answer(record, _render_import, plan, report)
+
+
+def _expected(plan: imports.ImportPlan) -> imports.ImportReport:
+    """Return the report of an import that goes as planned."""
+    return imports.ImportReport(
+        [step.memory.id for step in plan.steps if step.action is imports.Action.ADD],
+        plan.count(imports.Action.UPDATE),
+        plan.count(imports.Action.TRUST),
+        plan.count(imports.Action.BRING_BACK),
+        plan.count(imports.Action.DUPLICATE),
+        len(plan.pages),
+        len(plan.entries),
+        plan.sessions,
+        plan.turns,
     )
 
 
-def _import_record(plan: ImportPlan, report: ImportReport | None, *, dry_run: bool) -> Record:
-    """Return an import's plan and results, or the expected results if there is no report."""
-    actions = Counter(step.action.value for step in plan.steps)
-    repeated = actions["duplicate"] + (report.duplicates if report else 0)
+def _import_record(plan: imports.ImportPlan, report: imports.ImportReport) -> Record:
+    left_out = [{"reason": name, "count": number} for name, number in _left_out(plan).items()]
     return {
+        **to_plain(report),
         "source": plan.source.name,
         "path": plan.options.path,
         "trusted": plan.options.trust,
-        "dry_run": dry_run,
         "kinds": plan.kinds,
-        "added": len(report.added) if report else actions["add"],
-        "updated": report.updated if report else actions["update"],
-        "newly_trusted": report.trusted if report else actions["trust"],
-        "brought_back": report.brought_back if report else actions["bring back"],
-        "known": actions["known"],
-        "duplicates": repeated,
+        "added": len(report.added),
+        "newly_trusted": report.trusted,
+        "known": plan.count(imports.Action.KNOWN),
         "skipped": plan.skipped,
-        "left_out": [
-            {"reason": reason, "count": number} for reason, number in _left_out(plan).items()
-        ],
-        "pages": report.pages if report else len(plan.pages),
-        "ledger_entries": report.entries if report else len(plan.entries),
-        "sessions": report.sessions if report else plan.sessions,
-        "turns": report.turns if report else plan.turns,
+        "left_out": left_out,
         "transcripts": plan.transcripts,
-        "memory_ids": report.added if report else [],
-        "ingest": report.ingest if report else None,
     }
 
 
-def _render_plan(paper: Paper, plan: ImportPlan) -> None:
+def _render_plan(paper: Paper, plan: imports.ImportPlan) -> None:
     """Print the contents of the file and the planned changes."""
     paper.line(bold(plan.source.label), f" in {plan.options.path}")
-    actions = Counter(step.action.value for step in plan.steps)
-    paper.facts(
-        (
-            ("to add", _added(plan, actions["add"])),
-            (
-                "to update",
-                f"{actions['update']:,} edited there since" if actions["update"] else "",
-            ),
-            ("to trust", f"{actions['trust']:,} imported before" if actions["trust"] else ""),
-            (
-                "to restore",
-                f"{actions['bring back']:,} removed by an undo" if actions["bring back"] else "",
-            ),
-            ("known", _reasons(plan, "known")),
-            ("duplicates", _reasons(plan, "duplicate")),
-            ("sessions", f"{plan.sessions:,} with {plan.turns:,} turns" if plan.sessions else ""),
-            ("pages", f"{len(plan.pages):,}" if plan.pages else ""),
-            ("ledger", f"{len(plan.entries):,} entries" if plan.entries else ""),
-            ("transcripts", _transcripts(plan)),
-        ),
-        indent=2,
-    )
-    _render_skipped(paper, plan)
+    _render_counts(paper, plan, _expected(plan))
     if plan.is_empty:
         paper.line(
             "It contains nothing new." if plan.steps else "It contains nothing to import.",
@@ -442,62 +397,47 @@ def _render_plan(paper: Paper, plan: ImportPlan) -> None:
         )
 
 
-def _render_import(paper: Paper, plan: ImportPlan, report: ImportReport) -> None:
+def _render_import(paper: Paper, plan: imports.ImportPlan, report: imports.ImportReport) -> None:
     """Print the imported memories and the skipped items."""
-    how = "trusted" if plan.options.trust else "untrusted"
     if plan.steps or not report.ingest:
         new = count(len(report.added), "memory", "memories")
-        paper.line(bold(f"Imported {new}"), f" from {plan.source.label}, {how}")
-    known = [_reasons(plan, "known"), f"{report.updated:,} updated" if report.updated else ""]
-    repeated = sum(step.action.value == "duplicate" for step in plan.steps) + report.duplicates
-    paper.facts(
-        (
-            (
-                "kinds",
-                ", ".join(f"{number:,} {kind}" for kind, number in plan.kinds.items())
-                if report.added
-                else "",
-            ),
-            ("known", ", ".join(text for text in known if text)),
-            ("trusted now", f"{report.trusted:,}" if report.trusted else ""),
-            (
-                "restored",
-                f"{report.brought_back:,} removed by an undo" if report.brought_back else "",
-            ),
-            ("duplicates", f"{repeated:,}" if repeated else ""),
-            (
-                "sessions",
-                f"{report.sessions:,} with {report.turns:,} turns" if report.sessions else "",
-            ),
-            ("pages", f"{report.pages:,}" if report.pages else ""),
-            ("ledger", f"{report.entries:,} entries" if report.entries else ""),
-        ),
-        indent=2,
-    )
-    _render_skipped(paper, plan)
+        paper.line(bold(f"Imported {new}"), f" from {plan.source.label}")
+    _render_counts(paper, plan, report)
     if report.added and not plan.options.trust:
         paper.note("Searches find them; --trust would treat them as your own statements.", indent=2)
     if report.ingest:
         render_ingest(paper, report.ingest, searched=False)
 
 
-def _added(plan: ImportPlan, number: int) -> str:
-    kinds = ", ".join(f"{of_kind:,} {kind}" for kind, of_kind in plan.kinds.items())
+def _render_counts(paper: Paper, plan: imports.ImportPlan, report: imports.ImportReport) -> None:
+    """Print the numbers of imported memories and other items."""
+    kinds = ", ".join(f"{number:,} {kind}" for kind, number in plan.kinds.items())
+    new = count(len(report.added), "memory", "memories")
     how = "" if plan.options.trust else "; untrusted, add --trust if they are yours"
-    return f"{count(number, 'memory', 'memories')} ({kinds}){how}" if number else ""
+    restored = f"{report.brought_back:,} removed by an undo" if report.brought_back else ""
+    files = f"{count(len(plan.transcripts), 'file')}, read as nacre ingest reads them"
+    sessions = f"{report.sessions:,} with {report.turns:,} turns" if report.sessions else ""
+    paper.facts(
+        (
+            ("new", f"{new} ({kinds}){how}" if report.added else ""),
+            ("updated", report.updated),
+            ("trusted now", report.trusted),
+            ("restored", restored),
+            ("known", _reasons(plan, "known")),
+            ("duplicates", _reasons(plan, "duplicate") or report.duplicates),
+            ("sessions", sessions),
+            ("pages", report.pages),
+            ("ledger", f"{report.entries:,} entries" if report.entries else ""),
+            ("transcripts", files if plan.transcripts else ""),
+        ),
+        indent=2,
+    )
+    _render_skipped(paper, plan)
 
 
 def _reasons(plan: ImportPlan, action: str) -> str:
     reasons = Counter(step.reason or "" for step in plan.steps if step.action.value == action)
     return ", ".join(f"{number:,} {reason}" for reason, number in reasons.most_common(4))
-
-
-def _transcripts(plan: ImportPlan) -> str:
-    return (
-        f"{count(len(plan.transcripts), 'file')}, read as nacre ingest reads them"
-        if plan.transcripts
-        else ""
-    )
 
 
 def _left_out(plan: ImportPlan) -> dict[str, int]:

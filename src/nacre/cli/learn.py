@@ -110,7 +110,7 @@ def render_plan(paper: Paper, plan: IngestPlan) -> None:
                 "unchanged",
                 f"{plan.skipped - plan.unrecognised:,}" if plan.skipped > plan.unrecognised else "",
             ),
-            ("not transcripts", f"{plan.unrecognised:,}" if plan.unrecognised else ""),
+            ("not transcripts", plan.unrecognised),
             ("excluded", f"{sum(plan.excluded.values()):,}" if plan.excluded else ""),
         ),
         indent=2,

@@ -238,15 +238,15 @@ def _render_judged(paper: Paper, report: JudgeReport) -> None:
     paper.line(bold(f"Judged {count(report.judged, 'memory', 'memories')}"))
     paper.facts(
         (
-            ("claims", str(report.claims or "")),
-            ("superseded", str(report.superseded or "")),
+            ("claims", report.claims),
+            ("superseded", report.superseded),
             (
                 "in doubt",
                 f"{report.conflicts}; nacre review shows them" if report.conflicts else "",
             ),
-            ("todos done", str(report.todos or "")),
-            ("failed", str(report.given_up or "")),
-            ("still pending", str(report.waiting or "")),
+            ("todos done", report.todos),
+            ("failed", report.given_up),
+            ("still pending", report.waiting),
         ),
         indent=2,
     )

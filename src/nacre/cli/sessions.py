@@ -195,9 +195,9 @@ def render_facts(paper: Paper, view: SessionView) -> None:
     paper.facts(
         (
             ("session", session.id),
-            ("project", stored.project or ""),
-            ("folder", session.cwd or ""),
-            ("branch", session.branch or ""),
+            ("project", stored.project),
+            ("folder", session.cwd),
+            ("branch", session.branch),
             (
                 "kind",
                 session.kind.value if session.kind is not values_session.SessionKind.MAIN else "",
@@ -207,7 +207,7 @@ def render_facts(paper: Paper, view: SessionView) -> None:
             ("time", _time(view)),
             ("turns", f"{stored.turns:,}"),
             ("tokens", tokens_told(session.tokens) if session.tokens else ""),
-            ("file", stored.file or ""),
+            ("file", stored.file),
         )
     )
 
