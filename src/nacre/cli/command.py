@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TextIO
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TextIO, TypeVar
 
 import click
 
@@ -32,19 +32,25 @@ if TYPE_CHECKING:
 
 
 P = ParamSpec("P")
+V = TypeVar("V")
 _HELP_WIDTH = 100
 
 
-class Text(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic since click 8.3
-    """Text from the command line. Bytes that are not UTF-8 become replacement characters."""
+class Parsed(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic since click 8.3
+    """A value that a function parses from text. The function raises BadParameter."""
 
-    name = "text"
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
+        self.name = name
+        self._parse = parse
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ARG002
-        return str(value).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ARG002
+        return self._parse(value) if isinstance(value, str) else value
 
 
-TEXT = Text()
+TEXT = Parsed(
+    "text", lambda value: value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+)
+"""Text from the command line. Bytes that are not UTF-8 become replacement characters."""
 
 
 JSON = click.Option(
@@ -56,36 +62,41 @@ JSON = click.Option(
 """Option of all commands, like ``--help``. The error boundary looks for ``--json`` before arguments are parsed."""
 
 
-class _WithJson(click.Command):
+class _Documented(click.Command):
+    """A command or group with ``--json`` and examples."""
+
+    def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
+        settings = {"help_option_names": ["-h", "--help"], "max_content_width": _HELP_WIDTH}
+        super().__init__(*args, **{"context_settings": settings} | kwargs)
+        self.examples = tuple(examples)
+
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the command's own parameters, ``--json`` and ``--help``."""
         *own, last = super().get_params(ctx)
         return [*own, JSON, last]
 
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the examples as a section, unwrapped."""
+        if self.examples:
+            with formatter.section("Examples"):
+                for example in self.examples:
+                    formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
 
-class Command(_WithJson):
-    """A command with ``--json`` and examples. Its function takes the :class:`Run` and the options."""
 
-    def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
+class Command(_Documented):
+    """A command whose function takes the :class:`Run` and the options."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs["callback"] = click.pass_obj(kwargs["callback"])
-        kwargs.setdefault(
-            "context_settings",
-            {"help_option_names": ["-h", "--help"], "max_content_width": _HELP_WIDTH},
-        )
         super().__init__(*args, **kwargs)
-        self.examples = tuple(examples)
 
     def get_short_help_str(self, limit: int = 45) -> str:  # noqa: ARG002
         """Return the first sentence of the help, uncut."""
         return first_sentence(self.help)
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the examples."""
-        write_examples(formatter, self.examples)
 
-
-class Group(_WithJson, click.Group):
-    """A group with ``--json`` and examples. If no command is given, the group shows its help.
+class Group(_Documented, click.Group):
+    """A group of commands. If no command is given, the group shows its help.
 
     ``places`` maps names to locations of commands, which are loaded on use (see :func:`load_command`). ``guesses`` maps
     names that users try first to actual commands. ``extras`` maps commands of plugins to the extra that installs them.
@@ -96,19 +107,12 @@ class Group(_WithJson, click.Group):
     def __init__(
         self,
         *args: Any,
-        examples: Sequence[str] = (),
         places: Mapping[str, str] | None = None,
         guesses: Mapping[str, str] | None = None,
         extras: Mapping[str, str] | None = None,
         **kwargs: Any,
     ) -> None:
-        kwargs.setdefault(
-            "context_settings",
-            {"help_option_names": ["-h", "--help"], "max_content_width": _HELP_WIDTH},
-        )
-        kwargs.setdefault("invoke_without_command", True)
-        super().__init__(*args, **kwargs)
-        self.examples = tuple(examples)
+        super().__init__(*args, **{"invoke_without_command": True} | kwargs)
         self._places = dict(places or {})
         self._guesses = dict(guesses or {})
         self._extras = dict(extras or {})
@@ -163,10 +167,6 @@ class Group(_WithJson, click.Group):
                 if isinstance(group, click.Group) and name in group.list_commands(ctx):
                     paths.append(f"{group_name} {name}")
         return paths
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the examples."""
-        write_examples(formatter, self.examples)
 
 
 class DefaultGroup(Group):
@@ -225,14 +225,6 @@ def walk_commands(parent: click.Context) -> Iterator[click.Context]:
 def first_sentence(text: str | None) -> str:
     """Return the first paragraph of a help text, which is one sentence."""
     return " ".join((text or "").split("\n\n")[0].split())
-
-
-def write_examples(formatter: click.HelpFormatter, examples: Sequence[str]) -> None:
-    """Write the examples as a section, unwrapped."""
-    if examples:
-        with formatter.section("Examples"):
-            for example in examples:
-                formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
 
 
 # ----------------------------------------------------------------------------
@@ -421,6 +413,11 @@ class Paper:
     def note(self, text: str, *, indent: int = 0, hang: int | None = None) -> None:
         """Add a dim paragraph."""
         self.line(dim(text), indent=indent, hang=hang)
+
+    def more(self, number: int, hint: str = "", *, indent: int = 2) -> None:
+        """Add how many items are not shown, if any."""
+        if number > 0:
+            self.note(f"and {number:,} more{hint}", indent=indent)
 
     def framed(self, text: str, origin: str, *, indent: int = 0) -> None:
         """Add external text, marked as data. For agents and pipes, tags enclose the text."""
@@ -673,6 +670,16 @@ class Run:
         plain = json_values.to_plain(value)
         return unsteered(json.dumps(plain, ensure_ascii=not is_unicode)) + "\n"
 
+    def present(
+        self,
+        value: V,
+        render: Callable[Concatenate[Paper, V, P], object],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> None:
+        """Answer with a value's JSON if ``--json`` is given, else with the output of ``render(paper, value, …)``."""
+        self.answer(value, lambda paper: render(paper, value, *args, **kwargs))
+
     def paper(self, *, stderr: bool = False) -> Paper:
         """Make paper for standard output or standard error."""
         return Paper.of(
@@ -716,11 +723,10 @@ class Run:
 
         Raises Abort if the answer is no. If not interactive and ``refusal`` is given, raises UsageError with this text.
         """
-        if yes:
-            return
-        if refusal and not self.is_interactive:
+        if self.is_interactive and not yes:
+            click.confirm(question, abort=True, err=True)
+        elif refusal and not yes:
             raise click.UsageError(refusal)
-        click.confirm(question, abort=True, err=True)
 
     def flush(self) -> None:
         """Write the answer, then the warnings."""

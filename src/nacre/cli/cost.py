@@ -26,8 +26,7 @@ def cost(run: Run) -> None:
     The caps limit background work, answers in chats, and vectors from a provider. Your own requests are included in
     the table, but never stopped. Calls by subscription cost nothing here.
     """
-    report = ask(run, views.CostReport, "cost")
-    run.answer(report, _render_costs, report)
+    run.present(ask(run, views.CostReport, "cost"), _render_costs)
 
 
 def _render_costs(paper: Paper, report: views.CostReport) -> None:
@@ -94,8 +93,7 @@ def traces(
     after traces.keep_days.
     """
     if reference:
-        trace = ask(run, models.Trace, "trace", reference=reference)
-        run.answer(trace, _render_trace, trace)
+        run.present(ask(run, models.Trace, "trace", reference=reference), _render_trace)
         return
     entries = ask(run, list[models.Trace], "traces", task=task, since=since, limit=limit)
     run.answer({"traces": entries, "limit": limit}, _render_traces, entries)

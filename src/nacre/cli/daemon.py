@@ -155,8 +155,7 @@ def install(run: Run, dry_run: bool, yes: bool) -> None:
         run.answer(_installation_record(found, done=False), _show_plan, found)
         return
     run.settings.actor.require_owner("nacre serve install")
-    if run.is_interactive and not yes:
-        run.confirm(f"Write {found.path}, and run {shlex.join(found.install[-1])}?")
+    run.confirm(f"Write {found.path}, and run {shlex.join(found.install[-1])}?", yes=yes)
     _prepare(run)
     autostart.install(run.settings)
     run.answer(

@@ -47,8 +47,7 @@ def archive(run: Run) -> None:
     nacre admin db rebuild reads them, and nacre sessions restore writes them back. nacre admin doctor --deep compares
     every checksum. The settings archive.keep_days and archive.budget_mb limit the archive.
     """
-    contents = perform(run, home_archive.status)
-    run.answer(contents, _render_status, contents)
+    run.present(perform(run, home_archive.status), _render_status)
 
 
 def _render_status(paper: Paper, status: home_archive.ArchiveStatus) -> None:
@@ -264,7 +263,7 @@ def export(
     if to_stdout:
         run.show(_render_export, report)
         return
-    run.answer(report, _render_export, report)
+    run.present(report, _render_export)
 
 
 def _form(file: Path, form: str | None) -> str:

@@ -91,11 +91,12 @@ def dream(
     request["project"] = find_project(run, request["project"])
     if estimate:
         forecast = _estimate(run, request)
-        run.answer(forecast, _render_estimate, forecast)
+        run.present(forecast, _render_estimate)
         return
     if alike:
-        groups = ask(run, review_dream.Alike, "alike", project=request["project"])
-        run.answer(groups, _render_alike, groups)
+        run.present(
+            ask(run, review_dream.Alike, "alike", project=request["project"]), _render_alike
+        )
         return
     if not dry_run:
         run.settings.actor.require_owner("nacre dream")
@@ -113,7 +114,7 @@ def dream(
             else perform(run, review_run.plan, **request)
         )
         if dry_run:
-            run.answer(plan, _render_plan, plan)
+            run.present(plan, _render_plan)
             return
         run.show(_render_plan, plan)
         if not (plan.steps or plan.settled or plan.refused):
@@ -121,8 +122,7 @@ def dream(
         if plan.steps:
             run.confirm("Apply this plan?")
         request["steps"] = tuple(step.key for step in plan.steps)
-    report = perform(run, review_run.dream, **request, first=asks)
-    run.answer(report, _render, report, is_seen=asks)
+    run.present(perform(run, review_run.dream, **request, first=asks), _render, is_seen=asks)
 
 
 def _render_alike(paper: Paper, alike: review_dream.Alike) -> None:
@@ -240,8 +240,7 @@ def _steps(paper: Paper, steps: Sequence[Step], texts: Mapping[str, str]) -> Non
         ):
             if memory_id and memory_id in texts:
                 paper.note(f"{label}: {texts[memory_id]}", indent=4)
-    if len(steps) > _SHOWN:
-        paper.note(f"and {len(steps) - _SHOWN:,} more", indent=2)
+    paper.more(len(steps) - _SHOWN)
 
 
 def _promotions(paper: Paper, promotions: Sequence[Promotion]) -> None:

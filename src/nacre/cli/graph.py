@@ -69,7 +69,7 @@ def gaps(run: Run, /, **asked: Any) -> None:
     nacre graph link adds a link; nacre review reflect asks about memories that may be related.
     """
     found = _ask(run, memories_graph.Gaps, "graph-gaps", asked)
-    run.answer(found, _render_gaps, found)
+    run.present(found, _render_gaps)
 
 
 @graph.command("brief", examples=["nacre graph brief", "nacre graph brief --project acme-billing"])
@@ -150,8 +150,7 @@ def link(run: Run, /, file: Path | None, **asked: Any) -> None:
     if file is None and not {"source", "relation", "target"} <= given.keys():
         raise click.UsageError("a link requires A, REL and B")
     links = _read_links(file) if file else [given]
-    done = perform(run, memories_graph.link, links=links)
-    run.answer(done, _render_change, done)
+    run.present(perform(run, memories_graph.link, links=links), _render_change)
 
 
 @graph.command(
@@ -218,7 +217,7 @@ def unlink(
         question = f"Remove {count(found.total, 'link')} of origin {origin}?"
         run.confirm(question, yes=yes, refusal="not interactive: pass --yes")
         done = perform(run, memories_graph.unlink_origin, origin=origin, project=project)
-    run.answer(done, _render_change, done)
+    run.present(done, _render_change)
 
 
 @graph.command(
@@ -240,8 +239,9 @@ def list_links(run: Run, /, **asked: Any) -> None:
     Without --of, only links between active memories. --origin auto lists computed similarities, which are not links.
     """
     asked["project"] = find_project(run, asked["project"])
-    found = ask(run, memories_graph.LinkPage, "graph-list", **asked)
-    run.answer(found, _render_list, found, asked["offset"])
+    run.present(
+        ask(run, memories_graph.LinkPage, "graph-list", **asked), _render_list, asked["offset"]
+    )
 
 
 @graph.command(
@@ -262,8 +262,7 @@ def show(run: Run, /, **asked: Any) -> None:
 
     Arrows show the direction. A memory that occurs again is marked ↑ and not expanded.
     """
-    found = ask(run, memories_graph.Traversal, "graph-show", **asked)
-    run.answer(found, _render_tree, found)
+    run.present(ask(run, memories_graph.Traversal, "graph-show", **asked), _render_tree)
 
 
 def _ends(asked: dict[str, Any]) -> dict[str, Any]:
@@ -319,8 +318,7 @@ def _render_change(paper: Paper, done: LinkChange) -> None:
         paper.line("Nothing to change.")
     for item in done.links[:_MOST_SHOWN]:
         _line(paper, item)
-    if len(done.links) > _MOST_SHOWN:
-        paper.note(f"and {len(done.links) - _MOST_SHOWN:,} more", indent=2)
+    paper.more(len(done.links) - _MOST_SHOWN)
     if done.waiting:
         paper.line(
             f"{count(len(done.waiting), 'memory', 'memories')} of the owner: the request is pending in nacre review."

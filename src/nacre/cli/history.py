@@ -181,7 +181,7 @@ def _undo(run: Run, operation: str | None, *, dry_run: bool, force: bool, yes: b
     if dry_run or is_seen or not (yes or operation):
         plan = perform(run, data_undo.plan_undo, operation=operation, force=force)
         if dry_run:
-            run.answer(plan, _render_undo, plan)
+            run.present(plan, _render_undo)
             return
         if not is_seen:
             raise _unnamed(plan.operation)
@@ -189,8 +189,11 @@ def _undo(run: Run, operation: str | None, *, dry_run: bool, force: bool, yes: b
         if not plan.conflicts and (plan.steps or plan.waiting):
             run.confirm("Undo?")
         operation = plan.operation.id  # by now another operation may be the last
-    result = perform(run, data_undo.undo_answers, operation=operation, force=force)
-    run.answer(result, _render_undo, result, is_seen=is_seen)
+    run.present(
+        perform(run, data_undo.undo_answers, operation=operation, force=force),
+        _render_undo,
+        is_seen=is_seen,
+    )
 
 
 def _unnamed(last: Operation) -> click.UsageError:
@@ -213,8 +216,7 @@ def commit(run: Run, quiet: bool) -> None:
     if quiet:
         committing.commit_quietly(run.home)
         return
-    result = perform(run, data_undo.commit)
-    run.answer(result, _render_committed, result)
+    run.present(perform(run, data_undo.commit), _render_committed)
 
 
 def _short_operation(operation: Operation) -> str:
@@ -431,7 +433,7 @@ def forget(
         refusal=f"this permanently deletes {counts}: check with --dry-run, then add --yes",
     )
     report = (example_sessions if examples else forgetting).forget(run.home, deletion)
-    run.answer(report, _render_forgotten, report)
+    run.present(report, _render_forgotten)
 
 
 def _unmarked(words: Sequence[str]) -> InvalidInputError:
@@ -548,31 +550,26 @@ def _render_sessions(paper: Paper, title: str, sessions: Mapping[str, int]) -> N
             (f"{tool} {short_session(native_id)}", dim(count(turns, "turn") if turns else ""))
         )
     paper.table(rows, indent=2)
-    _more(paper, len(names))
+    paper.more(len(names) - _SHOWN, "; --json lists all")
 
 
 def _render_memories(paper: Paper, title: str, memories: Sequence[Memory]) -> None:
     if memories:
         paper.heading(title)
         hits.render_table(paper, memories[:_SHOWN], indent=2)
-        _more(paper, len(memories))
+        paper.more(len(memories) - _SHOWN, "; --json lists all")
 
 
 def _render_excerpts(paper: Paper, excerpts: Sequence[Excerpt]) -> None:
     paper.heading("Matching text")
     paper.table([(dim(excerpt.of[-13:]), excerpt.text) for excerpt in excerpts[:_SHOWN]], indent=2)
-    _more(paper, len(excerpts))
-
-
-def _more(paper: Paper, total: int) -> None:
-    if total > _SHOWN:
-        paper.note(f"and {total - _SHOWN} more; --json lists all", indent=2)
+    paper.more(len(excerpts) - _SHOWN, "; --json lists all")
 
 
 def _render_unreached(paper: Paper, places: Sequence[Unreached]) -> None:
     for place in places[:_SHOWN]:
         paper.line(f"{place.what}: ", place.where, indent=2)
-    _more(paper, len(places))
+    paper.more(len(places) - _SHOWN, "; --json lists all")
     paper.note(places[0].remedy, indent=4)
 
 

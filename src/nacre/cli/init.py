@@ -269,7 +269,7 @@ def quickstart(run: Run) -> None:
     """
     result = perform(run, setup.run_quickstart)
     vault = run.settings.where_documents
-    run.answer(result, render_quickstart, result, vault)
+    run.present(result, render_quickstart, vault)
     if is_short_of_vectors(result):
         run.afterwards.append(partial(finish_vectors, run))
 
@@ -303,8 +303,7 @@ def render_first_look(paper: Paper, result: QuickstartResult) -> None:
         ]
         paper.table(rows, drop=(1,), indent=2)
         left = len(result.report.memories) - len(result.best)
-        if left > 0:
-            paper.note(f"and {left:,} more: nacre list", indent=2)
+        paper.more(left, ": nacre list")
     if result.answers:
         paper.heading("Sample answers")
         for answer in result.answers:

@@ -334,7 +334,7 @@ def ingest(
     if dry_run:
         plan = perform(run, ingestion.plan, **request)
         run.exit_code = 1 if plan.problems else 0
-        run.answer(plan, render_plan, plan)
+        run.present(plan, render_plan)
         return
     if estimate:
         estimated = perform(run, ingestion.estimate, **request)
@@ -357,7 +357,7 @@ def ingest(
         for item in retention.leaving(run.home)
         if not item.is_kept
     ]
-    run.answer(report, render_ingest, report, searched=not request["paths"])
+    run.present(report, render_ingest, searched=not request["paths"])
 
 
 def _give_way() -> None:

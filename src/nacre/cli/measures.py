@@ -82,8 +82,7 @@ def usefulness(run: Run) -> None:
     With usefulness.hold_out, a random share of sessions gets no context on its own. The difference between these and
     the others is the effect of memory. With too few such sessions no result is shown.
     """
-    found = ask(run, evaluating.Usefulness, "usefulness")
-    run.answer(found, _render, found)
+    run.present(ask(run, evaluating.Usefulness, "usefulness"), _render)
 
 
 def _render(paper: Paper, found: Usefulness) -> None:

@@ -601,8 +601,7 @@ def _restore(run: Run, references: tuple[str, ...]) -> None:
 
     If a memory superseded a restored memory, both are active.
     """
-    back = perform(run, retiring.unretire, references=references)
-    run.answer(back, _render_unretired, back)
+    run.present(perform(run, retiring.unretire, references=references), _render_unretired)
 
 
 def _list(run: Run) -> None:

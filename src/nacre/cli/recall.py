@@ -120,7 +120,7 @@ def recall(
     message = None
     if not (result.hits or result.turns):
         message = hits.EMPTY if is_empty(run) else hits.NOTHING
-    run.answer(result, _render_recall, result, message=message, explain=explain)
+    run.present(result, _render_recall, message=message, explain=explain)
 
 
 def _refuse_with_deep(*names: str) -> None:
@@ -136,8 +136,7 @@ def _recall_deep(run: Run, request: dict[str, Any], *, explain: bool) -> None:
     request["recent"] = deep.recent_of(run.home, session) if session else ()
     with contextlib.suppress(FileNotFoundError):  # the folder was deleted
         request["here"] = location.project_of_folder(run.home, Path.cwd())
-    result = perform(run, deep.deep_recall, **request)
-    run.answer(result, _render_deep, result, explain=explain)
+    run.present(perform(run, deep.deep_recall, **request), _render_deep, explain=explain)
 
 
 def _render_recall(
@@ -295,15 +294,17 @@ def context(  # noqa: PLR0913 - one parameter an option
     if is_handoff:
         if words and not store:
             raise click.UsageError("to store a text, add --store")
-        view = perform(
-            run,
-            context_handoff.handoff,
-            folder=here,
-            store=store,
-            session=session,
-            words=words or None,
+        run.present(
+            perform(
+                run,
+                context_handoff.handoff,
+                folder=here,
+                store=store,
+                session=session,
+                words=words or None,
+            ),
+            _render_handoff,
         )
-        run.answer(view, _render_handoff, view)
         return
     if store:
         raise click.UsageError("--store needs --handoff")

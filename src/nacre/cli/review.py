@@ -87,8 +87,7 @@ def review(run: Run, /, **wanted: Any) -> None:
     if not is_narrowed and terminal.can_be_drawn(run):
         terminal.go_through(run, ask(run, views.PendingPage, "review", limit=0).items)
         return
-    page = ask(run, views.PendingPage, "review", **wanted)
-    run.answer(page, _render, page)
+    run.present(ask(run, views.PendingPage, "review", **wanted), _render)
 
 
 @review.command(
@@ -169,7 +168,7 @@ def judge(run: Run, background: bool) -> None:
     """
     report = perform(run, queue.judge, background=background)
     if not background:
-        run.answer(report, _render_judged, report)
+        run.present(report, _render_judged)
 
 
 def _render(paper: Paper, page: views.PendingPage) -> None:
@@ -308,8 +307,9 @@ def reflect(
         _ask(run)
     else:
         project = find_project(run, project)
-        found = ask(run, reviews.Reflection, "reflect", limit=limit, project=project)
-        run.answer(found, _render_questions, found)
+        run.present(
+            ask(run, reviews.Reflection, "reflect", limit=limit, project=project), _render_questions
+        )
 
 
 def _ask(run: Run) -> None:
@@ -463,7 +463,7 @@ def feedback(run: Run, /, reply: str | None, good: bool | None, **judged: Any) -
         raise click.UsageError("--good and --bad require memories and no other options")
     else:
         report = perform(run, recall.judge_answers, references=judged["references"], good=good)
-    run.answer(report, _render_feedback, report)
+    run.present(report, _render_feedback)
 
 
 def _reply(run: Run, path: str | None) -> str:
@@ -538,7 +538,7 @@ def gaps(run: Run, /, todo: str | None, dismiss: str | None, **asked: Any) -> No
         asked["project"] = find_project(run, asked["project"])
         found = ask(run, reviews.Unanswered, "unanswered", **asked)
         has_log = run.settings.whole("traces.keep_days") > 0
-        run.answer(found, _render_gaps, found, asked, has_log=has_log)
+        run.present(found, _render_gaps, asked, has_log=has_log)
 
 
 def _render_gaps(paper: Paper, found: Unanswered, asked: dict[str, Any], *, has_log: bool) -> None:

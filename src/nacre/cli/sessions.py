@@ -125,11 +125,11 @@ def show(
         _follow(run, reference, limit or _TAIL_SHOWN, full=full)
     elif tail:
         end = ask_session(run, reference, limit=limit or _TAIL_SHOWN, at_end=True)
-        run.answer(end, _render_end, end, full=full)
+        run.present(end, _render_end, full=full)
     else:
         limit = (0 if run.as_json else _TURNS_SHOWN) if limit is None else limit
         view = ask_session(run, reference, first=first, limit=limit or None)
-        run.answer(view, _render_session, view, first=first, full=full)
+        run.present(view, _render_session, first=first, full=full)
 
 
 def ask_session(
@@ -256,8 +256,7 @@ def _render_children(paper: Paper, view: SessionView) -> None:
         drop=(3, 2),
         indent=2,
     )
-    if len(shown) < len(view.children):
-        paper.note(f"and {len(view.children) - len(shown):,} more", indent=2)
+    paper.more(len(view.children) - len(shown))
 
 
 def _render_turns(paper: Paper, turns: Sequence[values_session.StoredTurn], *, full: bool) -> None:
@@ -575,8 +574,7 @@ def _render_errors(paper: Paper, errors: Sequence[values_session.ErrorMet]) -> N
     for error in errors[:_ERRORS_SHOWN]:
         paper.note(f"{error.call}{_times(error.times)}", indent=2)
         paper.framed(error.text, "tool output", indent=4)
-    if len(errors) > _ERRORS_SHOWN:
-        paper.note(f"and {len(errors) - _ERRORS_SHOWN:,} more with --json", indent=2)
+    paper.more(len(errors) - _ERRORS_SHOWN, " with --json")
 
 
 def _list(items: Iterable[str], most: int) -> str:
@@ -760,8 +758,7 @@ def restore(run: Run, reference: str, folder: Path | None) -> None:
 
     Without --to, it is restored to its original place, where its tool finds it. It contains no secrets or images.
     """
-    restored = perform(run, archive.restore, reference=reference, folder=folder)
-    run.answer(restored, _render_restored, restored)
+    run.present(perform(run, archive.restore, reference=reference, folder=folder), _render_restored)
 
 
 def _render_restored(paper: Paper, restored: archive.Restored) -> None:

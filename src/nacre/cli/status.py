@@ -63,8 +63,7 @@ def status(run: Run) -> None:
     On a terminal, nacre without a command shows it too. The database is read without waiting for running work, so the
     end of a session may still be missing.
     """
-    page = perform(run, checking.status)
-    run.answer(page, _render, page)
+    run.present(perform(run, checking.status), _render)
 
 
 def _render(paper: Paper, status: Status) -> None:
@@ -212,8 +211,7 @@ def render_problems(
     for problem in problems[:PROBLEMS_SHOWN]:
         hint = f" ({problem.hint})" if problem.hint else ""
         paper.line(Span(problem.path, "yellow"), f": {problem.message}{hint}", indent=2)
-    if len(problems) > PROBLEMS_SHOWN:
-        paper.note(f"and {len(problems) - PROBLEMS_SHOWN} more: --json lists all", indent=2)
+    paper.more(len(problems) - PROBLEMS_SHOWN, ": --json lists all")
 
 
 # ----------------------------------------------------------------------------
@@ -347,10 +345,7 @@ def _render_findings(paper: Paper, proofs: Sequence[prove.Proof], repaired: int)
         for finding in proof.findings[:PROBLEMS_SHOWN]:
             paper.line(finding.sentence, indent=2)
             paper.note(finding.repair, indent=4)
-        if len(proof.findings) > PROBLEMS_SHOWN:
-            paper.note(
-                f"and {len(proof.findings) - PROBLEMS_SHOWN} more: --json lists all", indent=2
-            )
+        paper.more(len(proof.findings) - PROBLEMS_SHOWN, ": --json lists all")
 
 
 # ----------------------------------------------------------------------------
@@ -378,7 +373,7 @@ def project(run: Run) -> None:
     remotes and names.
     """
     place = place_of(run, None)
-    run.answer(place, _render_project, place)
+    run.present(place, _render_project)
 
 
 @project.command("list", examples=["nacre project list", "nacre project list --json"])
@@ -392,8 +387,10 @@ def list_(run: Run) -> None:
 @argument("project-show", "project", metavar="[PROJECT]", required=False, default=".")
 def show_project(run: Run, project: str) -> None:
     """Show a project, by default this folder's."""
-    detail = ask(run, projects.ProjectDetail, "project-show", project=_named(run, project))
-    run.answer(detail, _render_detail, detail)
+    run.present(
+        ask(run, projects.ProjectDetail, "project-show", project=_named(run, project)),
+        _render_detail,
+    )
 
 
 @project.command(
@@ -433,8 +430,11 @@ def rename(run: Run, project: str, name: str, reason: str | None) -> None:
 
     Its folder in the vault is renamed too. Its memories keep their ids, and the old name stays as an alias.
     """
-    moved = perform(run, projects.rename, project=_named(run, project), name=name, reason=reason)
-    run.answer(moved, _render_moved, moved, "is now called")
+    run.present(
+        perform(run, projects.rename, project=_named(run, project), name=name, reason=reason),
+        _render_moved,
+        "is now called",
+    )
 
 
 @project.command(
@@ -458,7 +458,7 @@ def merge(run: Run, /, dry_run: bool, yes: bool, reason: str | None, **names: st
     fields: dict[str, Any] = {name: _named(run, value) for name, value in names.items()}
     plan = perform(run, projects.plan_merge, **fields)
     if dry_run:
-        run.answer(plan, _render_plan, plan)
+        run.present(plan, _render_plan)
         return
     run.settings.actor.require_owner("nacre project merge")
     if not yes and run.is_interactive:
@@ -466,8 +466,9 @@ def merge(run: Run, /, dry_run: bool, yes: bool, reason: str | None, **names: st
     run.confirm(
         "Merge?", yes=yes, refusal="not interactive: pass --yes, or --dry-run to see the plan"
     )
-    moved = perform(run, projects.merge, **fields, reason=reason)
-    run.answer(moved, _render_moved, moved, "is now part of")
+    run.present(
+        perform(run, projects.merge, **fields, reason=reason), _render_moved, "is now part of"
+    )
 
 
 @project.command(
@@ -575,8 +576,7 @@ def _render_plan(paper: Paper, plan: projects.ProjectMergePlan) -> None:
     )
     for kind, value in plan.takes[:_SHOWN]:
         paper.line(f"{kind}  {value}", indent=2)
-    if len(plan.takes) > _SHOWN:
-        paper.note(f"and {len(plan.takes) - _SHOWN} more", indent=2)
+    paper.more(len(plan.takes) - _SHOWN)
     if plan.words:
         paper.line(f"your text on its page, appended to the page of {plan.into}:", indent=2)
         paper.body(plan.words, indent=4)

@@ -78,7 +78,7 @@ def sync(run: Run, /, quiet: bool, **request: Any) -> None:
         return
     result = perform(run, syncing.sync, **request)
     run.home.problems[:] = result.problems
-    run.answer(result, _render_sync, result)
+    run.present(result, _render_sync)
 
 
 def _render_sync(paper: Paper, result: syncing.Synced) -> None:
@@ -91,8 +91,7 @@ def _render_sync(paper: Paper, result: syncing.Synced) -> None:
     for note in result.notes[:_MAX_NOTES]:
         if note.outcome is not documents.MergeOutcome.MERGED or note.fields:
             paper.line(f"  {_describe(note)}")
-    if len(result.notes) > _MAX_NOTES:
-        paper.note(f"  and {len(result.notes) - _MAX_NOTES} more; --json lists them all")
+    paper.more(len(result.notes) - _MAX_NOTES, "; --json lists them all")
     for held in result.held:
         paper.line(f"  not sent: {held.path} {held.reason}")
     for path in result.left_out:
@@ -172,8 +171,7 @@ def db() -> None:
 @db.command("stats", examples=["nacre admin db stats", "nacre admin db stats --json"])
 def stats(run: Run) -> None:
     """Count memories, sessions, vectors and bytes, and show paths and versions."""
-    counts = perform(run, database.stats)
-    run.answer(counts, _render_stats, counts)
+    run.present(perform(run, database.stats), _render_stats)
 
 
 @db.command("vacuum", examples=["nacre admin db vacuum", "nacre admin db vacuum --json"])
@@ -207,8 +205,7 @@ def rebuild(run: Run, vectors: bool, yes: bool) -> None:
     Memories, ids and links stay the same. If the old file is readable, so do usage, reviews and sessions pending for a
     writer. The old file is kept next to the new one, as nacre.db.old. On a terminal it asks first.
     """
-    if run.is_interactive and not yes:
-        run.confirm(f"Rebuild {run.settings.database}? The old file is kept.")
+    run.confirm(f"Rebuild {run.settings.database}? The old file is kept.", yes=yes)
     report = perform(run, health.rebuild, vectors=vectors)
     edit.scan(run.home)  # reports the files that the rebuild could not read
     broken = list(run.home.problems)
@@ -236,10 +233,8 @@ def rebuild(run: Run, vectors: bool, yes: bool) -> None:
 @YES
 def reset(run: Run, yes: bool) -> None:
     """Remove the database; the vault and a copy of the database are kept."""
-    if not yes:
-        if not run.is_interactive:
-            raise click.UsageError("reset removes the database: add --yes")
-        run.confirm(f"Remove {run.settings.database}? A copy is kept.")
+    question = f"Remove {run.settings.database}? A copy is kept."
+    run.confirm(question, yes=yes, refusal="reset removes the database: add --yes")
     copy = perform(run, health.reset)
 
     def render(paper: Paper) -> None:

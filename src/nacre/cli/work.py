@@ -67,7 +67,7 @@ def did(run: Run, /, path: str, **asked: Any) -> None:
     """
     history = ask(run, values_session.FileHistory, "did", path=path, **_with_filter(run, asked))
     empty = not history.changes and is_empty(run)
-    run.answer(history, _render_history, history, offset=asked["offset"], empty=empty)
+    run.present(history, _render_history, offset=asked["offset"], empty=empty)
 
 
 def _with_filter(run: Run, asked: dict[str, Any]) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def fix(run: Run, /, error: tuple[str, ...], **asked: Any) -> None:
     words = read_content(" ".join(error))
     result = ask(run, views.FixResult, "fix", error=words, **_with_filter(run, asked))
     empty = not (result.troubles or result.lessons or result.talk) and is_empty(run)
-    run.answer(result, _render_fix, result, empty=empty)
+    run.present(result, _render_fix, empty=empty)
 
 
 def _render_history(
@@ -123,8 +123,7 @@ def _render_history(
     if len(history.paths) > 1:
         for path in paths:
             paper.note(path, indent=2)
-        if len(history.paths) > len(paths):
-            paper.note(f"and {len(history.paths) - len(paths):,} more", indent=2)
+        paper.more(len(history.paths) - len(paths))
     if not history.changes:
         paper.blank()
         paper.line("It was only read, never changed; --reads shows when.")
@@ -308,7 +307,7 @@ def search(
     asked["mode"] = "vector" if semantic else asked["mode"] or "hybrid"
     result = ask(run, recall.RecallResult, "search-sessions", text=words, filter=wanted, **asked)
     message = None if result.turns else _nothing(run)
-    run.answer(result, _render_search, result, message=message, explain=explain, offset=offset)
+    run.present(result, _render_search, message=message, explain=explain, offset=offset)
 
 
 def _nothing(run: Run) -> str:
@@ -325,7 +324,7 @@ def _match(run: Run, expression: str, wanted: recall.Filter, asked: dict[str, An
         )
     if matches.given_up:
         run.warnings.append(f"{matches.given_up} turns were skipped because matching took too long")
-    run.answer(matches, _render_matches, matches, message=message, offset=asked["offset"])
+    run.present(matches, _render_matches, message=message, offset=asked["offset"])
 
 
 def _render_search(

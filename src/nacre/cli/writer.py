@@ -338,7 +338,7 @@ def models(run: Run, name: str, test: bool) -> None:
     if test:
         with output.waiting(run, f"Asking {name or settings['models.default']}"):
             trial = perform(run, setup_requests.try_model, name=name)
-        run.answer(trial, _render_trial, trial)
+        run.present(trial, _render_trial)
         return
     uses, offers = setup_requests.uses(run.home), perform(run, setup_requests.offers)
     run.answer(
@@ -482,8 +482,7 @@ def keys(run: Run, provider: str | None, remove: bool, yes: bool) -> None:
     elif remove:
         raise click.UsageError("--remove needs a provider")
     else:
-        signing_in = perform(run, setup_requests.status)
-        run.answer(signing_in, _render_status, signing_in)
+        run.present(perform(run, setup_requests.status), _render_status)
 
 
 def _set_key(run: Run, provider: str) -> None:
@@ -515,8 +514,7 @@ def _set_key(run: Run, provider: str) -> None:
 
 
 def _remove_key(run: Run, provider: str, *, yes: bool) -> None:
-    if run.is_interactive and not yes:
-        run.confirm(f"Delete the key for {provider}?")
+    run.confirm(f"Delete the key for {provider}?", yes=yes)
     removed = perform(run, setup_requests.remove, provider=provider)
     left = setup_requests.left(run.settings, provider)
 
