@@ -54,10 +54,8 @@ def embed(run: Run, /, name: str | None, resume: bool, estimate: bool, yes: bool
     """
     if name and resume:
         raise click.UsageError("--resume takes no model")
-    if name:
-        _switch(run, name, estimate=estimate, yes=yes)
-    elif resume:
-        _resume(run, estimate=estimate, yes=yes)
+    if name or resume:
+        _make(run, name, estimate=estimate, yes=yes)
     elif estimate or yes:
         raise click.UsageError("--estimate and --yes need a model or --resume")
     else:
@@ -69,28 +67,22 @@ def embed(run: Run, /, name: str | None, resume: bool, estimate: bool, yes: bool
         )
 
 
-def _switch(run: Run, name: str, *, estimate: bool, yes: bool) -> None:
-    planned = perform(run, vectors.plan, name=name)
-    if estimate:
-        _answer_plan(run, planned)
-        return
-    trial = perform(run, vectors.try_one, name=name)
-    if planned.texts or planned.wants_yes:
-        _ask(run, planned, trial, yes=yes)
-    switched = perform(run, vectors.switch, name=name)
-    _answer(run, planned.setting, switched)
-
-
-def _resume(run: Run, *, estimate: bool, yes: bool) -> None:
-    if run.settings.text("embedding.model") != "none":
-        planned = perform(run, vectors.plan, name=run.settings.text("embedding.model"))
+def _make(run: Run, name: str | None, *, estimate: bool, yes: bool) -> None:
+    """Switch to the named model, or create the missing vectors of the current model."""
+    model = name or run.settings.text("embedding.model")
+    if name or model != "none":
+        planned = perform(run, vectors.plan, name=model)
+        model = planned.setting
         if estimate:
-            _answer_plan(run, planned)
+            record = {**to_plain(planned), "asks": planned.wants_yes}
+            run.answer(record, _render_plan, planned)
             return
-        if planned.wants_yes:
-            _ask(run, planned, yes=yes)
-    made = perform(run, vectors.resume)
-    _answer(run, run.settings.text("embedding.model"), made)
+        trial = perform(run, vectors.try_one, name=name) if name else None
+        if planned.wants_yes or (name and planned.texts):
+            _ask(run, planned, trial, yes=yes)
+    made = perform(run, vectors.switch, name=name) if name else perform(run, vectors.resume)
+    run.exit_code = 1 if made.left and made.note else 0
+    run.answer({"setting": model, **to_plain(made)}, _render_made, model, made)
 
 
 def _ask(run: Run, planned: Plan, trial: Trial | None = None, *, yes: bool) -> None:
@@ -103,15 +95,6 @@ def _ask(run: Run, planned: Plan, trial: Trial | None = None, *, yes: bool) -> N
         )
     run.show(_render_plan, planned, trial)
     run.confirm("Continue?")
-
-
-def _answer_plan(run: Run, planned: Plan) -> None:
-    run.answer({**to_plain(planned), "asks": planned.wants_yes}, _render_plan, planned)
-
-
-def _answer(run: Run, setting: str, made: Embedded) -> None:
-    run.exit_code = 1 if made.left and made.note else 0
-    run.answer({"setting": setting, **to_plain(made)}, _render_made, setting, made)
 
 
 def _render_standing(paper: Paper, standing: Standing) -> None:

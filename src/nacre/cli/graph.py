@@ -11,7 +11,7 @@ import click
 
 from nacre.cli.command import Group, Paper, Run, Span, bold, cells, cut, dim, joined
 from nacre.cli.hits import link_facts
-from nacre.cli.operations import SAID_DAY, Result, ask, perform
+from nacre.cli.operations import Result, ask, perform
 from nacre.cli.options import (
     argument,
     count,
@@ -129,8 +129,8 @@ _KEYS = {
 @argument(NewLink, "relation", metavar="REL", required=False)
 @argument(NewLink, "target", metavar="B]", required=False)
 @options(NewLink, "strength")
-@option(NewLink, "since", "--from", type=SAID_DAY)
-@option(NewLink, "until", "--to", type=SAID_DAY)
+@option(NewLink, "since", "--from")
+@option(NewLink, "until", "--to")
 @options(NewLink, "reason", "origin")
 @click.option(
     "--file",
@@ -176,7 +176,6 @@ def link(run: Run, /, file: Path | None, **asked: Any) -> None:
 @option(
     "graph-invalidate",
     "at",
-    type=SAID_DAY,
     help="End the link on this day (2026-10-01, today) instead of removing it.",
 )
 @flag("--yes", "With --origin: do not ask.", "-y")
@@ -231,7 +230,7 @@ def unlink(
 @option("graph-list", "reference", "--of", metavar="ID")
 @option("graph-list", "relations", "--rel")
 @option("graph-list", "origins", "--origin")
-@option("graph-list", "as_of", type=SAID_DAY)
+@option("graph-list", "as_of")
 @options("graph-list", "ended", "project", "limit", "offset")
 def list_links(run: Run, /, **asked: Any) -> None:
     """List links, sorted from newest to oldest memory.
@@ -255,7 +254,7 @@ def list_links(run: Run, /, **asked: Any) -> None:
 @argument("graph-show", "reference", metavar="ID")
 @options("graph-show", "depth", "direction")
 @option("graph-show", "relations", "--rel")
-@option("graph-show", "as_of", type=SAID_DAY)
+@option("graph-show", "as_of")
 @options("graph-show", "limit")
 def show(run: Run, /, **asked: Any) -> None:
     """Show the links of a memory as a tree.

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
-from nacre import __version__
+from nacre.base.json import to_plain
 from nacre.care import usefulness as evaluating
 from nacre.care.usefulness import (
     Answer,
     Aspect,
-    Baseline,
     Comparison,
-    Expectations,
     Finding,
     Move,
     SavedQuery,
     Usefulness,
     needed_at,
 )
-from nacre.cli import output
 from nacre.cli.command import (
     Cell,
     DefaultGroup,
@@ -45,7 +43,6 @@ from nacre.cli.options import (
     option,
     short_id,
 )
-from nacre.home import change as home_baseline
 from nacre.home import location
 
 _LABELS = {
@@ -161,13 +158,12 @@ _PRESENT_QUERIES = option(
 @option("eval-remove", "query_id", "--remove", required=False, metavar="ID")
 def evaluate(
     run: Run,
-    queries: Path | None,
-    limit: int | None,
-    budget: int,
+    /,
     save_baseline: bool,
-    compare: bool,
     listed: bool,
     query_id: str | None,
+    queries: Path | None,
+    **asked: Any,
 ) -> None:
     """Run saved queries and show how their results changed.
 
@@ -181,51 +177,18 @@ def evaluate(
         run.answer(removed, Paper.line, "Removed: ", bold(removed.id))
         return
     if listed:
-        found = perform(run, evaluating.list_queries, queries=queries)
-        rows = [(bold(query.id), query.query, dim(_expecting(query))) for query in found]
-        run.answer(
-            {"queries": found},
-            Paper.table,
-            rows,
-            header=("id", "query", "expects"),
-        )
+        saved_queries = perform(run, evaluating.list_queries, queries=queries)
+        rows = [(bold(item.id), item.query, dim(_expecting(item))) for item in saved_queries]
+        header = ("id", "query", "expects")
+        run.answer({"queries": saved_queries}, Paper.table, rows, header=header)
         return
-    saved = evaluating.load_queries(_file(run, queries))
-    before = evaluating.load_baseline(run.home) if compare else None
-    limit = limit or (before.limit if before else evaluating.DEFAULT_LIMIT)
-    with output.shown(run) as notify:
-        answers = evaluating.ask(
-            run.home,
-            saved,
-            limit=limit,
-            budget=budget,
-            baseline=before,
-            notify=notify or (lambda _: None),
-        )
-    if save_baseline:
-        evaluating.save_baseline(
-            run.home, answers, limit=limit, version=__version__, now=run.home.now()
-        )
-    kept = str(home_baseline.baseline_file(run.home)) if save_baseline else None
-    expectations = evaluating.expectations(answers, limit)
-    record = {
-        "limit": limit,
-        "queries": answers,
-        "expectations": expectations,
-        "baseline": before and {"saved_at": before.saved_at, "version": before.version},
-        "saved": kept,
-    }
+    found = perform(run, evaluating.evaluate, queries=queries, **asked)
+    saved = evaluating.save_baseline(run.home, found) if save_baseline else None
+    record = {**to_plain(found), "saved": saved}
     if location.is_empty(run.home):
         run.answer(record, render_beginning)
-        return
-    run.answer(
-        record,
-        _render_evaluation,
-        answers,
-        expectations,
-        baseline=before,
-        saved=kept,
-    )
+    else:
+        run.answer(record, _render_evaluation, found, saved)
 
 
 @evaluate.command(
@@ -239,51 +202,20 @@ def evaluate(
 @option("eval-add", "query_id", "--id")
 @option("eval-add", "expects", help="A memory that should answer, by its id or subject.")
 @_QUERIES
-def add(
-    run: Run,
-    question: tuple[str, ...],
-    query_id: str | None,
-    expects: tuple[str, ...],
-    queries: Path | None,
-) -> None:
+def add(run: Run, /, question: tuple[str, ...], **fields: Any) -> None:
     """Save a query."""
-    words = " ".join(question)
-    added = perform(
-        run,
-        evaluating.add_query,
-        queries=queries,
-        question=words,
-        query_id=query_id,
-        expects=expects,
-    )
-    run.answer(
-        added,
-        Paper.line,
-        "Saved: ",
-        bold(added.id),
-        "  ",
-        added.query,
-        dim(f"  expects {_expecting(added)}" if added.expects else ""),
-    )
-
-
-def _file(run: Run, queries: Path | None) -> Path:
-    return queries or evaluating.queries_file(run.home)
+    added = perform(run, evaluating.add_query, question=" ".join(question), **fields)
+    expects = dim(f"  expects {_expecting(added)}" if added.expects else "")
+    run.answer(added, Paper.line, "Saved: ", bold(added.id), "  ", added.query, expects)
 
 
 def _expecting(query: SavedQuery) -> str:
     return ", ".join(item[-8:] for item in query.expects)
 
 
-def _render_evaluation(
-    paper: Paper,
-    answers: Sequence[Answer],
-    expectations: Expectations | None,
-    *,
-    baseline: Baseline | None,
-    saved: str | None,
-) -> None:
+def _render_evaluation(paper: Paper, found: evaluating.Evaluation, saved: Path | None) -> None:
     """Print every query with its results and the earlier rank of each result."""
+    answers, baseline, expectations = found.queries, found.baseline, found.expectations
     if not (baseline or saved):
         paper.note(
             "What saved queries find now; --save-baseline keeps that, --compare tells what changed since."

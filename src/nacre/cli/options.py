@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_a
 import click
 import msgspec
 
-from nacre.base import ids, text
+from nacre.base import ids, json, text
 from nacre.base.bounds import annotations_of, bounds_of
 from nacre.base.frozen import frozen
 from nacre.base.lazy import load
@@ -28,11 +28,11 @@ from nacre.base.text import one_line, shorten
 from nacre.base.times import day_of, shown_day, shown_minute
 from nacre.care import usefulness
 from nacre.cli.command import TEXT, Run, Span
-from nacre.cli.operations import MOMENT, PERIOD, ask, place_of
+from nacre.cli.operations import MOMENT, PERIOD, SAID_DAY, ask, place_of
 from nacre.errors import NacreError, NotFoundError
 from nacre.home import change, location, views
 from nacre.serve.catalogue import request_of
-from nacre.values import codec, memory, models, recall
+from nacre.values import codec, memory, models
 from nacre.values.memory import (
     Kind,
     Memory,
@@ -336,7 +336,7 @@ _SIMPLE: dict[Any, Any] = {
     int: click.INT,
     float: click.FLOAT,
     datetime: MOMENT,
-    date: MOMENT,
+    date: SAID_DAY,
     Path: click.Path(path_type=Path),
     Validity: PERIOD,
 }
@@ -487,41 +487,39 @@ _PAGE = 500
 
 YES = flag("--yes", "Do not ask.", "-y")
 
-_PLACE_AND_TIME: tuple[Decorator, ...] = (
-    option(
-        Filter,
+_PLACE_AND_TIME = (
+    (
         "projects",
-        help="Only this project and memories without one; . is this folder's project.",
+        "--project",
+        "Only this project and memories without one; . is this folder's project.",
     ),
-    option(
-        Filter,
+    (
         "strict",
-        help="With --project: exclude its dependencies and memories without a project.",
+        "--strict",
+        "With --project: exclude its dependencies and memories without a project.",
     ),
-    option(Filter, "exclude_projects", help="Exclude this project."),
-    option(Filter, "since", help="From this day on: 2026-11-20, 3d, 2w, yesterday, march."),
-    option(Filter, "until"),
-    option(Filter, "owner_only", "--mine", "--user-only", help="Only what you said yourself."),
-    option(Filter, "trusted"),
+    ("exclude_projects", "--exclude-project", "Exclude this project."),
+    ("since", "--since", "From this day on: 2026-11-20, 3d, 2w, yesterday, march."),
+    ("until",),
+    ("owner_only", "--mine", "--user-only", "Only what you said yourself."),
+    ("trusted",),
 )
-_MEMORY: tuple[Decorator, ...] = (
-    option(Filter, "kinds", help="Only memories of this kind."),
-    option(Filter, "tags", help="Only memories with this tag."),
-    option(Filter, "min_importance"),
-    option(Filter, "expiry"),
-    option(Filter, "as_of"),
-    option(Filter, "scope"),
-    option(
-        Filter,
+_MEMORY = (
+    ("kinds", "--kind", "Only memories of this kind."),
+    ("tags", "--tag", "Only memories with this tag."),
+    ("min_importance",),
+    ("expiry",),
+    ("as_of",),
+    ("scope",),
+    (
         "tools",
         "--tool",
         "--platform",
-        help="Only memories from sessions with this tool, e.g. claude-code.",
+        "Only memories from sessions with this tool, e.g. claude-code.",
     ),
 )
-_TURN: tuple[Decorator, ...] = (
-    option(Filter, "tools", help="Only sessions with this tool, e.g. claude-code."),
-)
+_TURN = (("tools", "--tool", "Only sessions with this tool, e.g. claude-code."),)
+"""Fields of :class:`Filter`, each with its options and help if these are not the field's."""
 
 
 def limit_option(operation: str, **own: Any) -> Decorator:
@@ -545,53 +543,28 @@ OFFSET = option("list", "offset", show_default=False)
 
 def with_memory_filter(function: Function) -> Function:
     """Add the options that select memories. The function receives the filter as ``wanted``."""
-    return _with_filter(
-        function,
-        (*_MEMORY, *_PLACE_AND_TIME),
-        ("kinds", "tags", "min_importance", "expiry", "scope", "as_of", "tools"),
-    )
+    return _with_filter(function, (*_MEMORY, *_PLACE_AND_TIME))
 
 
 def with_turn_filter(function: Function) -> Function:
     """Add the options that select turns. The function receives the filter as ``wanted``."""
-    return _with_filter(function, (*_TURN, *_PLACE_AND_TIME), ("tools",))
+    return _with_filter(function, (*_TURN, *_PLACE_AND_TIME))
 
 
-def _with_filter(
-    function: Function, options: tuple[Decorator, ...], own: tuple[str, ...]
-) -> Function:
-    names = (
-        *own,
-        "projects",
-        "strict",
-        "exclude_projects",
-        "since",
-        "until",
-        "owner_only",
-        "trusted",
-    )
-
+def _with_filter(function: Function, fields: tuple[tuple[str, ...], ...]) -> Function:
     @functools.wraps(function)
     def call(run: Run, /, **values: Any) -> Any:
         run.by_itself = values.pop("no_daemon", False)
-        return function(
-            run, wanted=_filter(run, {name: values.pop(name) for name in names}), **values
-        )
+        wanted = {name: values.pop(name) for name, *_ in fields}
+        for name in ("projects", "exclude_projects"):
+            wanted[name] = [_known_project(run, project) for project in wanted[name]]
+        return function(run, wanted=json.from_plain(json.to_plain(wanted), Filter), **values)
 
     decorated: Function = call
-    for decorate in reversed(options):
-        decorated = decorate(decorated)
+    for name, *words in reversed(fields):
+        own = {"help": words.pop()} if words else {}
+        decorated = option(Filter, name, *words, **own)(decorated)
     return decorated
-
-
-def _filter(run: Run, values: dict[str, Any]) -> Filter:
-    values["kinds"] = tuple(memory.Kind(kind) for kind in values.get("kinds", ()))
-    values["expiry"] = tuple(memory.Expiry(expiry) for expiry in values.get("expiry", ()))
-    values["scope"] = memory.Scope(values.get("scope", memory.Scope.PRIVATE))
-    values["as_of"] = day_of(values["as_of"]) if values.get("as_of") else None
-    for name in ("projects", "exclude_projects"):
-        values[name] = tuple(_known_project(run, project) for project in values[name])
-    return recall.Filter(**values)
 
 
 def _known_project(run: Run, name: str) -> str:
