@@ -394,7 +394,22 @@ def _render_proposals(
             paper.blank()
             paper.line(kind_span(candidate.kind), " ", bold(candidate.subject), hang=2)
             paper.body(candidate.content, indent=2)
-            paper.note(joined(_facts(candidate)), indent=2)
+            paper.note(
+                joined(
+                    (
+                        f"importance {candidate.importance}",
+                        candidate.expiry.value
+                        if candidate.expiry is not memory.Expiry.PERMANENT
+                        else None,
+                        f"said by the {candidate.speaker.value}",
+                        ", ".join(candidate.tags) or None,
+                        f"pending: {candidate.detail or candidate.held.value}"
+                        if candidate.held
+                        else None,
+                    )
+                ),
+                indent=2,
+            )
         for gone in proposal.asked.overtaken if proposal.asked else ():
             paper.blank()
             paper.line(bold("changed" if gone.now else "over"), " ", gone.memory.content, hang=2)
@@ -408,16 +423,6 @@ def _render_proposals(
         else "; no language model is set: nacre writer setup"
     )
     paper.note(f"Nothing was stored{rules}.")
-
-
-def _facts(candidate: memory.Candidate) -> tuple[str | None, ...]:
-    return (
-        f"importance {candidate.importance}",
-        candidate.expiry.value if candidate.expiry is not memory.Expiry.PERMANENT else None,
-        f"said by the {candidate.speaker.value}",
-        ", ".join(candidate.tags) or None,
-        f"pending: {candidate.detail or candidate.held.value}" if candidate.held else None,
-    )
 
 
 def _how(proposal: Proposal) -> str:

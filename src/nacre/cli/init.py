@@ -666,11 +666,11 @@ def _render_writer_init(paper: Paper, writer: WriterRequest | None) -> None:
 
 
 def _display(run: Run) -> Shown:
-    return home_wiring.Shown(run.settings.user_home, run.settings.home.resolve(), _clean(run))
-
-
-def _clean(run: Run) -> Callable[[str], str]:
-    return redactor.Redactor(*run.settings.redaction).clean
+    return home_wiring.Shown(
+        run.settings.user_home,
+        run.settings.home.resolve(),
+        (redactor.Redactor(*run.settings.redaction).clean),
+    )
 
 
 def _folder(project: Path | None, scope: str | None) -> Path | None:

@@ -135,7 +135,14 @@ def _render_counts(paper: Paper, report: IngestReport) -> None:
                 ", ".join(f"{tool} {number:,}" for tool, number in sorted(report.tools.items())),
             ),
             ("skipped", _skipped(report)),
-            ("left out", _left_out(report)),
+            (
+                "left out",
+                (
+                    f"forgotten content in {count(report.left_out, 'file')}"
+                    if report.left_out
+                    else ""
+                ),
+            ),
             ("archived", _archived(report)),
             ("vectors", _vectors_ingest_report(report)),
         ),
@@ -196,10 +203,6 @@ def _archived(report: IngestReport) -> str:
         if kept.files
         else ""
     )
-
-
-def _left_out(report: IngestReport) -> str:
-    return f"forgotten content in {count(report.left_out, 'file')}" if report.left_out else ""
 
 
 def _render_nothing_new(paper: Paper, report: IngestReport, *, searched: bool) -> None:

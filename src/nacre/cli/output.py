@@ -152,7 +152,12 @@ def _finish(run: Run) -> None:
 
 def _fail(run: Run, error: Exception) -> int:
     if isinstance(error, click.UsageError):
-        _say(run, "usage", _usage_message(error), _usage_hint(error))
+        _say(
+            run,
+            "usage",
+            _usage_message(error),
+            (f"{error.ctx.command_path if error.ctx else 'nacre'} --help"),
+        )
         return USAGE
     if isinstance(error, click.ClickException):
         _say(run, "failed", error.format_message(), None)
@@ -257,10 +262,6 @@ def _usage_message(error: click.UsageError) -> str:
         if message[:2].istitle() or message[:1].isupper()
         else message
     )
-
-
-def _usage_hint(error: click.UsageError) -> str:
-    return f"{error.ctx.command_path if error.ctx else 'nacre'} --help"
 
 
 def _prepare_streams() -> None:

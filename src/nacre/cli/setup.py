@@ -362,15 +362,9 @@ def _first(settings: Settings, options: Sequence[Option]) -> int:
 
 
 def _price(settings: Settings, provider: Provider, model: str) -> str:
-    """Describe the price of a model. Return an empty string if the price is unknown."""
     if spending_models.is_by_subscription(settings, f"{provider.name}:{model}"):
         return "paid by subscription"
-    price = providers.capabilities_of(settings, provider, model).price
-    if price is None:
-        return ""
-    if not (price.input or price.output):
-        return "free"
-    return f"US$ {price.input:.2f} per million tokens read, {price.output:.2f} written"
+    return writer.describe_price(providers.capabilities_of(settings, provider, model).price)
 
 
 def _server(name: str, names: Sequence[str]) -> str:

@@ -112,7 +112,12 @@ def set_writer(
     if writer is None or (
         run.is_interactive
         and dollars_per_day is None
-        and _is_unbounded(run, writer, tokens_per_day)
+        and (
+            setup_requests.is_without_bound(
+                run.settings,
+                setup_requests.WriterRequest(writer=writer, tokens_per_day=tokens_per_day),
+            )
+        )
     ):
         if not offer(run, writer):
             run.answer({}, Paper.line, "No writer was set.")
@@ -125,13 +130,6 @@ def set_writer(
         dollars_per_day=dollars_per_day,
     )
     _answer(run, writer_status)
-
-
-def _is_unbounded(run: Run, writer: str, tokens_per_day: int | None) -> bool:
-    """Return True if a named writer has no limit."""
-    return setup_requests.is_without_bound(
-        run.settings, setup_requests.WriterRequest(writer=writer, tokens_per_day=tokens_per_day)
-    )
 
 
 @writer.command("pause", examples=["nacre writer pause"])
@@ -341,13 +339,7 @@ def models(run: Run, name: str, test: bool) -> None:
         run.present(trial, _render_trial)
         return
     uses, offers = setup_requests.uses(run.home), perform(run, setup_requests.offers)
-    run.answer(
-        {"tasks": uses, "models": offers},
-        _render_models,
-        settings,
-        uses,
-        offers,
-    )
+    run.answer({"tasks": uses, "models": offers}, _render_models, settings, uses, offers)
 
 
 def _render_models(
@@ -390,7 +382,9 @@ def _facts(settings: Settings, offer: Offer) -> list[tuple[str, Cell]]:
         facts.append(
             (
                 "price",
-                _price(able.price) if is_paid else "none: paid by subscription, tokens are counted",
+                describe_price(able.price)
+                if is_paid
+                else "none: paid by subscription, tokens are counted",
             )
         )
     if offer.problem:
@@ -405,7 +399,8 @@ def _size(able: Capabilities) -> str:
     return f"{able.window:,} tokens, answers up to {able.output:,}{cache}{unknown}"
 
 
-def _price(price: Price | None) -> str:
+def describe_price(price: Price | None) -> str:
+    """Describe the price of a model."""
     if price is None:
         return "unknown; set models.capabilities"
     if not price.input and not price.output:

@@ -936,7 +936,7 @@ def apply(settings: Settings, wish: Wish) -> Done:
         ) from error
     after = load_settings(settings.home, settings.environ)
     notes = [
-        f"${_variable(key)} is set and takes precedence over the file"
+        f"${('NACRE_' + key.replace('.', '_').upper())} is set and takes precedence over the file"
         for key in changed
         if _is_overridden(settings, key)
     ]
@@ -1024,10 +1024,6 @@ def needs_key(settings: Settings, wish: Wish) -> bool:
 
 def _is_overridden(settings: Settings, key: str) -> bool:
     return settings.values[key].origin.startswith("$")
-
-
-def _variable(key: str) -> str:
-    return "NACRE_" + key.replace(".", "_").upper()
 
 
 # -- Displayed settings, with credentials masked ---------------------------------------------------
