@@ -20,6 +20,7 @@ from nacre.cli.options import (
     SHORT_ID,
     YES,
     argument,
+    ask_pages,
     count,
     day,
     find_project,
@@ -27,7 +28,6 @@ from nacre.cli.options import (
     minute,
     option,
     options,
-    pages,
     project_slug,
     seconds,
     short_session,
@@ -127,14 +127,9 @@ def log(
         run.answer(record, _render_diff, operation, differences)
         return
     asked |= {"reference": reference, "project": find_project(run, project)}
-    max_entries = None if everything else limit
-
-    def page(size: int, at: int) -> tuple[Sequence[views.Listed], bool]:
-        entries = ask(run, list[views.Listed], "log", **asked, limit=size, offset=at)
-        return entries, len(entries) == size
-
-    rows = list(pages(page, max_entries, 0))
-    record = {"operations": rows, "limit": max_entries}
+    asked |= {"limit": limit, "everything": everything}
+    _, rows = ask_pages(run, list[views.Listed], "log", "", **asked)
+    record = {"operations": rows, "limit": None if everything else limit}
     run.answer(record, _render_log, rows, with_git=run.settings.flag("git.enabled"))
 
 

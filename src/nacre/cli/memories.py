@@ -19,6 +19,7 @@ from nacre.cli.options import (
     OFFSET,
     SHORT_ID,
     argument,
+    ask_pages,
     count,
     day,
     find_project,
@@ -28,7 +29,6 @@ from nacre.cli.options import (
     minute,
     option,
     options,
-    pages,
     project_slug,
     read_content,
     short_id,
@@ -290,28 +290,14 @@ def _concerned(paper: Paper, how: str, memory: Memory, reason: str) -> None:
 @OFFSET
 @EVERYTHING
 @with_memory_filter
-def list_memories(
-    run: Run,
-    words: tuple[str, ...],
-    limit: int,
-    offset: int,
-    everything: bool,
-    wanted: Filter,
-) -> None:
+def list_memories(run: Run, /, words: tuple[str, ...], wanted: Filter, **paging: Any) -> None:
     """List memories, the newest first.
 
     With WORDS, only memories whose subject, content or tags contain all of them. To ask a question, use nacre recall.
     """
-    last, most = views.Listing((), 0), None if everything else limit
-
-    def page(size: int, at: int) -> tuple[Sequence[Memory], bool]:
-        nonlocal last
-        last = ask(
-            run, views.Listing, "list", filter=wanted, words=" ".join(words), limit=size, offset=at
-        )
-        return last.memories, at + size < last.total
-
-    memories = tuple(pages(page, most, offset))
+    request = {"filter": wanted, "words": " ".join(words), **paging}
+    last, memories = ask_pages(run, views.Listing, "list", "memories", **request)
+    offset = paging["offset"]
 
     def render(paper: Paper) -> None:
         if memories:

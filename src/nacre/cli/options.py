@@ -8,7 +8,7 @@ import re
 import sys
 import tempfile
 import types
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import date, datetime, timedelta
@@ -479,8 +479,7 @@ def _defaults(request: type) -> dict[str, Any]:
 
 HERE = "."
 
-Item = TypeVar("Item")
-Fetch = Callable[[int, int], tuple[Sequence[Item], bool]]
+Page = TypeVar("Page")
 
 _PAGE = 500
 """Number of items per page of a list."""
@@ -587,19 +586,30 @@ def find_project(run: Run, name: str | None) -> str | None:
     return _known_project(run, name) if name else None
 
 
-def pages(fetch: Fetch[Item], limit: int | None, offset: int) -> Iterator[Item]:
-    """Fetch a list page by page, and yield up to ``limit`` items (by default all) from ``offset``.
+def ask_pages(
+    run: Run,
+    result: type[Page],
+    operation: str,
+    items: str,
+    /,
+    *,
+    limit: int,
+    everything: bool,
+    offset: int = 0,
+    **fields: Any,
+) -> tuple[Page, tuple[Any, ...]]:
+    """Ask for a list page by page. Return the last page, and ``limit`` items, or all with ``everything``.
 
-    ``fetch`` takes a page's size and offset, and returns the page and whether more items follow.
+    ``items``: the page's attribute with its items, or empty if the page is a list.
     """
-    while limit is None or limit > 0:
-        size = _PAGE if limit is None else min(limit, _PAGE)
-        items, has_more = fetch(size, offset)
-        yield from items
-        if not has_more:
-            return
-        offset += size
-        limit = None if limit is None else limit - size
+    found: list[Any] = []
+    while True:
+        size = _PAGE if everything else min(limit - len(found), _PAGE)
+        page = ask(run, result, operation, limit=size, offset=offset + len(found), **fields)
+        listed: Any = getattr(page, items) if items else page
+        found += listed
+        if len(listed) < size or (len(found) >= limit and not everything):
+            return page, tuple(found)
 
 
 def project_slug(

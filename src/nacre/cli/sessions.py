@@ -37,6 +37,7 @@ from nacre.cli.options import (
     OFFSET,
     amount,
     argument,
+    ask_pages,
     count,
     day,
     duration,
@@ -45,7 +46,6 @@ from nacre.cli.options import (
     limit_option,
     minute,
     option,
-    pages,
     short_session,
     size,
     speaker_name,
@@ -393,14 +393,16 @@ def list_sessions(
     WORDS select sessions by title, or by your first message if they have no title.
     """
     filters |= {"project": find_project(run, project), "words": " ".join(words) or None}
-    last, most = views.SessionPage(()), None if everything else limit
-
-    def page(size: int, at: int) -> tuple[Sequence[SessionLine], bool]:
-        nonlocal last
-        last = ask(run, views.SessionPage, "sessions", filter=filters, limit=size, offset=at)
-        return last.lines, last.more
-
-    shown = tuple(pages(page, most, offset))
+    last, shown = ask_pages(
+        run,
+        views.SessionPage,
+        "sessions",
+        "lines",
+        filter=filters,
+        limit=limit,
+        offset=offset,
+        everything=everything,
+    )
 
     def render(paper: Paper) -> None:
         if shown:
