@@ -33,12 +33,7 @@ from nacre.care import proofs as prove
 from nacre.context import hooks
 from nacre.data import history
 from nacre.data import sync as data_sync
-from nacre.errors import (
-    ConflictError,
-    NacreError,
-    NotFoundError,
-    UnusableStoreError,
-)
+from nacre.errors import ConflictError, NacreError, NotFoundError, UnusableStoreError
 from nacre.home import archive, consent, retention
 from nacre.home.home import Home, open_home, open_to_read
 from nacre.home.location import projects
@@ -322,9 +317,7 @@ _REPORT_CHORE_SECONDS = 7 * 86_400.0
 
 @operation("doctor")
 def doctor(
-    home: Home,
-    *,
-    repair: Annotated[bool, Meta(description="Repair permissions.")] = False,
+    home: Home, *, repair: Annotated[bool, Meta(description="Repair permissions.")] = False
 ) -> list[Check]:
     """Check the installation and the home. Every finding that is not ok has a remedy."""
     return [
@@ -439,7 +432,7 @@ def contents(home: Home) -> list[Check]:
                 "history": damaged_history,
                 "packs": damaged_archive,
             },
-        ),
+        )
     ]
 
 

@@ -86,10 +86,7 @@ def prove_archive(home: Home) -> Proof:
     files, problems = archive.verify(home)
     findings = [
         Finding(
-            FAILURE,
-            f"{problem.path}: {problem.message}",
-            problem.hint or DEEP_REPAIR,
-            archive.mend,
+            FAILURE, f"{problem.path}: {problem.message}", problem.hint or DEEP_REPAIR, archive.mend
         )
         for problem in problems
     ]

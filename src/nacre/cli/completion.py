@@ -5,10 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from nacre.cli.command import (
-    Run,
-    command,
-)
+from nacre.cli.command import Run, command
 
 # ----------------------------------------------------------------------------
 # ``nacre admin completion``.

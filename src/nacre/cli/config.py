@@ -11,17 +11,9 @@ import click
 
 from nacre import known_settings
 from nacre import settings as nacre_settings
-from nacre.cli.command import (
-    Group,
-    Paper,
-    Run,
-    bold,
-    dim,
-)
+from nacre.cli.command import Group, Paper, Run, bold, dim
 from nacre.cli.operations import perform
-from nacre.cli.options import (
-    argument,
-)
+from nacre.cli.options import argument
 from nacre.errors import NacreError
 from nacre.home import consent
 from nacre.setup import models as writers
@@ -147,13 +139,7 @@ def unset(run: Run, key: str) -> None:
     settings = replace(nacre_settings.load_settings(mending=key), face=Face.COMMAND_LINE)
     settings.actor.require_owner("nacre config unset")
     found = writers.unset_setting(settings, key)
-    run.answer(
-        found,
-        Paper.line,
-        bold(key),
-        f" = {_text(found.value)}",
-        dim(f"  {found.origin}"),
-    )
+    run.answer(found, Paper.line, bold(key), f" = {_text(found.value)}", dim(f"  {found.origin}"))
 
 
 def _text(value: Any) -> str:

@@ -11,10 +11,7 @@ from nacre.cli.operations import ask
 from nacre.cli.options import SHORT_ID, amount, argument, limit_option, minute, option, seconds
 from nacre.home import views
 from nacre.values import models
-from nacre.values.models import (
-    Trace,
-    dollars,
-)
+from nacre.values.models import Trace, dollars
 
 _PROMPT_CHARACTERS = 60
 

@@ -23,11 +23,7 @@ from nacre.care import autostart
 from nacre.cli import output
 from nacre.cli.command import TEXT, DefaultGroup, Paper, Run, bold, dim, printable
 from nacre.cli.events import stopped_by_signals
-from nacre.cli.options import (
-    YES,
-    count,
-    flag,
-)
+from nacre.cli.options import YES, count, flag
 from nacre.errors import ConflictError, NacreError, UnavailableError
 from nacre.home import home
 from nacre.hosts import ways
@@ -38,10 +34,7 @@ from nacre.values.memory import Face
 _START_SECONDS = 20.0
 _POLL_SECONDS = 0.1
 
-_DOOR = {
-    "http": "daemon.http",
-    "insecure": "web.insecure",
-}
+_DOOR = {"http": "daemon.http", "insecure": "web.insecure"}
 
 
 @click.group(
@@ -179,10 +172,7 @@ def uninstall(run: Run, dry_run: bool) -> None:
         autostart.uninstall(run.settings)
     words = "Would remove" if dry_run else "Removed"
     run.answer(
-        _installation_record(found, done=not dry_run),
-        Paper.line,
-        bold(words),
-        f" {found.path}",
+        _installation_record(found, done=not dry_run), Paper.line, bold(words), f" {found.path}"
     )
 
 

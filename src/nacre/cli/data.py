@@ -391,8 +391,7 @@ def _render_plan(paper: Paper, plan: imports.ImportPlan) -> None:
     _render_counts(paper, plan, _expected(plan))
     if plan.is_empty:
         paper.line(
-            "It contains nothing new." if plan.steps else "It contains nothing to import.",
-            indent=2,
+            "It contains nothing new." if plan.steps else "It contains nothing to import.", indent=2
         )
 
 

@@ -332,9 +332,7 @@ def _done(report: DreamReport) -> str:
     help="One session of PATH, or without PATH one that was already read.",
 )
 @option(
-    "extract-propose",
-    "model",
-    help="The language model as provider:model; none extracts by rules.",
+    "extract-propose", "model", help="The language model as provider:model; none extracts by rules."
 )
 @flag("--whole", "Send each session to the model whole, regardless of length.")
 @flag("--chunk", "Send sessions to the model in parts.", "in_chunks")

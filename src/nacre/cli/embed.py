@@ -10,13 +10,7 @@ import click
 from nacre.base.json import to_plain
 from nacre.cli.command import Cell, Paper, Run, Span, bold, command, dim
 from nacre.cli.operations import perform
-from nacre.cli.options import (
-    YES,
-    argument,
-    count,
-    flag,
-    size,
-)
+from nacre.cli.options import YES, argument, count, flag, size
 from nacre.memories import vectors
 from nacre.values import models
 
@@ -91,7 +85,7 @@ def _ask(run: Run, planned: Plan, trial: Trial | None = None, *, yes: bool) -> N
         return
     if not run.is_interactive:
         raise click.UsageError(
-            f"{_describe_sending(planned)}: check with --estimate, then add --yes",
+            f"{_describe_sending(planned)}: check with --estimate, then add --yes"
         )
     run.show(_render_plan, planned, trial)
     run.confirm("Continue?")

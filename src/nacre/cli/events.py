@@ -15,13 +15,7 @@ import msgspec
 from nacre.base import ids
 from nacre.base.text import one_line
 from nacre.base.times import shown
-from nacre.cli.command import (
-    Run,
-    command,
-    cut,
-    printable,
-    unsteered,
-)
+from nacre.cli.command import Run, command, cut, printable, unsteered
 from nacre.cli.options import count
 from nacre.home import home
 from nacre.serve import events as event_bus

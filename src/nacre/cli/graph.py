@@ -12,15 +12,7 @@ import click
 from nacre.cli.command import Group, Paper, Run, Span, bold, cells, cut, dim, joined
 from nacre.cli.hits import link_facts
 from nacre.cli.operations import Result, ask, perform
-from nacre.cli.options import (
-    argument,
-    count,
-    find_project,
-    flag,
-    option,
-    options,
-    short_id,
-)
+from nacre.cli.options import argument, count, find_project, flag, option, options, short_id
 from nacre.errors import InvalidInputError
 from nacre.memories import graph as memories_graph
 from nacre.memories.graph import (
@@ -180,13 +172,7 @@ def link(run: Run, /, file: Path | None, **asked: Any) -> None:
 )
 @flag("--yes", "With --origin: do not ask.", "-y")
 def unlink(
-    run: Run,
-    /,
-    origin: str | None,
-    project: str | None,
-    at: date | None,
-    yes: bool,
-    **asked: Any,
+    run: Run, /, origin: str | None, project: str | None, at: date | None, yes: bool, **asked: Any
 ) -> None:
     """Remove a link, all links between two memories, or all links of an origin.
 

@@ -87,14 +87,7 @@ _DONE = {
 }
 
 
-@command(
-    "log",
-    examples=[
-        "nacre log",
-        "nacre log 5f0c2a4d",
-        "nacre log --diff 5f0c2a4d",
-    ],
-)
+@command("log", examples=["nacre log", "nacre log 5f0c2a4d", "nacre log --diff 5f0c2a4d"])
 @argument("log", "reference", metavar="[MEMORY|OPERATION]")
 @flag(
     "--diff",
@@ -195,7 +188,7 @@ def _unnamed(last: Operation) -> click.UsageError:
     about = f" ({last.subject})" if last.subject else ""
     return click.UsageError(
         f"not interactive: pass --yes to undo the last operation, {last.action} {_short_operation(last)}{about}, "
-        "or an operation's id",
+        "or an operation's id"
     )
 
 
@@ -248,8 +241,7 @@ def _render_diff(
     """Print the changes to each memory's front matter and then to its text."""
     about = joined((minute(operation.at), _short_operation(operation), operation.by or ""))
     paper.line(
-        bold(f"{operation.action}: {operation.subject or ''}".rstrip(": ")),
-        dim(f"  {about}"),
+        bold(f"{operation.action}: {operation.subject or ''}".rstrip(": ")), dim(f"  {about}")
     )
     if operation.why:
         paper.note(operation.why, indent=2)
@@ -412,12 +404,7 @@ def forget(
         request = operation_of(forgetting.plan).make(wanted)
         deletion = forgetting.prepare(run.home, request)
     if dry_run or deletion.plan.is_empty:
-        run.answer(
-            deletion.plan,
-            _render_plan,
-            deletion.plan,
-            is_dry=True,
-        )
+        run.answer(deletion.plan, _render_plan, deletion.plan, is_dry=True)
         return
     if run.is_interactive and not yes:
         run.show(_render_plan, deletion.plan)

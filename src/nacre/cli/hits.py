@@ -6,15 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from nacre.base import ids, text, times
-from nacre.cli.command import (
-    Paper,
-    Part,
-    Run,
-    Span,
-    bold,
-    dim,
-    joined,
-)
+from nacre.cli.command import Paper, Part, Run, Span, bold, dim, joined
 from nacre.cli.options import (
     SHORT_ID,
     count,

@@ -20,16 +20,7 @@ from nacre.cli import writer as cli_writer
 from nacre.cli.command import TEXT, Paper, Run, Span, bold, command, dim
 from nacre.cli.learn import render_estimate, render_ingest
 from nacre.cli.operations import perform
-from nacre.cli.options import (
-    YES,
-    Record,
-    count,
-    flag,
-    kind_span,
-    seconds,
-    short_id,
-    size,
-)
+from nacre.cli.options import YES, Record, count, flag, kind_span, seconds, short_id, size
 from nacre.cli.status import render_problems
 from nacre.data import imports
 from nacre.errors import InvalidInputError
@@ -531,9 +522,7 @@ def init(  # noqa: PLR0913 - one a question
     folder = _folder(project, scope)
     template = reports.WiringWish("", folder, plain, slot, tool_hook)
     if not (asks or yes or dry_run):
-        raise click.UsageError(
-            "not interactive: pass --yes, or --dry-run to see what would change",
-        )
+        raise click.UsageError("not interactive: pass --yes, or --dry-run to see what would change")
     if tokens_per_day and not writer:
         raise click.UsageError("--tokens-per-day requires --writer NAME")
     named_writer = (

@@ -13,14 +13,7 @@ import click
 from nacre.base.json import to_plain
 from nacre.cli.command import Paper, Run, Span, bold, command
 from nacre.cli.operations import perform
-from nacre.cli.options import (
-    argument,
-    count,
-    flag,
-    option,
-    seconds,
-    size,
-)
+from nacre.cli.options import argument, count, flag, option, seconds, size
 from nacre.cli.status import PROBLEMS_SHOWN, render_problems
 from nacre.home import retention
 from nacre.learn import ingest as ingestion
@@ -155,10 +148,7 @@ def _learning_facts(report: IngestReport) -> list[tuple[str, str]]:
     has_news = bool(report.files or report.memories or report.changed or report.ended)
     return [
         ("memories", _learned(report) if has_news else ""),
-        (
-            "doubts",
-            f"{report.doubted:,} may be outdated (nacre review)" if report.doubted else "",
-        ),
+        ("doubts", f"{report.doubted:,} may be outdated (nacre review)" if report.doubted else ""),
         ("candidates", f"{report.candidates:,} (nacre review)" if report.candidates else ""),
         ("model", _by_model(report.extraction)),
     ]
@@ -211,8 +201,7 @@ def _render_nothing_new(paper: Paper, report: IngestReport, *, searched: bool) -
             f"Nothing new: {count(report.skipped - report.unrecognised, 'transcript')} read earlier."
         )
         paper.facts(
-            [*_learning_facts(report), ("vectors", _vectors_ingest_report(report))],
-            indent=2,
+            [*_learning_facts(report), ("vectors", _vectors_ingest_report(report))], indent=2
         )
     elif report.vectors_made or report.vectors_left:
         paper.line("No new transcripts.")
@@ -301,9 +290,7 @@ _BACKGROUND_VECTOR_SECONDS = 20.0
 @option("ingest", "extract", help="Make sessions searchable without writing memories.")
 @option("ingest", "force", help="Also read unchanged files again.")
 @option(
-    "ingest",
-    "older",
-    help="Also let the writer read sessions from before it was set; asks first.",
+    "ingest", "older", help="Also let the writer read sessions from before it was set; asks first."
 )
 @flag("--yes", "With --older: do not ask.")
 @flag("--dry-run", "Only show what would be read.")
@@ -311,13 +298,7 @@ _BACKGROUND_VECTOR_SECONDS = 20.0
 @click.option("--background", is_flag=True, hidden=True, help="Run as a round of the daemon.")
 @option("ingest", "reads", "--no-read", hidden=True)
 def ingest(
-    run: Run,
-    /,
-    yes: bool,
-    dry_run: bool,
-    estimate: bool,
-    background: bool,
-    **request: Any,
+    run: Run, /, yes: bool, dry_run: bool, estimate: bool, background: bool, **request: Any
 ) -> None:
     """Read transcripts and learn from them.
 

@@ -20,29 +20,10 @@ from nacre.care.usefulness import (
     Usefulness,
     needed_at,
 )
-from nacre.cli.command import (
-    Cell,
-    DefaultGroup,
-    Paper,
-    Run,
-    Span,
-    bold,
-    command,
-    dim,
-    joined,
-)
+from nacre.cli.command import Cell, DefaultGroup, Paper, Run, Span, bold, command, dim, joined
 from nacre.cli.hits import render_beginning, subject_and_content
 from nacre.cli.operations import ask, perform
-from nacre.cli.options import (
-    SHORT_ID,
-    argument,
-    count,
-    day,
-    flag,
-    kind_span,
-    option,
-    short_id,
-)
+from nacre.cli.options import SHORT_ID, argument, count, day, flag, kind_span, option, short_id
 from nacre.home import location
 
 _LABELS = {

@@ -106,13 +106,7 @@ def store(run: Run, /, content: str, project: str | None, dry_run: bool, **value
         memory = remembering.get(run.home, outcome.memory_id)
     if outcome.note:
         run.warnings.append(f"{outcome.note}; the rules decided")
-    run.answer(
-        rehearsal or outcome,
-        _render_stored,
-        outcome,
-        memory,
-        dry_run=dry_run,
-    )
+    run.answer(rehearsal or outcome, _render_stored, outcome, memory, dry_run=dry_run)
 
 
 def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
@@ -174,10 +168,7 @@ def edit(run: Run, /, reference: str, **options: Any) -> None:
     memory: Memory = edited
     waits = hits.waits_for_owner(run, memory)
     run.answer(
-        memory,
-        hits.render_outcome,
-        "Pending the owner's review" if waits else "Saved",
-        memory,
+        memory, hits.render_outcome, "Pending the owner's review" if waits else "Saved", memory
     )
 
 
@@ -203,12 +194,11 @@ def _edit_file(run: Run, reference: str) -> Memory:
     view = usage.look_at(run.home, decision.GetRequest(reference=reference, update=False))
     if not run.is_interactive or view.path is None:
         raise click.UsageError(
-            "not interactive: pass options to change the memory without an editor",
+            "not interactive: pass options to change the memory without an editor"
         )
     if run.settings.server:
         raise UnavailableError(
-            "this memory is on a server and has no file",
-            hint="use the options of nacre edit",
+            "this memory is on a server and has no file", hint="use the options of nacre edit"
         )
     run.home.problems.clear()
     click.edit(filename=str(run.settings.vault / view.path))
@@ -231,10 +221,7 @@ def _render_stored(
     if outcome.action == "updated":
         paper.line(text.shorten(memory.content, hits.HIT_CHARACTERS), indent=2)
     if outcome.reason:
-        forced = {
-            "known": "; --force stores it anyway",
-            "retired": "; --force keeps it active",
-        }
+        forced = {"known": "; --force stores it anyway", "retired": "; --force keeps it active"}
         by = f"{outcome.decided_by}: " if outcome.decided_by else ""
         paper.note(f"{by}{outcome.reason}{forced.get(outcome.action, '')}", indent=2)
     elif dry_run and outcome.action == "stored" and not (outcome.supersedes or outcome.similar):
@@ -265,11 +252,7 @@ def _relation(memory: Memory, other: Memory) -> tuple[str, Memory, str]:
 def _concerned(paper: Paper, how: str, memory: Memory, reason: str) -> None:
     facts = joined((reason, day(memory.created), short_id(memory)))
     paper.line(
-        f"{how}: ",
-        text.shorten(memory.content, hits.LINE_CHARACTERS),
-        "  ",
-        dim(facts),
-        indent=2,
+        f"{how}: ", text.shorten(memory.content, hits.LINE_CHARACTERS), "  ", dim(facts), indent=2
     )
 
 
@@ -553,9 +536,7 @@ def retire(  # noqa: PLR0913 - one parameter an option
         _restore(run, references)
         return
     if not (references or contains or subjects or like):
-        raise click.UsageError(
-            "name the memories: ids, subjects, patterns, --contains or --like",
-        )
+        raise click.UsageError("name the memories: ids, subjects, patterns, --contains or --like")
     chosen = perform(
         run,
         retiring.choose,
@@ -574,11 +555,7 @@ def retire(  # noqa: PLR0913 - one parameter an option
         [item for item in done if item.retired],
         [item for item in done if not item.retired],
     )
-    record = {
-        "retired": retired,
-        "waiting_for_review": waiting,
-        "standing": rules,
-    }
+    record = {"retired": retired, "waiting_for_review": waiting, "standing": rules}
     run.answer(record, _render_retired, retired, rules, waiting=waiting)
 
 
@@ -593,12 +570,7 @@ def _restore(run: Run, references: tuple[str, ...]) -> None:
 def _list(run: Run) -> None:
     found = perform(run, retiring.list_retired)
     rules = perform(run, retiring.list_standing)
-    run.answer(
-        {"retired": found, "standing": rules},
-        _render_retired_list,
-        found,
-        rules,
-    )
+    run.answer({"retired": found, "standing": rules}, _render_retired_list, found, rules)
 
 
 def _ask(run: Run, chosen: retiring.RetirePlan, *, persist: bool, yes: bool) -> None:
@@ -607,7 +579,7 @@ def _ask(run: Run, chosen: retiring.RetirePlan, *, persist: bool, yes: bool) -> 
     if not run.is_interactive:
         if chosen.is_wider:
             raise click.UsageError(
-                f"{len(chosen.memories)} memories match: check them with --dry-run, then pass --yes",
+                f"{len(chosen.memories)} memories match: check them with --dry-run, then pass --yes"
             )
         return
     run.show(hits.render_table, chosen.memories)
@@ -742,14 +714,7 @@ def answer_todo(run: Run, outcome: StoreOutcome) -> None:
     """Print the stored todo."""
     memory = remembering.get(run.home, outcome.memory_id)
     verb = {"stored": "Added", "retired": "Added and retired"}.get(outcome.action, "Already stored")
-    run.answer(
-        outcome,
-        Paper.line,
-        f"{verb}: ",
-        bold(memory.subject),
-        "  ",
-        dim(short_id(memory)),
-    )
+    run.answer(outcome, Paper.line, f"{verb}: ", bold(memory.subject), "  ", dim(short_id(memory)))
 
 
 @todo.command(
@@ -763,8 +728,7 @@ def done(run: Run, references: tuple[str, ...]) -> None:
     def render(paper: Paper) -> None:
         for memory in finished:
             paper.line(
-                "Done: " if memory.retired else "Pending the owner's review: ",
-                bold(memory.subject),
+                "Done: " if memory.retired else "Pending the owner's review: ", bold(memory.subject)
             )
 
     run.answer({"done": finished}, render)

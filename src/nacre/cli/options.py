@@ -33,11 +33,7 @@ from nacre.errors import NacreError, NotFoundError
 from nacre.home import change, location, views
 from nacre.serve.catalogue import request_of
 from nacre.values import codec, memory, models
-from nacre.values.memory import (
-    Kind,
-    Memory,
-    Validity,
-)
+from nacre.values.memory import Kind, Memory, Validity
 from nacre.values.recall import Filter
 
 if TYPE_CHECKING:

@@ -21,13 +21,7 @@ import click
 
 from nacre.base import text
 from nacre.base.log import Log
-from nacre.cli.command import (
-    PIPED_WIDTH,
-    Run,
-    cells,
-    cut,
-    printable,
-)
+from nacre.cli.command import PIPED_WIDTH, Run, cells, cut, printable
 from nacre.errors import (
     ConflictError,
     InvalidInputError,

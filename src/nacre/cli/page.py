@@ -4,19 +4,9 @@ from __future__ import annotations
 
 import click
 
-from nacre.cli.command import (
-    Paper,
-    Run,
-    command,
-    dim,
-)
+from nacre.cli.command import Paper, Run, command, dim
 from nacre.cli.operations import perform
-from nacre.cli.options import (
-    argument,
-    flag,
-    option,
-    read_content,
-)
+from nacre.cli.options import argument, flag, option, read_content
 from nacre.context import build
 
 
@@ -77,21 +67,13 @@ def page(
         "changed": did_change,
         "etag": after.etag,
     }
-    run.answer(
-        record,
-        _show,
-        after,
-        did_change=did_change,
-        is_read=text is None and not remove,
-    )
+    run.answer(record, _show, after, did_change=did_change, is_read=text is None and not remove)
 
 
 def _edited(run: Run, before: build.OwnPage) -> str | None:
     """Return the text from the editor, or ``None`` if the user saved nothing."""
     if not run.is_interactive:
-        raise click.UsageError(
-            "--edit needs a terminal; pass TEXT, or - for standard input",
-        )
+        raise click.UsageError("--edit needs a terminal; pass TEXT, or - for standard input")
     return click.edit(before.text, extension=".md")
 
 

@@ -470,9 +470,7 @@ def _reply(run: Run, path: str | None) -> str:
     if path and path != "-":
         return Path(path).read_text(encoding="utf-8", errors="replace")
     if run.is_interactive:
-        raise click.UsageError(
-            "no reply: pass --reply FILE, --good or --bad",
-        )
+        raise click.UsageError("no reply: pass --reply FILE, --good or --bad")
     return read_content("-")
 
 

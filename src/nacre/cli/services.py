@@ -26,10 +26,7 @@ from nacre.base.link import DaemonAwayError, DaemonRefusedError, ask, start_daem
 from nacre.base.log import Log
 from nacre.cli.command import Paper, Run, Span, bold, dim
 from nacre.cli.command import command as command_command
-from nacre.cli.options import (
-    count,
-    flag,
-)
+from nacre.cli.options import count, flag
 from nacre.errors import OwnerOnlyError, UnavailableError
 from nacre.home.location import is_empty
 from nacre.hosts import connect as wiring_preview
@@ -42,13 +39,7 @@ from nacre.values.memory import AN_AGENT
 
 if TYPE_CHECKING:
     from nacre.data.imports import Captured
-    from nacre.values.reports import (
-        FileChange,
-        HostCommand,
-        LeftAlone,
-        WiringDone,
-        WiringPlan,
-    )
+    from nacre.values.reports import FileChange, HostCommand, LeftAlone, WiringDone, WiringPlan
 
 _START_SECONDS = 10.0
 
@@ -392,8 +383,7 @@ def mcp(run: Run, home: Path | None, tools: str | None, structured: bool) -> Non
 
     if run.is_interactive:
         click.echo(
-            "Waiting for an agent: this command belongs in its settings. Ctrl-D ends it.",
-            err=True,
+            "Waiting for an agent: this command belongs in its settings. Ctrl-D ends it.", err=True
         )
     mcp_protocol.serve(face, mcp_protocol.Wire.taken())
 

@@ -13,18 +13,12 @@ import click
 from nacre.base.frozen import frozen
 from nacre.cli import output, writer
 from nacre.cli.command import TEXT, Paper, Part, Run, Span, bold, command, dim
-from nacre.cli.options import (
-    flag,
-    seconds,
-)
+from nacre.cli.options import flag, seconds
 from nacre.cli.writer import MAX_KEY_CHARACTERS, check_key, describe_key_storage, list_programs
 from nacre.errors import InvalidInputError, ModelRefusedError, NacreError
 from nacre.home import spending as spending_models
 from nacre.llm import credentials, providers
-from nacre.settings import (
-    Settings,
-    load_settings,
-)
+from nacre.settings import Settings, load_settings
 from nacre.setup import models
 from nacre.setup import setup as found_writers
 
@@ -417,10 +411,7 @@ _OUTCOMES = {
 @flag("--key-stdin", "Store the key from standard input.")
 @click.option("--model", type=TEXT, metavar="NAME", help="The model, with or without its provider.")
 @click.option(
-    "--base-url",
-    type=TEXT,
-    metavar="URL",
-    help="The address of an OpenAI-compatible provider.",
+    "--base-url", type=TEXT, metavar="URL", help="The address of an OpenAI-compatible provider."
 )
 @click.option(
     "--embedding",
@@ -440,10 +431,7 @@ _OUTCOMES = {
     help="The daily limit for background work.",
 )
 @click.option(
-    "--tokens-per-day",
-    type=click.IntRange(1),
-    metavar="N",
-    help="The same for a subscription.",
+    "--tokens-per-day", type=click.IntRange(1), metavar="N", help="The same for a subscription."
 )
 @click.option(
     "--writer",
@@ -541,8 +529,7 @@ def _try(run: Run, wish: Wish, *, tests: bool, may_ask: bool) -> Tried:
         run.confirm("Set it anyway?")
         return tried
     raise ModelRefusedError(
-        f"{tried.message}; nothing was changed",
-        hint=f"{tried.hint}; --no-test sets it anyway",
+        f"{tried.message}; nothing was changed", hint=f"{tried.hint}; --no-test sets it anyway"
     )
 
 

@@ -15,16 +15,7 @@ from nacre.base.times import shown
 from nacre.care import health as checking
 from nacre.care import proofs as prove
 from nacre.cli import hits, output, sessions
-from nacre.cli.command import (
-    Cell,
-    DefaultGroup,
-    Paper,
-    Run,
-    Span,
-    bold,
-    command,
-    dim,
-)
+from nacre.cli.command import Cell, DefaultGroup, Paper, Run, Span, bold, command, dim
 from nacre.cli.operations import ask, perform, place_of
 from nacre.cli.options import (
     YES,
@@ -236,10 +227,7 @@ _MARKS = {
 @click.argument("part", required=False, type=click.Choice(["hosts"]), metavar="[hosts]")
 @flag("--deep", "Check every part against its source.")
 @option(
-    "doctor-deep",
-    "everything",
-    "--all",
-    help="With --deep: reread all transcripts, not a sample.",
+    "doctor-deep", "everything", "--all", help="With --deep: reread all transcripts, not a sample."
 )
 @option(
     "doctor",

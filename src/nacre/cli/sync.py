@@ -11,15 +11,7 @@ from nacre.care import database, health
 from nacre.cli.command import Group, Paper, Run, bold, command, dim
 from nacre.cli.learn import render_ingest
 from nacre.cli.operations import perform
-from nacre.cli.options import (
-    SHORT_ID,
-    YES,
-    count,
-    day,
-    flag,
-    option,
-    size,
-)
+from nacre.cli.options import SHORT_ID, YES, count, day, flag, option, size
 from nacre.data import sync as syncing
 from nacre.memories import edit
 from nacre.vault import documents
@@ -153,14 +145,7 @@ def _describe(note: documents.Note) -> str:
 # ``nacre admin db``.
 
 
-@click.group(
-    "db",
-    cls=Group,
-    examples=[
-        "nacre admin db stats",
-        "nacre admin db rebuild",
-    ],
-)
+@click.group("db", cls=Group, examples=["nacre admin db stats", "nacre admin db rebuild"])
 def db() -> None:
     """Manage the database.
 
@@ -186,12 +171,7 @@ def vacuum(run: Run) -> None:
             "another process is reading the database: its log keeps old bytes until it is closed"
         )
     saved = max(0, result.before - result.after)
-    run.answer(
-        result,
-        Paper.line,
-        bold(size(result.after)),
-        dim(f" ({size(saved)} freed)"),
-    )
+    run.answer(result, Paper.line, bold(size(result.after)), dim(f" ({size(saved)} freed)"))
 
 
 @db.command(

@@ -230,8 +230,7 @@ def _render_turn(
 def _render_call(paper: Paper, call: values_session.ToolCall, *, indent: int) -> None:
     outcome = f" → {passages.shorten(call.outcome, 60)}" if call.failed and call.outcome else ""
     paper.note(
-        f"{call.name}: {passages.shorten(call.input, _CALL_CHARACTERS)}{outcome}",
-        indent=indent,
+        f"{call.name}: {passages.shorten(call.input, _CALL_CHARACTERS)}{outcome}", indent=indent
     )
 
 

@@ -17,24 +17,13 @@ from nacre.care import health
 from nacre.cli import output
 from nacre.cli.command import Cell, DefaultGroup, Paper, Part, Run, Span, bold, command, dim
 from nacre.cli.operations import ask, perform
-from nacre.cli.options import (
-    argument,
-    count,
-    flag,
-    minute,
-    option,
-    when,
-)
+from nacre.cli.options import argument, count, flag, minute, option, when
 from nacre.errors import InvalidInputError, ModelRefusedError
 from nacre.home import spending as budgets
 from nacre.llm import credentials
 from nacre.setup import models as setup_requests
 from nacre.setup import setup
-from nacre.values.models import (
-    Capabilities,
-    Price,
-    dollars,
-)
+from nacre.values.models import Capabilities, Price, dollars
 
 if TYPE_CHECKING:
     from nacre.home.home import Home
@@ -106,9 +95,7 @@ def set_writer(
         _answer(run, perform(run, setup_requests.end))
         return
     if writer is None and not run.is_interactive:
-        raise click.UsageError(
-            "not interactive: name the writer, such as claude-cli:haiku",
-        )
+        raise click.UsageError("not interactive: name the writer, such as claude-cli:haiku")
     if writer is None or (
         run.is_interactive
         and dollars_per_day is None
@@ -244,12 +231,7 @@ def describe_scope(proposal: WriterProposal) -> str:
 
 def _answer(run: Run, writer_status: WriterStatus) -> None:
     reads = health.readers(run.settings)
-    run.answer(
-        {**to_plain(writer_status), "read_by": reads},
-        _render,
-        writer_status,
-        reads,
-    )
+    run.answer({**to_plain(writer_status), "read_by": reads}, _render, writer_status, reads)
 
 
 def _off(model: str) -> str:
@@ -502,9 +484,7 @@ def _set_key(run: Run, provider: str) -> None:
         )
     record = {"provider": provider, "kept": kept, "masked": credentials.mask(secret)}
     run.answer(
-        record,
-        Paper.line,
-        f"Stored the key {credentials.mask(secret)} for {provider} in {kept}.",
+        record, Paper.line, f"Stored the key {credentials.mask(secret)} for {provider} in {kept}."
     )
 
 

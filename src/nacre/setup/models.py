@@ -96,8 +96,7 @@ class WriterRequest(Request, frozen=True, kw_only=True):
     ) = None
     dollars_per_day: (
         Annotated[
-            float,
-            Meta(description="US dollars per day for all models in the background.", ge=0),
+            float, Meta(description="US dollars per day for all models in the background.", ge=0)
         ]
         | None
     ) = None
@@ -412,15 +411,7 @@ def status_as_it_is(home: Home) -> WriterStatus:
     if state == "ready" and not calls:  # after a call, the writer is evidently signed in
         problem = absence(settings, provider_of(settings, name.partition(":")[0])) or None
     return WriterStatus(
-        name,
-        state,
-        tokens,
-        calls,
-        limit,
-        settings.text(extract.SINCE),
-        waiting,
-        problem,
-        hint,
+        name, state, tokens, calls, limit, settings.text(extract.SINCE), waiting, problem, hint
     )
 
 

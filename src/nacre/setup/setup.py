@@ -179,10 +179,7 @@ class WriterProposal:
 
 
 def proposal_of(
-    settings: Settings,
-    writer: FoundWriter,
-    scope: Scope,
-    others: list[FoundWriter] | None = None,
+    settings: Settings, writer: FoundWriter, scope: Scope, others: list[FoundWriter] | None = None
 ) -> WriterProposal:
     """Return a writer with proposed limits."""
     able = tuple(other for other in others or () if other != writer and not other.is_refused)
