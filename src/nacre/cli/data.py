@@ -229,7 +229,7 @@ _NAMES = {
     "clawxmemory is a snapshot that ClawXMemory imports.",
 )
 @option("export", "sessions")
-@option("export", "project", help="Only this project; . is the current folder's.")
+@option("export", "project", callback=None, help="Only this project; . is the current folder's.")
 @option("export", "include_retired")
 @option("export", "overwrite", "--force", help="Overwrite FILE.")
 def export(
@@ -319,7 +319,12 @@ def _render_export(paper: Paper, report: exporting.ExportReport) -> None:
     help="The program that wrote it; recognised by its content if possible.",
 )
 @option("import", "trust")
-@option("import", "project", help="Put everything into this project; . is the current folder's.")
+@option(
+    "import",
+    "project",
+    callback=None,
+    help="Put everything into this project; . is the current folder's.",
+)
 @flag("--dry-run", "Only show what would be done.")
 @option("import", "vectors", help="Leave the vectors to the next ingest.")
 @YES

@@ -19,7 +19,6 @@ from nacre.cli.options import (
     argument,
     count,
     day,
-    find_project,
     flag,
     kind_span,
     option,
@@ -88,7 +87,6 @@ def dream(
     work and decisions, and duplicate projects are merged. Your writer also fills these pages and your profile, and
     links related memories.
     """
-    request["project"] = find_project(run, request["project"])
     if estimate:
         forecast = _estimate(run, request)
         run.present(forecast, _render_estimate)

@@ -11,8 +11,8 @@ import click
 
 from nacre.cli.command import Group, Paper, Run, Span, bold, cells, cut, dim, joined
 from nacre.cli.hits import link_facts
-from nacre.cli.operations import Result, ask, perform
-from nacre.cli.options import argument, count, find_project, flag, option, options, short_id
+from nacre.cli.operations import ask, perform
+from nacre.cli.options import argument, count, flag, option, options, short_id
 from nacre.errors import InvalidInputError
 from nacre.memories import graph as memories_graph
 from nacre.memories.graph import (
@@ -60,20 +60,15 @@ def gaps(run: Run, /, **asked: Any) -> None:
 
     nacre graph link adds a link; nacre review reflect asks about memories that may be related.
     """
-    found = _ask(run, memories_graph.Gaps, "graph-gaps", asked)
-    run.present(found, _render_gaps)
+    run.present(ask(run, memories_graph.Gaps, "graph-gaps", **asked), _render_gaps)
 
 
 @graph.command("brief", examples=["nacre graph brief", "nacre graph brief --project acme-billing"])
 @options("graph-brief", "project")
 def brief(run: Run, /, **asked: Any) -> None:
     """Summarise the memories and their links."""
-    found = _ask(run, memories_graph.Brief, "graph-brief", asked)
+    found = ask(run, memories_graph.Brief, "graph-brief", **asked)
     run.answer(found, Paper.body, found.text)
-
-
-def _ask(run: Run, result: type[Result], operation: str, asked: dict[str, Any]) -> Result:
-    return ask(run, result, operation, **{**asked, "project": find_project(run, asked["project"])})
 
 
 def _render_gaps(paper: Paper, found: Gaps) -> None:
@@ -189,7 +184,6 @@ def unlink(
     elif origin is None:
         done = perform(run, memories_graph.unlink, **_ends(asked))
     else:
-        project = find_project(run, project)
         found = ask(
             run,
             memories_graph.LinkPage,
@@ -223,7 +217,6 @@ def list_links(run: Run, /, **asked: Any) -> None:
 
     Without --of, only links between active memories. --origin auto lists computed similarities, which are not links.
     """
-    asked["project"] = find_project(run, asked["project"])
     run.present(
         ask(run, memories_graph.LinkPage, "graph-list", **asked), _render_list, asked["offset"]
     )

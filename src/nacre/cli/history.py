@@ -23,7 +23,6 @@ from nacre.cli.options import (
     ask_pages,
     count,
     day,
-    find_project,
     flag,
     minute,
     option,
@@ -98,16 +97,7 @@ _DONE = {
 @option("log", "action", metavar="NAME")
 @option("log", "limit", type=click.IntRange(1, 10_000), default=30)
 @EVERYTHING
-def log(
-    run: Run,
-    /,
-    reference: str | None,
-    shows_diff: bool,
-    project: str | None,
-    limit: int,
-    everything: bool,
-    **asked: Any,
-) -> None:
+def log(run: Run, /, reference: str | None, shows_diff: bool, **asked: Any) -> None:
     """List changes to your memories, newest first.
 
     Each line is an operation: its id, time, action, source (the command line, an agent's tools …), memory and reason.
@@ -119,10 +109,8 @@ def log(
         record = {"operation": operation, "changes": differences}
         run.answer(record, _render_diff, operation, differences)
         return
-    asked |= {"reference": reference, "project": find_project(run, project)}
-    asked |= {"limit": limit, "everything": everything}
-    _, rows = ask_pages(run, list[views.Listed], "log", "", **asked)
-    record = {"operations": rows, "limit": None if everything else limit}
+    _, rows = ask_pages(run, list[views.Listed], "log", "", reference=reference, **asked)
+    record = {"operations": rows, "limit": None if asked["everything"] else asked["limit"]}
     run.answer(record, _render_log, rows, with_git=run.settings.flag("git.enabled"))
 
 
@@ -353,7 +341,9 @@ _SHORTEST_ID = 4
 @click.argument("words", nargs=-1, metavar="", type=TEXT)
 @option("forget", "sessions", metavar="ID", help="A session and the memories learned from it.")
 @option("forget", "memories", "--memory", metavar="ID", help="A memory and its source turns.")
-@option("forget", "project", help="Everything in a project; . is the current folder's.")
+@option(
+    "forget", "project", callback=None, help="Everything in a project; . is the current folder's."
+)
 @option("forget", "match", metavar="TEXT", help="Every turn and memory that contains this text.")
 @option("forget", "regex", help="With --match: TEXT is a regular expression.")
 @option("forget", "before", help="Everything before this day; with --project, in that project.")

@@ -22,7 +22,6 @@ from nacre.cli.options import (
     ask_pages,
     count,
     day,
-    find_project,
     flag,
     kind_span,
     limit_option,
@@ -74,7 +73,7 @@ _STORED = {
 @argument("store", "content")
 @options("store", "subject", "kind", "importance", "expiry", "scope")
 @option("store", "expires_on", type=DAY)
-@option("store", "project", help="The project; . is this folder's project.")
+@option("store", "project", callback=None, help="The project; . is this folder's project.")
 @option("store", "tags", help="A tag.")
 @option(
     "store",
@@ -137,7 +136,7 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
     type=DAY,
     help='Exclude it from recall and context from this day on; "" for never.',
 )
-@option("edit", "project", help='The project; "" for none: it applies everywhere.')
+@option("edit", "project", callback=None, help='The project; "" for none: it applies everywhere.')
 @option("edit", "tags")
 @option("edit", "add_tags", help="An additional tag.")
 @option(
@@ -666,10 +665,8 @@ def todo(run: Run, project: str | None, limit: int) -> None:
 
     They are listed newest first. nacre list --kind todo has more filters.
     """
-    slug = find_project(run, project)
-    wanted = recall.Filter(
-        kinds=(values_memory.Kind.TODO,), projects=() if slug is None else (slug,), strict=True
-    )
+    projects = () if project is None else (project,)
+    wanted = recall.Filter(kinds=(values_memory.Kind.TODO,), projects=projects, strict=True)
     found = ask(run, views.Listing, "list", filter=wanted, limit=limit, offset=0)
     memories, total = found.memories, found.total
 
@@ -691,7 +688,7 @@ def todo(run: Run, project: str | None, limit: int) -> None:
 )
 @argument("store", "content", metavar="TEXT...", nargs=-1)
 @option("store", "importance", default=6)
-@option("store", "project", help="The project; . is this folder's project.")
+@option("store", "project", callback=None, help="The project; . is this folder's project.")
 @option("store", "tags", help="A tag.")
 def add(
     run: Run, content: tuple[str, ...], importance: int, project: str | None, tags: tuple[str, ...]

@@ -391,14 +391,15 @@ def field_of(source: str | type, name: str) -> RequestField:
 def option(source: str | type, name: str, *declarations: str, **own: Any) -> Decorator:
     """Make the option ``--name`` for a field. It is repeatable for lists and a flag for booleans.
 
-    A flag that is on by default becomes ``--no-name``. ``declarations`` replaces these names, and ``own`` overrides
-    the settings from the field.
+    A project is resolved by :func:`find_project`. A flag that is on by default becomes ``--no-name``. ``declarations``
+    replaces these names, and ``own`` overrides the settings from the field.
     """
     field = field_of(source, name)
+    resolved = {"callback": _resolve_project} if name == "project" else {}
     return click.option(
         *(declarations or _names(field)),
         name,
-        **_click_settings(field) | _completed(source, name) | own,
+        **_click_settings(field) | _completed(source, name) | resolved | own,
     )
 
 
@@ -427,6 +428,11 @@ def options(source: str | type, *names: str) -> Decorator:
         return function
 
     return decorate
+
+
+def _resolve_project(context: click.Context, _: click.Parameter, name: str | None) -> str | None:
+    run = context.find_object(Run)
+    return name if run is None or context.resilient_parsing else find_project(run, name)
 
 
 def _completed(source: str | type, name: str) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from nacre.context import build
 )
 @argument("page-write", "name", metavar="NAME")
 @argument("page-write", "text", required=False)
-@option("page-write", "project")
+@option("page-write", "project", callback=None)
 @flag("--edit", "Edit the page in your editor.")
 @flag("--remove", "Delete the page.")
 def page(

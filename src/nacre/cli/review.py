@@ -21,7 +21,6 @@ from nacre.cli.options import (
     YES,
     argument,
     count,
-    find_project,
     kind_span,
     option,
     options,
@@ -306,7 +305,6 @@ def reflect(
     elif run.is_interactive and not run.as_json:
         _ask(run)
     else:
-        project = find_project(run, project)
         run.present(
             ask(run, reviews.Reflection, "reflect", limit=limit, project=project), _render_questions
         )
@@ -533,7 +531,6 @@ def gaps(run: Run, /, todo: str | None, dismiss: str | None, **asked: Any) -> No
         gap = perform(run, queue.dismiss, reference=dismiss)
         run.answer(gap, Paper.line, "Dismissed: ", bold(gap.question), hang=2)
     else:
-        asked["project"] = find_project(run, asked["project"])
         found = ask(run, reviews.Unanswered, "unanswered", **asked)
         has_log = run.settings.whole("traces.keep_days") > 0
         run.present(found, _render_gaps, asked, has_log=has_log)

@@ -41,7 +41,6 @@ from nacre.cli.options import (
     count,
     day,
     duration,
-    find_project,
     flag,
     limit_option,
     minute,
@@ -384,7 +383,6 @@ def list_sessions(
     words: tuple[str, ...],
     limit: int,
     offset: int,
-    project: str | None,
     everything: bool,
     **filters: Any,
 ) -> None:
@@ -392,7 +390,7 @@ def list_sessions(
 
     WORDS select sessions by title, or by your first message if they have no title.
     """
-    filters |= {"project": find_project(run, project), "words": " ".join(words) or None}
+    filters["words"] = " ".join(words) or None
     last, shown = ask_pages(
         run,
         views.SessionPage,

@@ -15,7 +15,6 @@ from nacre.cli.options import (
     OFFSET,
     argument,
     count,
-    find_project,
     flag,
     limit_option,
     option,
@@ -65,15 +64,14 @@ def did(run: Run, /, path: str, **asked: Any) -> None:
 
     PATH is a file or folder; src/app.py finds it below any folder where agents worked.
     """
-    history = ask(run, values_session.FileHistory, "did", path=path, **_with_filter(run, asked))
+    history = ask(run, values_session.FileHistory, "did", path=path, **_with_filter(asked))
     empty = not history.changes and is_empty(run)
     run.present(history, _render_history, offset=asked["offset"], empty=empty)
 
 
-def _with_filter(run: Run, asked: dict[str, Any]) -> dict[str, Any]:
+def _with_filter(asked: dict[str, Any]) -> dict[str, Any]:
     """Move the options of :class:`DeedFilter` into the field ``wanted``."""
-    wanted = {name: asked.pop(name) for name in _FILTER & asked.keys()}
-    return asked | {"wanted": wanted | {"project": find_project(run, wanted["project"])}}
+    return asked | {"wanted": {name: asked.pop(name) for name in _FILTER & asked.keys()}}
 
 
 @command(
@@ -95,7 +93,7 @@ def fix(run: Run, /, error: tuple[str, ...], **asked: Any) -> None:
     ERROR is a line or a whole trace; - reads standard input.
     """
     words = read_content(" ".join(error))
-    result = ask(run, views.FixResult, "fix", error=words, **_with_filter(run, asked))
+    result = ask(run, views.FixResult, "fix", error=words, **_with_filter(asked))
     empty = not (result.troubles or result.lessons or result.talk) and is_empty(run)
     run.present(result, _render_fix, empty=empty)
 
