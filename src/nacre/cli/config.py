@@ -55,21 +55,14 @@ def show(run: Run, key: str | None) -> None:
         for view in views
         if view.origin != "default" or not known_settings.known(view.key).is_hidden
     ]
-    record = {
+    places = {
         "home": str(settings.home),
         "config": str(settings.config),
         "database": settings.where,
-        "settings": views,
     }
 
     def render(paper: Paper) -> None:
-        paper.facts(
-            (
-                ("home", str(settings.home)),
-                ("config", str(settings.config)),
-                ("database", settings.where),
-            )
-        )
+        paper.facts(places.items())
         paper.blank()
         paper.table(
             [
@@ -77,12 +70,10 @@ def show(run: Run, key: str | None) -> None:
                 for item in shown
             ],
             header=("setting", "value", "from", "meaning"),
-            drop=(2,)
-            if not any(value.origin != "default" for value in run.settings.values.values())
-            else (),
+            drop=(2,) if all(view.origin == "default" for view in views) else (),
         )
 
-    run.answer(record, render)
+    run.answer({**places, "settings": views}, render)
 
 
 @config.command(

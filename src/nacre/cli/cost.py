@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import astuple
 from datetime import datetime
 
 from nacre.base import text
-from nacre.cli.command import Cell, Paper, Run, Span, bold, command, dim, joined
+from nacre.cli.command import Paper, Run, Span, bold, command, dim, joined
 from nacre.cli.operations import ask
 from nacre.cli.options import SHORT_ID, amount, argument, limit_option, minute, option, seconds
 from nacre.home import views
@@ -39,7 +40,11 @@ def _render_costs(paper: Paper, report: views.CostReport) -> None:
     if not report.tasks:
         paper.line("No model calls this month: nothing was spent.")
         return
-    rows: list[Sequence[Cell]] = [
+    tasks = list(report.tasks)
+    if len(tasks) > 1:
+        numbers = zip(*(astuple(task)[1:] for task in tasks), strict=True)
+        tasks.append(models.TaskCost("total", *map(sum, numbers)))
+    rows = [
         (
             task.task,
             f"{task.calls_today:,}",
@@ -50,20 +55,8 @@ def _render_costs(paper: Paper, report: views.CostReport) -> None:
             dollars(task.cost),
             f"{task.unpriced:,} of unknown price" if task.unpriced else "",
         )
-        for task in report.tasks
+        for task in tasks
     ]
-    if len(rows) > 1:
-        total = (
-            "total",
-            f"{sum(task.calls_today for task in report.tasks):,}",
-            dollars(sum(task.cost_today for task in report.tasks)),
-            f"{sum(task.calls for task in report.tasks):,}",
-            f"{sum(task.failed for task in report.tasks):,}",
-            amount(sum(task.tokens for task in report.tasks)),
-            dollars(sum(task.cost for task in report.tasks)),
-            "",
-        )
-        rows.append([bold(cell) for cell in total])
     paper.blank()
     header = ("task", "calls today", "cost today", "calls", "failed", "tokens", "this month", "")
     paper.table(rows, header=header, drop=(4, 5, 1))

@@ -40,6 +40,14 @@ if TYPE_CHECKING:
 _SHOWN = 12
 _PAGES_SHOWN = 3
 _UNLINK = dreams.DreamAction.UNLINK
+_EFFECTS = (
+    (None, "memory", "memories", "ended"),
+    (_UNLINK, "link", "links", "dropped"),
+    (dreams.DreamAction.LINK, "link", "links", "added"),
+    (dreams.DreamAction.FILE, "memory", "memories", "filed"),
+    (dreams.DreamAction.PAGE, "page", "pages", "written"),
+    (dreams.DreamAction.JOIN, "project", "projects", "merged"),
+)
 _HEADINGS = {
     dreams.DreamAction.MERGE: "Duplicates, merged into one",
     dreams.DreamAction.SUPERSEDE: "Superseded by later statements",
@@ -274,37 +282,16 @@ def _done(report: DreamReport) -> str:
     """Describe the changes in numbers."""
     left = [step for step, _ in report.left]
     done = [step for step in report.plan.steps if step not in left]
-    ended = sum(len(step.ends) for step in done)
-    numbers = (
-        (
-            sum(len(step.links) for step in done if step.action is _UNLINK),
-            "link",
-            "links",
-            "dropped",
-        ),
-        (sum(step.action is dreams.DreamAction.LINK for step in done), "link", "links", "added"),
-        (
-            sum(step.action is dreams.DreamAction.FILE for step in done),
-            "memory",
-            "memories",
-            "filed",
-        ),
-        (sum(step.action is dreams.DreamAction.PAGE for step in done), "page", "pages", "written"),
-        (
-            sum(step.action is dreams.DreamAction.JOIN for step in done),
-            "project",
-            "projects",
-            "merged",
-        ),
-    )
-    more = [
-        f"{count(number, singular, plural)} {verb}"
-        for number, singular, plural, verb in numbers
-        if number
-    ]
-    return ", ".join(
-        [*([f"{count(ended, 'memory', 'memories')} ended"] if ended or not more else []), *more]
-    )
+    parts = []
+    for action, noun, nouns, verb in _EFFECTS:
+        affected = [
+            len(step.ends if action is None else step.links if action is _UNLINK else "1")
+            for step in done
+            if action in (None, step.action)
+        ]
+        if number := sum(affected):
+            parts.append(f"{count(number, noun, nouns)} {verb}")
+    return ", ".join(parts) or "0 memories ended"
 
 
 # ----------------------------------------------------------------------------

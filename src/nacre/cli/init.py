@@ -42,7 +42,6 @@ if TYPE_CHECKING:
         QuickstartResult,
         Reach,
         SampleAnswer,
-        Scope,
         WriterProposal,
     )
     from nacre.values.reports import WiringPlan, WiringWish
@@ -100,15 +99,10 @@ def propose(run: Run, named: WriterRequest | None = None) -> Proposal:
         )
 
 
-def _writer(home: Home, scope: Scope, named: WriterRequest | None) -> WriterProposal | None:
-    settings = home.settings
+def _writer(home: Home, scope: setup.Scope, named: WriterRequest | None) -> WriterProposal | None:
     if named:
-        return setup.proposal_as_named(settings, named, scope)
-    if writers.status_writer(home).state != "off":
-        return None
-    found = setup.found_writers(settings)
-    best = setup.best_writer(found)
-    return setup.proposal_of(settings, best, scope, found) if best else None
+        return setup.proposal_as_named(home.settings, named, scope)
+    return setup.propose(home, scope) if writers.status_writer(home).state == "off" else None
 
 
 def agree(

@@ -569,7 +569,9 @@ def _writer_status(
     try:
         home = replace(run.home, settings=done.settings)
         status = models.status_writer(home)
-        return status, writer.best_for(home) if status.state == "off" else None
+        preferred = done.settings.text("models.default")
+        is_off = status.state == "off"
+        return status, found_writers.propose(home, preferred=preferred) if is_off else None
     except NacreError as error:
         run.warnings.append(error.message)
         name = models.named(done.settings)

@@ -18,7 +18,7 @@ from nacre.cli import output
 from nacre.cli.command import Cell, DefaultGroup, Paper, Part, Run, Span, bold, command, dim
 from nacre.cli.operations import ask, perform
 from nacre.cli.options import argument, count, flag, minute, option, when
-from nacre.errors import InvalidInputError, ModelRefusedError
+from nacre.errors import InvalidInputError
 from nacre.home import spending as budgets
 from nacre.llm import credentials
 from nacre.setup import models as setup_requests
@@ -162,35 +162,20 @@ def proposed(run: Run, name: str | None) -> WriterProposal | None:
     if name:
         setup_requests.check_obstacle(run.settings, name)
         return named(run.home, name)
-    found = setup.found_writers(run.settings)
-    best = setup.best_writer(found)
-    if best is None:
-        for candidate in found:
+    proposal = setup.propose(run.home)
+    if proposal is None:
+        for candidate in setup.found_writers(run.settings):
             run.tell(f"{candidate.label}: {candidate.problem}")
         run.tell(
             "No writer is available: set up a model by key or a local one with nacre writer setup."
         )
-        return None
-    return setup.proposal_of(run.settings, best, setup.scope_of(run.home, best.name), found)
+    return proposal
 
 
 def named(home: Home, name: str) -> WriterProposal:
     """Return the named writer with its limit, even if the writer cannot be set. Raises ModelRefusedError."""
     found = setup.writer_named(home.settings, name)
     return setup.proposal_of(home.settings, found, setup.scope_of(home, name))
-
-
-def best_for(home: Home) -> WriterProposal | None:
-    """Return the configured model if it can write, else the best writer on this machine, else ``None``."""
-    name = home.settings.text("models.default")
-    found = setup.found_writers(home.settings)
-    if name not in ("", "none"):
-        with suppress(ModelRefusedError):  # its provider is unknown
-            found.insert(0, setup.writer_named(home.settings, name))
-    best = setup.best_writer(found)
-    if best is None:
-        return None
-    return setup.proposal_of(home.settings, best, setup.scope_of(home, best.name), found)
 
 
 def request_of(proposal: WriterProposal) -> dict[str, Any]:

@@ -566,17 +566,22 @@ def end(home: Home) -> WriterStatus:
 
 
 def _written(home: Home, new_values: dict[str, Any]) -> WriterStatus:
-    try:
-        for key, value in new_values.items():
-            write_setting(home.settings.config, key, check(key, value))
-    except OSError as error:
-        raise UnavailableError(
-            f"cannot write {home.settings.config}: {error.strerror}", hint="make it writable"
-        ) from error
     settings = home.settings
+    _write_all(settings, new_values)
     for key, value in new_values.items():
         settings = settings.having(key, value)
     return status_writer(replace(home, settings=settings))
+
+
+def _write_all(settings: Settings, new_values: Mapping[str, Any]) -> None:
+    try:
+        for key, value in new_values.items():
+            write_setting(settings.config, key, check(key, value))
+    except OSError as error:
+        hint = "make it writable, or set NACRE_HOME; in the environment, NACRE_MODELS_DEFAULT sets the model"
+        raise UnavailableError(
+            f"cannot write {settings.config}: {error.strerror}", hint=hint
+        ) from error
 
 
 # -- Configured models -----------------------------------------------------------------------------
@@ -917,14 +922,7 @@ def apply(settings: Settings, wish: Wish) -> Done:
     """
     changed = changes(settings, wish)
     place = keep(settings, wish.provider, wish.secret) if wish.secret else ""
-    try:
-        for key, value in changed.items():
-            write_setting(settings.config, key, value)
-    except OSError as error:
-        hint = "make it writable, or set NACRE_HOME; in the environment, NACRE_MODELS_DEFAULT sets the model"
-        raise UnavailableError(
-            f"cannot write {settings.config}: {error.strerror}", hint=hint
-        ) from error
+    _write_all(settings, changed)
     after = load_settings(settings.home, settings.environ)
     notes = [
         f"${('NACRE_' + key.replace('.', '_').upper())} is set and takes precedence over the file"

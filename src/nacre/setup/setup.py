@@ -186,6 +186,18 @@ def proposal_of(
     return WriterProposal(writer, _bounded(settings, writer), scope, able)
 
 
+def propose(home: Home, scope: Scope | None = None, preferred: str = "") -> WriterProposal | None:
+    """Return the preferred model if it can write, else the best writer on this machine, else ``None``."""
+    found = found_writers(home.settings)
+    if preferred not in ("", NONE):
+        with suppress(ModelRefusedError):  # its provider is unknown
+            found.insert(0, writer_named(home.settings, preferred))
+    best = best_writer(found)
+    if best is None:
+        return None
+    return proposal_of(home.settings, best, scope or scope_of(home, best.name), found)
+
+
 def proposal_as_named(settings: Settings, request: WriterRequest, scope: Scope) -> WriterProposal:
     """Return the writer named by the user, with its limits."""
     if not is_by_subscription(settings, request.writer):
