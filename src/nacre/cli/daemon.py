@@ -58,7 +58,7 @@ _DOOR = {"http": "daemon.http", "insecure": "web.insecure"}
     hidden=True,
     help="End without requests, and make way for a daemon that stays.",
 )
-def serve(run: Run, /, no_watch: bool, on_demand: bool, idle: bool, **door: Any) -> None:
+def serve(run: Run, no_watch: bool, on_demand: bool, idle: bool, **door: Any) -> None:
     """Run the background server (faster answers).
 
     It answers on a socket that only you can use, and follows your agents' sessions. There is one for each home. Hooks

@@ -328,7 +328,7 @@ def _render_export(paper: Paper, report: exporting.ExportReport) -> None:
 @flag("--dry-run", "Only show what would be done.")
 @option("import", "vectors", help="Leave the vectors to the next ingest.")
 @YES
-def import_(run: Run, /, path: Path, **options: Any) -> None:
+def import_(run: Run, path: Path, **options: Any) -> None:
     """Import memories from another tool or an account's export.
 
     Imported memories are untrusted without --trust: searches find them, but agents do not get them unasked, and they

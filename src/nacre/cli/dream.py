@@ -328,7 +328,7 @@ def _done(report: DreamReport) -> str:
     "--user-only",
     help="Send the model only your turns, not the agent's.",
 )
-def extract(run: Run, /, path: Path | None, whole: bool, in_chunks: bool, **request: Any) -> None:
+def extract(run: Run, path: Path | None, whole: bool, in_chunks: bool, **request: Any) -> None:
     """Show what nacre would learn from a transcript, without storing it.
 
     PATH is a transcript, or - for standard input. The language model set for extraction reads it in the foreground.

@@ -33,7 +33,7 @@ _STATES = {"in_use": "in use", "making": "being created"}
 @flag("--resume", "Create the missing vectors.")
 @flag("--estimate", "Only show the expected cost; send and change nothing.")
 @YES
-def embed(run: Run, /, name: str | None, resume: bool, estimate: bool, yes: bool) -> None:
+def embed(run: Run, name: str | None, resume: bool, estimate: bool, yes: bool) -> None:
     """Show the embedding model, or switch to another.
 
     Shows the model and the number of vectors, pending texts, and where texts are sent.
@@ -99,10 +99,10 @@ def _render_standing(paper: Paper, standing: Standing) -> None:
         dim(_where(standing.place) if standing.wanted != "none" else "vectors are off"),
     )
     if standing.problem:
-        paper.line(Span(standing.problem.message, "red"), indent=2)
+        paper.note(standing.problem.message, "red", indent=2)
         paper.note(standing.problem.hint or "", indent=2)
     if standing.held:
-        paper.line(Span(standing.held.message, "yellow"), indent=2)
+        paper.note(standing.held.message, "yellow", indent=2)
         paper.note(standing.held.hint or "", indent=2)
     for lot in (standing.in_use, standing.other):
         if lot:

@@ -55,7 +55,7 @@ def graph() -> None:
     "gaps", examples=["nacre graph gaps", "nacre graph gaps --project acme-billing --limit 30"]
 )
 @options("graph-gaps", "limit", "project")
-def gaps(run: Run, /, **asked: Any) -> None:
+def gaps(run: Run, **asked: Any) -> None:
     """List memories with at most one link, most used first.
 
     nacre graph link adds a link; nacre review reflect asks about memories that may be related.
@@ -65,7 +65,7 @@ def gaps(run: Run, /, **asked: Any) -> None:
 
 @graph.command("brief", examples=["nacre graph brief", "nacre graph brief --project acme-billing"])
 @options("graph-brief", "project")
-def brief(run: Run, /, **asked: Any) -> None:
+def brief(run: Run, **asked: Any) -> None:
     """Summarise the memories and their links."""
     found = ask(run, memories_graph.Brief, "graph-brief", **asked)
     run.answer(found, Paper.body, found.text)
@@ -125,7 +125,7 @@ _KEYS = {
     type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
     help="Add all links in a file of JSON lines with source, relation and target.",
 )
-def link(run: Run, /, file: Path | None, **asked: Any) -> None:
+def link(run: Run, file: Path | None, **asked: Any) -> None:
     """Link one memory to another.
 
     REL says how A relates to B: related_to, depends_on, specializes, part_of, alternative_to, builds_on, elaborates,
@@ -212,7 +212,7 @@ def unlink(
 @option("graph-list", "origins", "--origin")
 @option("graph-list", "as_of")
 @options("graph-list", "ended", "project", "limit", "offset")
-def list_links(run: Run, /, **asked: Any) -> None:
+def list_links(run: Run, **asked: Any) -> None:
     """List links, sorted from newest to oldest memory.
 
     Without --of, only links between active memories. --origin auto lists computed similarities, which are not links.
@@ -235,7 +235,7 @@ def list_links(run: Run, /, **asked: Any) -> None:
 @option("graph-show", "relations", "--rel")
 @option("graph-show", "as_of")
 @options("graph-show", "limit")
-def show(run: Run, /, **asked: Any) -> None:
+def show(run: Run, **asked: Any) -> None:
     """Show the links of a memory as a tree.
 
     Arrows show the direction. A memory that occurs again is marked ↑ and not expanded.

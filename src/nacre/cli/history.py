@@ -97,7 +97,7 @@ _DONE = {
 @option("log", "action", metavar="NAME")
 @option("log", "limit", type=click.IntRange(1, 10_000), default=30)
 @EVERYTHING
-def log(run: Run, /, reference: str | None, shows_diff: bool, **asked: Any) -> None:
+def log(run: Run, reference: str | None, shows_diff: bool, **asked: Any) -> None:
     """List changes to your memories, newest first.
 
     Each line is an operation: its id, time, action, source (the command line, an agent's tools …), memory and reason.
@@ -250,7 +250,7 @@ def _render_diff(
             if not side or field.name in _FIELDS_SHOWN:
                 _field(paper, field)
         for line in difference.lines:
-            paper.line(Span(line, {"+": "green", "-": "red"}.get(line[:1], "dim")), indent=2)
+            paper.note(line, {"+": "green", "-": "red"}.get(line[:1], "dim"), indent=2)
     if not differences:
         paper.line("It changed no files.")
 
@@ -319,7 +319,7 @@ def _render_committed(paper: Paper, result: Committed) -> None:
     else:
         paper.line("Nothing to commit: the history is up to date.")
     for item in result.held:
-        paper.line(Span(f"{item.path} {item.reason}", "yellow"), indent=2)
+        paper.note(f"{item.path} {item.reason}", "yellow", indent=2)
 
 
 # ----------------------------------------------------------------------------
@@ -361,7 +361,6 @@ _SHORTEST_ID = 4
 @YES
 def forget(
     run: Run,
-    /,
     words: tuple[str, ...],
     shows_list: bool,
     reference: str | None,
@@ -482,7 +481,7 @@ def _render_forgotten(paper: Paper, report: ForgetReport) -> None:
         )
     if not report.is_erased:
         text = "The database still has some of it, because another process uses it; nacre ingest removes it."
-        paper.line(Span(text, "yellow"), indent=2)
+        paper.note(text, "yellow", indent=2)
     paper.heading("Not deleted")
     kinds = dict.fromkeys(place.what for place in report.unreached)
     for kind in kinds:
@@ -610,7 +609,7 @@ def _text_of(words: tuple[str, ...]) -> tuple[str, bool]:
 @option("scrub", "remove_copies")
 @option("scrub", "vectors", help="Leave new vectors to the next ingest.")
 @YES
-def scrub(run: Run, /, yes: bool, **request: Any) -> None:
+def scrub(run: Run, yes: bool, **request: Any) -> None:
     """Apply the current redaction rules to all stored data.
 
     This covers sessions, memories and their files, indexes, vectors, the ledger, usage and logs. Secrets that only

@@ -171,12 +171,12 @@ def _render_notes(paper: Paper, hit: MemoryHit) -> None:
     memory = hit.memory
     if hit.candidate:
         keep = f"pending candidate; to keep it: nacre review keep {short_id(memory)}"
-        paper.line(Span(keep, "yellow"), indent=_INDENT)
+        paper.note(keep, "yellow", indent=_INDENT)
     if hit.outdated_by:
         newer = joined([memory_id[-SHORT_ID:] for memory_id in hit.outdated_by], ", ")
-        paper.line(Span(f"may be outdated: see {newer}", "yellow"), indent=_INDENT)
+        paper.note(f"may be outdated: see {newer}", "yellow", indent=_INDENT)
     if hit.doubt:
-        paper.line(Span(f"may be out of date: {hit.doubt}", "yellow"), indent=_INDENT)
+        paper.note(f"may be out of date: {hit.doubt}", "yellow", indent=_INDENT)
     if hit.evidence:
         _evidence_line(paper, hit.evidence, memory)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nacre.base.json import to_plain
-from nacre.cli.command import Paper, Run, Span, bold, command
+from nacre.cli.command import Paper, Run, bold, command
 from nacre.cli.operations import perform
 from nacre.cli.options import argument, count, flag, option, seconds, size
 from nacre.cli.status import PROBLEMS_SHOWN, render_problems
@@ -54,7 +54,7 @@ def render_estimate(paper: Paper, estimate: Estimate) -> None:
         )
     paper.line(note)
     for problem in estimate.problems[:_MAX_PROBLEMS]:
-        paper.line(Span(f"{problem.path}: {problem.message}", "yellow"), indent=2)
+        paper.note(f"{problem.path}: {problem.message}", "yellow", indent=2)
 
 
 # ----------------------------------------------------------------------------

@@ -139,7 +139,6 @@ _PRESENT_QUERIES = option(
 @option("eval-remove", "query_id", "--remove", required=False, metavar="ID")
 def evaluate(
     run: Run,
-    /,
     save_baseline: bool,
     listed: bool,
     query_id: str | None,
@@ -183,7 +182,7 @@ def evaluate(
 @option("eval-add", "query_id", "--id")
 @option("eval-add", "expects", help="A memory that should answer, by its id or subject.")
 @_QUERIES
-def add(run: Run, /, question: tuple[str, ...], **fields: Any) -> None:
+def add(run: Run, question: tuple[str, ...], **fields: Any) -> None:
     """Save a query."""
     added = perform(run, evaluating.add_query, question=" ".join(question), **fields)
     expects = dim(f"  expects {_expecting(added)}" if added.expects else "")

@@ -87,7 +87,7 @@ _STORED = {
 @option("store", "aggressive", "--aggressive", is_flag=True)
 @option("store", "dedup_threshold")
 @flag("--dry-run", "Only show what would happen, and why.")
-def store(run: Run, /, content: str, project: str | None, dry_run: bool, **values: Any) -> None:
+def store(run: Run, content: str, project: str | None, dry_run: bool, **values: Any) -> None:
     """Store one memory.
 
     CONTENT is the text of the memory; - reads it from standard input. A duplicate of a memory in the same project is
@@ -156,7 +156,7 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
     type=_PLACE,
     help='Never include it in this kind of context (repeatable); "" for none.',
 )
-def edit(run: Run, /, reference: str, **options: Any) -> None:
+def edit(run: Run, reference: str, **options: Any) -> None:
     """Change a memory, with options or in your editor."""
     changes = _changes(run, options)
     edited = (
@@ -272,7 +272,7 @@ def _concerned(paper: Paper, how: str, memory: Memory, reason: str) -> None:
 @OFFSET
 @EVERYTHING
 @with_memory_filter
-def list_memories(run: Run, /, words: tuple[str, ...], wanted: Filter, **paging: Any) -> None:
+def list_memories(run: Run, words: tuple[str, ...], wanted: Filter, **paging: Any) -> None:
     """List memories, the newest first.
 
     With WORDS, only memories whose subject, content or tags contain all of them. To ask a question, use nacre recall.
@@ -356,12 +356,12 @@ def render_memory(paper: Paper, view: views.MemoryView, vault: Path) -> None:
     memory = view.memory
     if memory.retired:
         reason = f": {memory.retired.reason}" if memory.retired.reason else ""
-        paper.line(Span(f"Retired {minute(memory.retired.at)}{reason}", "yellow"))
+        paper.note(f"Retired {minute(memory.retired.at)}{reason}", "yellow")
     elif memory.superseded_by:
         since = f" since {memory.valid.until}" if memory.valid.until else ""
-        paper.line(Span(f"Superseded by {memory.superseded_by[-8:]}{since}", "yellow"))
+        paper.note(f"Superseded by {memory.superseded_by[-8:]}{since}", "yellow")
     if view.doubt:
-        paper.line(Span(f"May be out of date: {view.doubt}", "yellow"), hang=2)
+        paper.note(f"May be out of date: {view.doubt}", "yellow", hang=2)
     if memory.trust is values_session.Trust.UNTRUSTED:
         paper.framed(f"{memory.subject}\n{memory.content}", hits.origin_of(memory))
     else:

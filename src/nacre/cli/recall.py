@@ -18,7 +18,7 @@ from nacre.base import text
 from nacre.base.lazy import load
 from nacre.base.times import shown_minute
 from nacre.cli import hits
-from nacre.cli.command import TEXT, Paper, Run, Span, bold, command, dim
+from nacre.cli.command import TEXT, Paper, Run, bold, command, dim
 from nacre.cli.operations import ask, is_empty, perform
 from nacre.cli.options import (
     LANES,
@@ -201,9 +201,7 @@ def _render_steps(paper: Paper, result: DeepResult, *, explain: bool) -> None:
     steps = [f"{step.name} {step.outcome} (by {_DECIDERS[step.by]})" for step in result.steps]
     paper.note("; ".join(steps), hang=2)
     if result.problem:
-        paper.line(
-            Span(f"the model failed: {result.problem}; rules were used instead", "yellow"), hang=2
-        )
+        paper.note(f"the model failed: {result.problem}; rules were used instead", "yellow", hang=2)
     elif result.model is None:
         paper.note(
             "no language model is set, so rules decided everything (nacre writer setup)", hang=2
@@ -267,7 +265,6 @@ _SUBJECTS_SHOWN = 3
 @NO_DAEMON
 def context(  # noqa: PLR0913 - one parameter an option
     run: Run,
-    /,
     prompt: tuple[str, ...],
     prompt_option: str | None,
     folder: Path | None,

@@ -69,7 +69,7 @@ _DONE = {
     ],
 )
 @options("review", "project", "only", "limit", "offset")
-def review(run: Run, /, **wanted: Any) -> None:
+def review(run: Run, **wanted: Any) -> None:
     """Review pending items: keep, change or drop them.
 
     Two memories are pending if they contradict each other and nacre cannot tell which one is true. A memory is pending
@@ -94,7 +94,7 @@ def review(run: Run, /, **wanted: Any) -> None:
 )
 @argument("review-keep", "references", metavar="ID...")
 @options("review-keep", "content", "into", "anyway")
-def keep(run: Run, /, references: tuple[str, ...], **fields: Any) -> None:
+def keep(run: Run, references: tuple[str, ...], **fields: Any) -> None:
     """Keep pending items.
 
     Candidates become memories. A memory in doubt is kept with a quality of at least .3, also next to a newer memory
@@ -199,12 +199,12 @@ def _render_item(paper: Paper, item: views.Pending) -> None:
             if judged
             else "not judged by a model"
         )
-        paper.line(Span(joined((item.detail, f"({by})"), " "), "yellow"), indent=2)
+        paper.note(joined((item.detail, f"({by})"), " "), "yellow", indent=2)
         return
     paper.line(
         kind_span(memory.kind), "  ", bold(text.shorten(memory.content, _CHARACTERS)), hang=2
     )
-    paper.line(Span(terminal.why_of(item), "yellow"), indent=2)
+    paper.note(terminal.why_of(item), "yellow", indent=2)
     facts = (item.kind.value, memory.project, when(item.since), short_id(memory))
     paper.note(joined(facts), indent=2)
 
@@ -249,7 +249,7 @@ def _render_judged(paper: Paper, report: JudgeReport) -> None:
         indent=2,
     )
     if report.note:
-        paper.line(Span(report.note, "yellow"), indent=2)
+        paper.note(report.note, "yellow", indent=2)
 
 
 # ----------------------------------------------------------------------------
@@ -381,7 +381,7 @@ def _render_question(paper: Paper, question: Question, title: str) -> None:
     paper.line(bold(title), "  ", bold(how), hang=2)
     for number, memory in enumerate((question.first, question.second), 1):
         _side_reflect(paper, f"{number}: ", memory)
-    paper.line(Span(text.shorten(question.why, _CHARACTERS), "yellow"), indent=2)
+    paper.note(text.shorten(question.why, _CHARACTERS), "yellow", indent=2)
     paper.blank()
 
 
@@ -447,7 +447,7 @@ _BY_PERSON = {"used": "good", "corrected": "bad"}
 )
 @option("feedback", "stored", "--stored", help="A memory that the agent stored in the meantime.")
 @click.option("--good/--bad", "good", default=None, help="Your own rating, instead of a reply.")
-def feedback(run: Run, /, reply: str | None, good: bool | None, **judged: Any) -> None:
+def feedback(run: Run, reply: str | None, good: bool | None, **judged: Any) -> None:
     """Rate whether recalled memories were useful.
 
     An agent's reply is compared with the named memories, or else with those recalled in the session since the last
@@ -518,7 +518,7 @@ _CHARACTERS_GAPS = 160
 @option("unanswered", "limit", "--limit", "-n")
 @click.option("--todo", metavar="ID", type=TEXT, help="Store a todo to answer the question.")
 @click.option("--dismiss", metavar="ID", type=TEXT, help="Hide a question in all wordings.")
-def gaps(run: Run, /, todo: str | None, dismiss: str | None, **asked: Any) -> None:
+def gaps(run: Run, todo: str | None, dismiss: str | None, **asked: Any) -> None:
     """List questions that nacre could not answer.
 
     Similar questions are grouped, the most frequent first. Questions that nacre can answer now are closed.

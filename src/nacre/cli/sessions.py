@@ -379,7 +379,6 @@ def sessions() -> None:
 @EVERYTHING
 def list_sessions(
     run: Run,
-    /,
     words: tuple[str, ...],
     limit: int,
     offset: int,

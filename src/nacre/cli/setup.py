@@ -450,7 +450,6 @@ _OUTCOMES = {
 @flag("--yes", "Do not ask; accept the proposals.", "-y")
 def setup(
     run: Run,
-    /,
     provider: str | None,
     key_env: str | None,
     key_stdin: bool,

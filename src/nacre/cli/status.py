@@ -437,7 +437,7 @@ def rename(run: Run, project: str, name: str, reason: str | None) -> None:
 @option("project-merge", "reason")
 @flag("--dry-run", "Only show the plan.")
 @YES
-def merge(run: Run, /, dry_run: bool, yes: bool, reason: str | None, **names: str) -> None:
+def merge(run: Run, dry_run: bool, yes: bool, reason: str | None, **names: str) -> None:
     """Merge a project into another.
 
     INTO gets the memories, sessions, folders, remotes and names of FROM. The page of FROM is retired, and your text on

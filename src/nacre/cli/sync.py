@@ -58,7 +58,7 @@ _COUNTED = {
     help="If the remote's history was rewritten: accept it and apply local changes on top.",
 )
 @flag("--quiet", "Print nothing; nacre admin doctor shows the result.")
-def sync(run: Run, /, quiet: bool, **request: Any) -> None:
+def sync(run: Run, quiet: bool, **request: Any) -> None:
     """Sync your memories with another machine.
 
     It uses a git repository of yours. Name it the first time: --remote URL. Memories that changed on both sides are

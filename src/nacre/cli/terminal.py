@@ -632,7 +632,7 @@ class Picker:
     def _draw(self) -> None:
         view, screen = self._view, self._screen
         message = screen.page(
-            lambda paper: paper.line(Span(view.message, "yellow")) if view.message else None
+            lambda paper: paper.note(view.message, "yellow") if view.message else None
         )[:1]
         foot = [*message, screen.rule(), *screen.page(self._render_keys)[:1]]
         if view.whole is not None:
@@ -687,7 +687,7 @@ class Picker:
         if memory is None:
             return
         if memory.trust is values_session.Trust.UNTRUSTED:
-            paper.line(Span("from outside:", "yellow"))
+            paper.note("from outside:", "yellow")
         if not text.normalise(memory.content).startswith(text.normalise(memory.subject)):
             paper.line(bold(shorten(memory.subject, 200)))
         paper.body(memory.content)
@@ -931,7 +931,7 @@ class Triage:
         spare = screen.rows - len(head) - len(rule) - len(keys) - least
         self._is_legible = spare >= 0
         if not self._is_legible:
-            screen.draw([], screen.page(Paper.line, Span(_TOO_SMALL, "yellow")), [])
+            screen.draw([], screen.page(Paper.note, _TOO_SMALL, "yellow"), [])
             return
         message = screen.page(self._render_message)[: max(1, min(3, spare))]
         screen.draw(head, body, [*message, *([] if message and not spare else rule), *keys])
@@ -1022,7 +1022,7 @@ def _render(paper: Paper, item: Pending) -> None:
 
 def _render_trust(paper: Paper, memory: Memory) -> None:
     if memory.trust is values_session.Trust.UNTRUSTED:
-        paper.line(Span("from outside:", "yellow"), indent=2)
+        paper.note("from outside:", "yellow", indent=2)
 
 
 def _render_words(paper: Paper, item: Pending) -> None:

@@ -59,7 +59,7 @@ _FILTER = {"project", "tool", "since", "until"}
 @option(DeedFilter, "project", help="Only this project; . is the one of this folder.")
 @option(DeedFilter, "since", help="From this day on: 2026-11-20, 3d, 2w, yesterday, march.")
 @option(DeedFilter, "until")
-def did(run: Run, /, path: str, **asked: Any) -> None:
+def did(run: Run, path: str, **asked: Any) -> None:
     """Show who changed a file, when and why.
 
     PATH is a file or folder; src/app.py finds it below any folder where agents worked.
@@ -87,7 +87,7 @@ def _with_filter(asked: dict[str, Any]) -> dict[str, Any]:
 @option(DeedFilter, "tool", help="Only sessions with this tool, e.g. claude-code.")
 @option(DeedFilter, "project", help="Only this project; . is the one of this folder.")
 @option(DeedFilter, "since", help="From this day on: 2026-11-20, 3d, 2w, yesterday, march.")
-def fix(run: Run, /, error: tuple[str, ...], **asked: Any) -> None:
+def fix(run: Run, error: tuple[str, ...], **asked: Any) -> None:
     """Show earlier attempts to fix an error, and which worked.
 
     ERROR is a line or a whole trace; - reads standard input.
@@ -288,7 +288,6 @@ _MATCHED = ("limit", "offset", "aspect", "role")
 @flag("--explain", "Show the parts of each score and the state of each lane.")
 def search(
     run: Run,
-    /,
     question: tuple[str, ...],
     wanted: recall.Filter,
     regex: bool,

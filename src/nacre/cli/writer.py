@@ -336,7 +336,7 @@ def _render_models(
     ]
     if unpriced and settings.flag("models.background"):
         note = f"but not {', '.join(unpriced)}: budgets need a price (set models.capabilities)"
-        paper.line(Span(note, "yellow"))
+        paper.note(note, "yellow")
 
 
 def _facts(settings: Settings, offer: Offer) -> list[tuple[str, Cell]]:
@@ -558,6 +558,6 @@ def _render_way(paper: Paper, way: Way, width: int) -> None:
         until = f", until {when(way.expires)}" if way.expires and way.state == "found" else ""
         paper.line(f"{way.masked} from {way.origin}{until}", indent=indent)
     for problem in filter(None, (way.problem, way.warning)):
-        paper.line(Span(problem, "yellow"), indent=indent)
+        paper.note(problem, "yellow", indent=indent)
     for hint in way.hints:
         paper.note(hint, indent=indent)
