@@ -499,16 +499,6 @@ class Baseline:
     queries: tuple[StoredAnswer, ...] = ()
 
 
-@frozen
-class Evaluation:
-    """The answers to saved queries. ``baseline``: the compared baseline, without its answers."""
-
-    limit: int
-    queries: tuple[Answer, ...]
-    expectations: Expectations | None
-    baseline: Baseline | None
-
-
 def load_queries(file: Path) -> tuple[SavedQuery, ...]:
     """Return the saved queries, or the default queries if there is no file. Raises InvalidQueryError."""
     try:
@@ -611,7 +601,7 @@ def load_baseline(home: Home) -> Baseline:
     return baseline
 
 
-def save_baseline(home: Home, evaluation: Evaluation) -> Path:
+def save_baseline(home: Home, answers: Sequence[Answer], limit: int) -> Path:
     """Store answers as the new baseline, with their memories."""
     file = baseline_file(home)
     queries = [
@@ -622,9 +612,9 @@ def save_baseline(home: Home, evaluation: Evaluation) -> Path:
                 json.to_plain(result.memory) | {"score": result.score} for result in answer.results
             ],
         }
-        for answer in evaluation.queries
+        for answer in answers
     ]
-    head = Baseline(home.now().isoformat(), __version__, evaluation.limit)
+    head = Baseline(home.now().isoformat(), __version__, limit)
     write_json(file, json.to_plain(head) | {"queries": queries})
     return file
 
@@ -751,7 +741,7 @@ class RemoveQueryRequest(QueriesRequest, frozen=True, kw_only=True):
 @operation("eval", takes_long=True)
 def evaluate(
     home: Home, request: EvaluateRequest, on_progress: OnProgress | None = None
-) -> Evaluation:
+) -> list[Answer]:
     """Ask saved queries, and compare with the baseline. Raises InvalidQueryError, NotFoundError.
 
     Four ids are special, regardless of their text: session-start, recent-decisions, active-todos, preferences.
@@ -767,8 +757,7 @@ def evaluate(
         answers.append(replace(answer, expected=expected, moves=moves))
         if on_progress:
             on_progress(Progress("asking", number, len(queries)))
-    baseline = replace(before, queries=()) if before else None
-    return Evaluation(limit, tuple(answers), expectations(answers, limit), baseline)
+    return answers
 
 
 @operation("eval-list")

@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from nacre.base.json import to_plain
 from nacre.care import usefulness as evaluating
 from nacre.care.usefulness import (
     Answer,
@@ -162,13 +161,22 @@ def evaluate(
         header = ("id", "query", "expects")
         run.answer({"queries": saved_queries}, Paper.table, rows, header=header)
         return
-    found = perform(run, evaluating.evaluate, queries=queries, **asked)
-    saved = evaluating.save_baseline(run.home, found) if save_baseline else None
-    record = {**to_plain(found), "saved": saved}
+    before = evaluating.load_baseline(run.home) if asked["compare"] else None
+    limit = asked["limit"] or (before.limit if before else evaluating.DEFAULT_LIMIT)
+    answers = perform(run, evaluating.evaluate, queries=queries, **asked)
+    expectations = evaluating.expectations(answers, limit)
+    saved = evaluating.save_baseline(run.home, answers, limit) if save_baseline else None
+    record = {
+        "limit": limit,
+        "queries": answers,
+        "expectations": expectations,
+        "baseline": before and {"saved_at": before.saved_at, "version": before.version},
+        "saved": saved,
+    }
     if location.is_empty(run.home):
         run.answer(record, render_beginning)
     else:
-        run.answer(record, _render_evaluation, found, saved)
+        run.answer(record, _render_evaluation, answers, expectations, before, saved)
 
 
 @evaluate.command(
@@ -193,9 +201,14 @@ def _expecting(query: SavedQuery) -> str:
     return ", ".join(item[-8:] for item in query.expects)
 
 
-def _render_evaluation(paper: Paper, found: evaluating.Evaluation, saved: Path | None) -> None:
+def _render_evaluation(
+    paper: Paper,
+    answers: Sequence[Answer],
+    expectations: evaluating.Expectations | None,
+    baseline: evaluating.Baseline | None,
+    saved: Path | None,
+) -> None:
     """Print every query with its results and the earlier rank of each result."""
-    answers, baseline, expectations = found.queries, found.baseline, found.expectations
     if not (baseline or saved):
         paper.note(
             "What saved queries find now; --save-baseline keeps that, --compare tells what changed since."

@@ -77,13 +77,6 @@ export interface BackupReport {
   manifest: Manifest;
 }
 
-export interface Baseline {
-  saved_at: string;
-  version: string;
-  limit: number;
-  queries: Array<StoredAnswer>;
-}
-
 export interface Brief {
   text: string;
   memories: number;
@@ -468,13 +461,6 @@ export interface Estimate {
   problems: Array<Problem>;
 }
 
-export interface Evaluation {
-  limit: number;
-  queries: Array<Answer>;
-  expectations: Expectations | null;
-  baseline: Baseline | null;
-}
-
 export interface Evidence {
   session_id: string;
   turn_id: string;
@@ -497,12 +483,6 @@ export interface Exchanged {
   notes: Array<NacreVaultDocumentsNote>;
   held: Array<[string, string]>;
   problems: Array<string>;
-}
-
-export interface Expectations {
-  queries: number;
-  hits: Record<string, number>;
-  mrr: number;
 }
 
 export interface Expected {
@@ -1761,17 +1741,6 @@ export interface StoreOutcome {
   note: string | null;
   proposed: boolean;
   amended: Memory | null;
-}
-
-export interface StoredAnswer {
-  id: string;
-  query: string;
-  results: Array<StoredResult>;
-}
-
-export interface StoredResult {
-  id: string;
-  subject: string;
 }
 
 export interface StoredSession {
@@ -3266,7 +3235,7 @@ export interface Operations {
   "usefulness": [Record<string, never>, Usefulness];
   "eval-add": [AddQueryRequest, SavedQuery];
   "eval-remove": [RemoveQueryRequest, SavedQuery];
-  "eval": [EvaluateRequest, Evaluation];
+  "eval": [EvaluateRequest, Array<Answer>];
   "eval-list": [QueriesRequest, Array<SavedQuery>];
   "context": [ContextRequest, ContextBlock];
   "page-own": [OwnPageRequest, OwnPage];
