@@ -1,10 +1,21 @@
-"""The groups ``data`` and ``admin``, whose commands are defined in other modules, and ``nacre help``."""
+"""The groups ``data`` and ``admin``, whose commands are defined in other modules, and ``help`` and ``completion``."""
 
 from __future__ import annotations
 
 import click
+from click.shell_completion import get_completion_class
 
-from nacre.cli.command import Command, Group, Paper, Run, bold, dim, first_sentence, walk_commands
+from nacre.cli.command import (
+    Command,
+    Group,
+    Paper,
+    Run,
+    bold,
+    command,
+    dim,
+    first_sentence,
+    walk_commands,
+)
 from nacre.cli.options import flag
 
 data = Group(
@@ -29,7 +40,7 @@ admin = Group(
     help="Check, repair and measure the installation.",
     places={
         "commit": "history:commit",
-        "completion": "completion:completion",
+        "completion": "groups:completion",
         "db": "sync:db",
         "doctor": "status:doctor",
         "eval": "measures:evaluate",
@@ -76,3 +87,34 @@ def _render_tree(paper: Paper, rows: list[tuple[str, str]]) -> None:
         is_nested = path.count(" ") > 1
         name = dim(f"{path:<{width}}") if is_nested else bold(f"{path:<{width}}")
         paper.line(name, f"  {summary}", hang=width + 2)
+
+
+# ----------------------------------------------------------------------------
+# ``nacre admin completion``.
+
+
+_VARIABLE = "_NACRE_COMPLETE"
+
+
+@command(
+    "completion",
+    examples=[
+        "nacre admin completion bash >> ~/.bashrc",
+        "nacre admin completion zsh >> ~/.zshrc",
+        "nacre admin completion fish > ~/.config/fish/completions/nacre.fish",
+    ],
+)
+@click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(run: Run, shell: str) -> None:
+    """Print the completion script of a shell.
+
+    SHELL is bash, zsh or fish.
+    """
+    completion_class = get_completion_class(shell)
+    if completion_class is None:
+        raise click.UsageError(f"no completion for {shell}; use bash, zsh or fish")
+    script = completion_class(
+        click.get_current_context().find_root().command, {}, "nacre", _VARIABLE
+    )
+    source = script.source_template % script.source_vars()
+    run.answer({"shell": shell, "script": source}, lambda paper: paper.verbatim(source.strip("\n")))

@@ -1,10 +1,11 @@
-"""``nacre writer``, ``nacre writer models`` and ``nacre writer keys``."""
+"""``nacre writer`` except ``setup``: the writer, models, keys, vectors, cost and traces."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import astuple
 from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -12,21 +13,39 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nacre import settings
+from nacre.base import text
 from nacre.base.json import to_plain
 from nacre.care import health
 from nacre.cli import output
-from nacre.cli.command import Cell, DefaultGroup, Paper, Part, Run, Span, bold, command, dim
+from nacre.cli.command import Cell, DefaultGroup, Paper, Part, Run, Span, bold, dim, joined
 from nacre.cli.operations import ask, perform
-from nacre.cli.options import argument, count, flag, minute, option, when
+from nacre.cli.options import (
+    SHORT_ID,
+    YES,
+    amount,
+    argument,
+    count,
+    flag,
+    limit_option,
+    minute,
+    option,
+    seconds,
+    size,
+    when,
+)
 from nacre.errors import InvalidInputError
 from nacre.home import spending as budgets
+from nacre.home import views
 from nacre.llm import credentials
+from nacre.memories import vectors
 from nacre.setup import models as setup_requests
 from nacre.setup import setup
-from nacre.values.models import Capabilities, Price, dollars
+from nacre.values import models as values_models
+from nacre.values.models import Capabilities, Price, Trace, dollars
 
 if TYPE_CHECKING:
     from nacre.home.home import Home
+    from nacre.memories.vectors import Embedded, Lot, Plan, Standing
     from nacre.settings import Settings
     from nacre.setup.models import Offer, SigningIn, Trial, Way, WriterStatus
     from nacre.setup.setup import FoundWriter, WriterProposal
@@ -44,14 +63,7 @@ _TINTS = {"ready": "green", "failing": "red", "unavailable": "red"}
 @click.group(
     "writer",
     cls=DefaultGroup,
-    places={
-        "cost": "cost:cost",
-        "embedding": "embed:embed",
-        "keys": "writer:keys",
-        "models": "writer:models",
-        "setup": "setup:setup",
-        "traces": "cost:traces",
-    },
+    places={"setup": "setup:setup"},
     examples=[
         "nacre writer",
         "nacre writer set claude-cli:haiku --tokens-per-day 100000",
@@ -281,7 +293,7 @@ def _local(since: str) -> str:
 # ``nacre writer models``.
 
 
-@command(
+@writer.command(
     "models",
     examples=[
         "nacre writer models",
@@ -416,7 +428,7 @@ _MARKS = {
 }
 
 
-@command(
+@writer.command(
     "keys",
     examples=[
         "nacre writer keys",
@@ -561,3 +573,321 @@ def _render_way(paper: Paper, way: Way, width: int) -> None:
         paper.note(problem, "yellow", indent=indent)
     for hint in way.hints:
         paper.note(hint, indent=indent)
+
+
+# ----------------------------------------------------------------------------
+# ``nacre writer embedding``.
+
+
+_LOT_STATES = {"in_use": "in use", "making": "being created"}
+
+
+@writer.command(
+    "embedding",
+    examples=[
+        "nacre writer embedding",
+        "nacre writer embedding openai:text-embedding-3-small --estimate",
+        "nacre writer embedding --resume",
+    ],
+)
+@argument("embed-switch", "name", metavar="[MODEL]", required=False)
+@flag("--resume", "Create the missing vectors.")
+@flag("--estimate", "Only show the expected cost; send and change nothing.")
+@YES
+def embed(run: Run, name: str | None, resume: bool, estimate: bool, yes: bool) -> None:
+    """Show the embedding model, or switch to another.
+
+    Shows the model and the number of vectors, pending texts, and where texts are sent.
+
+    MODEL is minilm (bundled, offline), onnx:FOLDER, or PROVIDER:MODEL, with @N for N dimensions. PROVIDER is openai,
+    gemini, voyage, ollama, lmstudio, or any model provider. Recall uses the old vectors until all new ones are
+    complete; then the old ones are deleted. You can interrupt it: --resume, the next ingest or the daemon continues
+    it. Name the current model to cancel it.
+
+    It asks first if texts would leave this machine without your earlier consent, as after nacre config set. The daily
+    budget does not apply.
+    """
+    if name and resume:
+        raise click.UsageError("--resume takes no model")
+    if name or resume:
+        _make(run, name, estimate=estimate, yes=yes)
+    elif estimate or yes:
+        raise click.UsageError("--estimate and --yes need a model or --resume")
+    else:
+        standing = perform(run, vectors.status)
+        run.answer(
+            {**to_plain(standing), "held_by": standing.held and standing.held.reason},
+            _render_standing,
+            standing,
+        )
+
+
+def _make(run: Run, name: str | None, *, estimate: bool, yes: bool) -> None:
+    """Switch to the named model, or create the missing vectors of the current model."""
+    model = name or run.settings.text("embedding.model")
+    if name or model != "none":
+        planned = perform(run, vectors.plan, name=model)
+        model = planned.setting
+        if estimate:
+            record = {**to_plain(planned), "asks": planned.wants_yes}
+            run.answer(record, _render_plan, planned)
+            return
+        trial = perform(run, vectors.try_one, name=name) if name else None
+        if planned.wants_yes or (name and planned.texts):
+            _ask_to_send(run, planned, trial, yes=yes)
+    made = perform(run, vectors.switch, name=name) if name else perform(run, vectors.resume)
+    run.exit_code = 1 if made.left and made.note else 0
+    run.answer({"setting": model, **to_plain(made)}, _render_made, model, made)
+
+
+def _ask_to_send(run: Run, planned: Plan, trial: vectors.Trial | None = None, *, yes: bool) -> None:
+    """Ask for consent before text leaves this machine."""
+    if yes or planned.place.is_local:
+        return
+    if not run.is_interactive:
+        raise click.UsageError(
+            f"{_describe_sending(planned)}: check with --estimate, then add --yes"
+        )
+    run.show(_render_plan, planned, trial)
+    run.confirm("Continue?")
+
+
+def _render_standing(paper: Paper, standing: Standing) -> None:
+    """Print the configured model, then the existing vectors."""
+    paper.line(
+        bold(standing.wanted),
+        "  ",
+        dim(_where(standing.place) if standing.wanted != "none" else "vectors are off"),
+    )
+    if standing.problem:
+        paper.note(standing.problem.message, "red", indent=2)
+        paper.note(standing.problem.hint or "", indent=2)
+    if standing.held:
+        paper.note(standing.held.message, "yellow", indent=2)
+        paper.note(standing.held.hint or "", indent=2)
+    for lot in (standing.in_use, standing.other):
+        if lot:
+            paper.blank()
+            state = (
+                "started, then canceled"
+                if lot.state == "making" and not standing.switching
+                else _LOT_STATES[lot.state]
+            )
+            paper.line(bold(lot.setting), "  ", dim(state))
+            paper.facts(_lot_facts(lot), indent=2)
+    if standing.in_use is None:
+        paper.note("no vectors yet: nacre ingest creates them", indent=2)
+    if standing.switching:
+        paper.blank()
+        paper.line("Recall uses the old vectors until the new ones are complete.")
+        if not standing.held:
+            paper.note("nacre writer embedding --resume, nacre ingest or the daemon continues")
+
+
+def _lot_facts(lot: Lot) -> list[tuple[str, Cell]]:
+    made = f"{count(lot.passages, 'passage')}, {count(lot.memories, 'memory', 'memories')}"
+    facts: list[tuple[str, Cell]] = [("model", lot.model)] if lot.model != lot.setting else []
+    facts.append(("vectors", f"{made}; {lot.dimensions:,} numbers each, {size(lot.bytes)}"))
+    if lot.waiting:
+        facts.append(("pending", f"{count(lot.waiting, 'text')}"))
+    return facts
+
+
+def _where(place: values_models.Place) -> str:
+    if not place.host:
+        return "texts stay on this machine"
+    return f"texts go to {place.host}" + (", on this machine" if place.is_here else "")
+
+
+def _describe_sending(plan: Plan) -> str:
+    now = f"{count(plan.texts, 'text')} ({plan.tokens:,} tokens, {_embedding_cost(plan.cost)})"
+    return f"{now} would be sent to {plan.place.host}, as would later texts and questions"
+
+
+def _render_plan(paper: Paper, plan: Plan, trial: vectors.Trial | None = None) -> None:
+    paper.line(bold(plan.setting), "  ", dim(_where(plan.place)))
+    answers = (
+        [("answers", f"{trial.dimensions:,} numbers, in {trial.seconds:.2f} s")] if trial else []
+    )
+    paper.facts(
+        [
+            *answers,
+            ("replaces", plan.used or "no vectors yet")
+            if plan.used != plan.setting
+            else ("continues", "its own vectors"),
+            ("texts", f"{plan.texts:,}"),
+            ("tokens", f"about {plan.tokens:,}"),
+            ("cost", _embedding_cost(plan.cost)),
+            ("later", _later(plan)),
+        ],
+        indent=2,
+    )
+
+
+def _later(plan: Plan) -> str:
+    """Describe how future text is handled."""
+    if plan.place.is_local:
+        return ""
+    if plan.cost is None:
+        return "new texts wait for nacre writer embedding --resume until values_models.capabilities has the price"
+    if not plan.place.price:
+        return "new texts and each question are sent there too"
+    left = values_models.dollars(plan.left)
+    return (
+        f"new texts and each question are sent there within the daily budget; {left} is left today"
+    )
+
+
+def _embedding_cost(cost: Decimal | None) -> str:
+    if cost is None:
+        return "price unknown"
+    return (
+        f"about ${cost:,.2f}" if cost >= Decimal("0.01") else "less than a cent" if cost else "free"
+    )
+
+
+def _spent(made: Embedded) -> Span:
+    return dim(f" · {made.tokens:,} tokens" if made.tokens else "")
+
+
+def _render_made(paper: Paper, setting: str, made: Embedded) -> None:
+    if made.left:
+        paper.line(
+            bold(setting),
+            f": {made.made:,} vectors created, {count(made.left, 'text')} pending",
+            _spent(made),
+        )
+        paper.note(
+            "nacre writer embedding --resume continues; until then recall uses the existing vectors"
+        )
+    else:
+        created = f"; {count(made.made, 'text')} got vectors" if made.made else ""
+        paper.line(Span("✓ ", "green"), bold(setting), f" is in use{created}", _spent(made))
+    if made.note:
+        paper.note(made.note)
+
+
+# ----------------------------------------------------------------------------
+# ``nacre writer cost`` and ``nacre writer traces``.
+
+
+_PROMPT_CHARACTERS = 60
+
+
+@writer.command("cost", examples=["nacre writer cost", "nacre writer cost --json"])
+def cost(run: Run) -> None:
+    """Show the cost of models today and this month, by task.
+
+    The caps limit background work, answers in chats, and vectors from a provider. Your own requests are included in
+    the table, but never stopped. Calls by subscription cost nothing here.
+    """
+    run.present(ask(run, views.CostReport, "cost"), _render_costs)
+
+
+def _render_costs(paper: Paper, report: views.CostReport) -> None:
+    for limit in report.budgets:
+        left = f"{dollars(limit.left)} left" if limit.most else "nothing is allowed"
+        name = "today" if limit.period == "day" else "this month"
+        paper.line(
+            bold(f"{name:<12}".replace(" ", "\u00a0")),
+            f"{dollars(limit.spent)} of {dollars(limit.most)} in the background, {left}",
+        )
+    if not report.is_background_on:
+        paper.note("Only chats use models in the background: values_models.background is off.")
+    if not report.tasks:
+        paper.line("No model calls this month: nothing was spent.")
+        return
+    tasks = list(report.tasks)
+    if len(tasks) > 1:
+        numbers = zip(*(astuple(task)[1:] for task in tasks), strict=True)
+        tasks.append(values_models.TaskCost("total", *map(sum, numbers)))
+    rows = [
+        (
+            task.task,
+            f"{task.calls_today:,}",
+            dollars(task.cost_today),
+            f"{task.calls:,}",
+            f"{task.failed:,}",
+            amount(task.tokens),
+            dollars(task.cost),
+            f"{task.unpriced:,} of unknown price" if task.unpriced else "",
+        )
+        for task in tasks
+    ]
+    paper.blank()
+    header = ("task", "calls today", "cost today", "calls", "failed", "tokens", "this month", "")
+    paper.table(rows, header=header, drop=(4, 5, 1))
+
+
+@writer.command(
+    "traces",
+    examples=[
+        "nacre writer traces",
+        "nacre writer traces --task dedup",
+        "nacre writer traces 5f0c2a4d",
+    ],
+)
+@argument("trace", "reference", metavar="[ID]", required=False)
+@option("traces", "task")
+@option("traces", "since", help="Since then: 2026-11-20, 3d, 2w, yesterday, march.")
+@limit_option("traces", default=20)
+def traces(
+    run: Run, reference: str | None, task: str | None, since: datetime | None, limit: int
+) -> None:
+    """Show the calls of language models, or one call in full: prompt, answer, tokens, cost and error.
+
+    Every call leaves a trace: its prompt and answer without secrets, its tokens, cost and error. Traces are deleted
+    after traces.keep_days.
+    """
+    if reference:
+        run.present(ask(run, values_models.Trace, "trace", reference=reference), _render_trace)
+        return
+    entries = ask(run, list[values_models.Trace], "traces", task=task, since=since, limit=limit)
+    run.answer({"traces": entries, "limit": limit}, _render_traces, entries)
+
+
+def _render_traces(paper: Paper, traces: Sequence[Trace]) -> None:
+    if not traces:
+        paper.line("There are no traces: no model was called lately.")
+        return
+    rows = [
+        (
+            dim(trace.id[-SHORT_ID:]),
+            minute(trace.at),
+            Span(trace.task.value, "cyan"),
+            trace.model,
+            seconds(trace.seconds),
+            _trace_cost(trace),
+            Span(trace.error, "red")
+            if trace.error
+            else text.shorten(trace.prompt, _PROMPT_CHARACTERS),
+        )
+        for trace in traces
+    ]
+    paper.table(rows, header=("id", "when", "task", "model", "took", "cost", ""), drop=(4, 3, 1))
+    paper.note("nacre writer traces ID shows one")
+
+
+def _render_trace(paper: Paper, trace: Trace) -> None:
+    paper.line(Span(trace.task.value, "cyan"), "  ", bold(trace.model))
+    tokens = trace.tokens
+    read = tokens.input + tokens.cached + tokens.written
+    facts = (
+        minute(trace.at),
+        seconds(trace.seconds),
+        f"{amount(read)} tokens read, {amount(tokens.output)} written",
+        _trace_cost(trace),
+        trace.id[-SHORT_ID:],
+    )
+    paper.note(joined(facts), indent=2)
+    for name, content in (("Prompt", trace.prompt), ("Answer", trace.answer)):
+        if content:
+            paper.heading(name)
+            paper.body(content)
+    if trace.error:
+        paper.heading("Error")
+        paper.body(trace.error)
+
+
+def _trace_cost(trace: Trace) -> str:
+    return "price unknown" if trace.cost is None else dollars(trace.cost)
