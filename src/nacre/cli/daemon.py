@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -23,7 +24,7 @@ from nacre.care import autostart
 from nacre.cli import output
 from nacre.cli.command import TEXT, DefaultGroup, Paper, Run, bold, dim, printable
 from nacre.cli.events import stopped_by_signals
-from nacre.cli.options import YES, count, flag
+from nacre.cli.options import YES, count, duration, flag
 from nacre.errors import ConflictError, NacreError, UnavailableError
 from nacre.home import home
 from nacre.hosts import ways
@@ -259,7 +260,7 @@ def _show(paper: Paper, found: homes.Greeting) -> None:
             f"{found.pid}, version {found.version}"
             + (f", {found.memory_mb:.0f} MB" if found.memory_mb else ""),
         ),
-        ("runs", f"for {_span(found.seconds)}, {ends}"),
+        ("runs", f"for {duration(timedelta(seconds=found.seconds))}, {ends}"),
         (
             "answered",
             f"{found.answered:,} requests"
@@ -284,13 +285,6 @@ def _following_facts(found: homes.Greeting) -> Iterator[tuple[str, str]]:
     yield "sessions", f"followed in {count(state.folders, 'folder')}{how}; {read}, {learned}"
     if state.last_error and state.last_error_at:
         yield "last problem", f"{state.last_error} ({shown_minute(state.last_error_at)})"
-
-
-def _span(seconds: float) -> str:
-    for size, name in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
-        if seconds >= 2 * size:
-            return f"{seconds // size:.0f} {name}"
-    return f"{seconds:.0f} seconds"
 
 
 @serve.command("stop", examples=["nacre serve stop"])
