@@ -40,20 +40,14 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda _: None)
 
 
-def told(
-    content: str = RULE, *, evidence: Sequence[int] = (1,), quote: str = OWNER[:60], **more: Any
-) -> dict[str, Any]:
+def told(content: str = RULE, *, quote: str = OWNER[:60], **more: Any) -> dict[str, Any]:
     """One memory as a model proposes it."""
     return {
         "kind": "decision",
         "subject": "Numbers of invoices",
         "content": content,
-        "importance": 7,
-        "expiry": "permanent",
-        "tags": ["billing"],
-        "canonical_key": None,
-        "evidence": list(evidence),
         "quote": quote,
+        "always": False,
         **more,
     }
 

@@ -359,45 +359,19 @@ def _done(report: DreamReport) -> str:
     "model",
     help="The language model as provider:model; none extracts by rules.",
 )
-@click.option(
-    "--whole", is_flag=True, help="Send each session to the model whole, regardless of length."
-)
-@click.option("--chunk", "in_chunks", is_flag=True, help="Send sessions to the model in parts.")
-@option(
-    "extract-propose",
-    "owner_only",
-    "--mine",
-    "--user-only",
-    help="Send the model only your turns, not the agent's.",
-)
 @click.pass_obj
-def extract(
-    run: Run,
-    path: Path | None,
-    session: str | None,
-    model: str | None,
-    whole: bool,
-    in_chunks: bool,
-    owner_only: bool,
-) -> None:
+def extract(run: Run, path: Path | None, session: str | None, model: str | None) -> None:
     """Show what nacre would learn from a transcript, without storing it.
 
     PATH is a transcript, or - for standard input. The language model set for extraction reads it in the foreground.
     Rules are used without a model, and for the parts where it fails.
     """
-    if whole and in_chunks:
-        raise click.UsageError("--whole and --chunk exclude each other: pass only one")
     if path is None and not session:
         raise click.UsageError(
             "nothing to extract from: pass a transcript, - for standard input, or --session"
         )
-    way = (
-        requests.Way.WHOLE if whole else requests.Way.CHUNKS if in_chunks else requests.Way.FITTING
-    )
     with readable(path) if path else nullcontext() as file, progress.shown(run) as notify:
-        request = requests.ProposalRequest(
-            path=file, session=session, model=model, way=way, owner_only=owner_only
-        )
+        request = requests.ProposalRequest(path=file, session=session, model=model)
         proposals = learn.propose(run.home, request, notify or (lambda _: None))
     run.warnings += _warnings(proposals)
     run.answer(
@@ -422,7 +396,7 @@ def _warnings(proposals: list[Proposal]) -> list[str]:
 
 
 def _overtaken(proposal: Proposal) -> Sequence[Overtaken]:
-    """Return the known memories that the session retires or changes."""
+    """Return the known memories that the session outdates."""
     return proposal.asked.overtaken if proposal.asked else ()
 
 
@@ -441,9 +415,7 @@ def _render_proposals(
             paper.line(dim(joined(_facts(candidate))), indent=2)
         for gone in _overtaken(proposal):
             paper.blank()
-            paper.line(bold("changed" if gone.now else "over"), " ", gone.memory.content, hang=2)
-            if gone.now:
-                paper.line(bold("now"), " ", gone.now, indent=2)
+            paper.line(bold("outdated"), " ", gone.memory.content, hang=2)
             paper.line(dim(f"“{gone.quote}”"), indent=2)
     paper.blank()
     rules = (
