@@ -60,6 +60,9 @@ class ScriptedModel:
         """The next answer."""
         if prompt.name == "verdicts":
             return self._compare(prompt)
+        if prompt.name == "turns":
+            numbers = re.findall(r"^\[m(\d+)\]\[owner", prompt.text, re.MULTILINE)
+            return self._completed(prompt, {"turns": list(map(int, dict.fromkeys(numbers)))})
         if prompt.name == "later":
             self.later.append(prompt)
             return self._completed(prompt, {"memories": self._outdated(prompt)})
@@ -86,7 +89,9 @@ class ScriptedModel:
         """The same finding of every statement, with the line of its evidence that has most of its words."""
         self.compared.append(prompt)
         turns = dict(
-            re.findall(r"^\[(m\d+)\]\[[^\]]*\]((?:.*\n(?!\[m\d|\(|</))*.*)", prompt.text, re.MULTILINE)
+            re.findall(
+                r"^\[(m\d+)\]\[[^\]]*\]((?:.*\n(?!\[m\d|\(|</))*.*)", prompt.text, re.MULTILINE
+            )
         )
         verdicts = []
         for number, statement, cited in re.findall(
@@ -96,7 +101,9 @@ class ScriptedModel:
             lines = [
                 line for turn in cited.split(", ") for line in turns.get(turn, "").splitlines()
             ] or [""]
-            support = max(lines, key=lambda line: len(words & set(re.findall(r"\w+", line.lower()))))
+            support = max(
+                lines, key=lambda line: len(words & set(re.findall(r"\w+", line.lower())))
+            )
             verdicts.append({"number": int(number), "support": support.strip(), **self._verdict})
         text = _as_json({"verdicts": verdicts})
         return Completion(text, Tokens(len(prompt.text) // 4, len(text) // 4), self.name)

@@ -29,8 +29,8 @@ from nacre.errors import (
     UnreadableModelError,
     UnusableAnswerError,
 )
-from nacre.learn.explicit import size_refusal
-from nacre.learn.pasted import cues, reads_as_rule, without_pasted
+from nacre.learn.explicit import find_option, size_refusal
+from nacre.learn.pasted import reads_as_rule, without_pasted
 from nacre.learn.prompts import (
     MEMORIES,
     OWNER_TURNS,
@@ -44,11 +44,11 @@ from nacre.learn.reading import (
     content_words,
     is_asking,
     is_objection,
-    option_key,
     parse_question,
 )
 from nacre.learn.sentences import (
     Language,
+    Utterance,
     before,
     forms,
     is_accepted_plan,
@@ -142,16 +142,13 @@ class Checks:
         self._typed: dict[int, str] = {}
         self._mixed: set[int] = set()
         self._objections: set[int] = set()
-        self._marks: dict[int, list[str]] = {}
-        """The letters or numbers with which the owner's messages answer, for each turn."""
-
+        self._utterances: dict[int, Utterance] = {}
         for utterance in utterances(turns):
             text = " ".join(statement.text for statement in utterance.statements)
             places = (utterance.index, *utterance.copies)
-            if cues().taken_back.search(text) or is_objection(utterance, language_of(text)):
+            if is_objection(utterance, language_of(text)):
                 self._objections |= set(places)
-            if marks := [statement.mark for statement in utterance.statements if statement.mark]:
-                self._marks |= dict.fromkeys(places, marks)
+            self._utterances |= dict.fromkeys(places, utterance)
             self._mixed |= (
                 set(places) if any(statement.mixed for statement in utterance.statements) else set()
             )
@@ -293,8 +290,9 @@ class Checks:
             if 0 <= index < len(self.turns)
         }
         turns = [self.turns[at] for at in sorted(near)]
-        dates = " ".join(f"{day_of(turn.time)}" for turn in turns if turn.time)
-        return [*(turn.text for turn in turns), *_calls(turns), dates]
+        marks = {str(day_of(turn.time)) for turn in turns if turn.time}
+        marks |= {turn.author for turn in turns if turn.author}
+        return [*(turn.text for turn in turns), *_calls(turns), *sorted(marks)]
 
     def _support(self, content: str, evidence: Iterable[int]) -> float:
         """Return the share of a statement's words that occur near the evidence."""
@@ -318,30 +316,29 @@ class Checks:
         return "\n".join([*(turn.text for turn in self.turns), *_calls(self.turns)]).lower()
 
     def _is_other_option(self, content: str, evidence: Iterable[int]) -> bool:
-        """Return True if the owner chose an option of the agent's question, and a statement is about another option."""
+        """Return True if the owner chose an option, and a statement shares more words with another option."""
         for at in evidence:
-            agent = before(self.turns, at, Speaker.AGENT) if at in self._marks else None
+            agent = before(self.turns, at, Speaker.AGENT) if at in self._utterances else None
             if agent is None:
                 continue
             language = language_of(self.turns[agent].text)
-            options = parse_question(self.turns[agent].text).options
-            chosen = {
-                option_key(mark, language.answers) for mark in self._marks[at]
-            } & options.keys()
-            if not chosen or len(options) < len(chosen) + 1:
+            question = parse_question(self.turns[agent].text)
+            answer = self._utterances[at].statements[0].text
+            chosen = find_option(answer, question, language_of(answer))
+            if chosen is None or len(question.options) < 2:
                 continue
-            option_words = {key: content_words(text, language) for key, text in options.items()}
-            common = frozenset[str].intersection(*option_words.values())
-            words = content_words(content, language) - common
-            shared = {key: len(words & option_words[key]) for key in options}
-            if max(shared[key] for key in options if key not in chosen) > max(
-                shared[key] for key in chosen
-            ):
+            option_words = {
+                text: content_words(text, language) for text in question.options.values()
+            }
+            words = content_words(content, language)
+            words -= frozenset[str].intersection(*option_words.values())
+            shared = {text: len(words & own) for text, own in option_words.items()}
+            if max(shared.values()) > shared[chosen]:
                 return True
         return False
 
     def _is_objected(self, content: str, at: int, evidence: Iterable[int]) -> bool:
-        """Return True if the owner's reply to the quoted turn of an agent objects and shares no words with a statement."""
+        """Return True if the owner's reply to the quoted agent objects, and a statement is not about the reply."""
         if at in self._typed:
             return False
         words = content_words(content, language_of(content))
@@ -388,7 +385,7 @@ class Checks:
         are the agent's.
         """
         if kind in _STEERING:
-            return any(index in self._typed for index in evidence)
+            return any(index in self._typed for index in evidence if index >= at)
         return not is_nodded and (
             at in self._typed or any(index > at for index in evidence if index in self._typed)
         )
@@ -405,7 +402,7 @@ class Checks:
         is_rule = kind is Kind.PREFERENCE or reads_as_rule(content)
         if is_rule and self._is_copied(content, self._put_out):
             return Why.UNTRUSTED, "its words are those of a failing call"
-        if kind in _STEERING and not any(at in self._typed for at in evidence):
+        if kind in _STEERING and not any(at in self._typed for at in evidence if at >= place.at):
             return Why.UNPROVEN, "the owner neither said nor accepted it"
         if is_nodded and is_rule:
             return (

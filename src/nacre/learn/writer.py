@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import field, replace
 from enum import StrEnum
@@ -18,7 +19,7 @@ from itertools import chain, islice
 import msgspec
 
 from nacre.base.frozen import frozen
-from nacre.base.text import count_tokens, normalise, one_line, shorten, title_of, words
+from nacre.base.text import count_tokens, normalise, one_line, shorten, title_of
 from nacre.base.times import shown_day
 from nacre.errors import EmbedderUnavailableError
 from nacre.home import consent
@@ -61,6 +62,7 @@ from nacre.learn.sentences import (
 )
 from nacre.llm.failures import schema_of
 from nacre.memories.placement import rarity_of
+from nacre.memories.statements import read
 from nacre.protocols import LanguageModel
 from nacre.readers.conversation import memories_made
 from nacre.recall import recall as recall_recall
@@ -906,6 +908,8 @@ _MESSAGE_CHARACTERS = 1_200
 
 _MAX_LEXICAL_QUERIES = 6
 _MIN_RARE_WORDS = 2
+MIN_COSINE = 0.5
+"""Minimum cosine similarity to a new text at which a session can change a memory without shared words."""
 
 
 def find_related(
@@ -927,13 +931,11 @@ def find_related(
     reported = _longest(
         (message for shown in sessions for message in _new_messages(shown)), _MAX_MESSAGES
     )
-    texts = [frozenset(words(text)) for text in (*stated, *reported)]
-    is_rare = cache(lambda word: rarity.has_rare([word]))
-    rarity = rarity_of(home)
+    concerns = _Concerns(home, [*stated, *reported])
     near = (
         memory
-        for memory in _nearby(home, project, stated, reported)
-        if memory.id not in own and _can_be_concerned(memory, texts, is_rare)
+        for memory, cosine in _nearby(home, project, stated, reported)
+        if memory.id not in own and (cosine >= MIN_COSINE or concerns.includes(memory))
     )
     return (
         *_visible(home, own.values(), writer, MOST_OF_SESSION * len(sessions)),
@@ -941,12 +943,25 @@ def find_related(
     )
 
 
-def _can_be_concerned(
-    memory: Memory, texts: Iterable[frozenset[str]], is_rare: Callable[[str], bool]
-) -> bool:
-    """Return True if a text shares two rare words with a memory, or the memory's only rare word."""
-    rare = {word for word in words(memory.content) if is_rare(word)}
-    return bool(rare) and any(len(rare & text) >= min(_MIN_RARE_WORDS, len(rare)) for text in texts)
+class _Concerns:
+    """The words of a session's new texts, to find the memories that the session can change."""
+
+    def __init__(self, home: Home, texts: Iterable[str]) -> None:
+        self._texts = [{token.stem for token in read(text).tokens} for text in texts]
+        rarity = rarity_of(home)
+        self._is_rare = cache(lambda word: rarity.has_rare([word]))
+
+    def includes(self, memory: Memory) -> bool:
+        """Return True if a text shares two rare words with a memory, or the memory's only rare word."""
+        statement = read(memory.content)
+        rare = {
+            token.stem
+            for token in statement.tokens
+            if token.stem in statement.words and self._is_rare(token.text.lower())
+        }
+        return bool(rare) and any(
+            len(rare & text) >= min(_MIN_RARE_WORDS, len(rare)) for text in self._texts
+        )
 
 
 def find_touched(
@@ -1012,20 +1027,19 @@ def stored_in(home: Home, session: str, turns: Sequence[Turn]) -> tuple[Memory, 
 
 def _nearby(
     home: Home, project: str | None, stated: Sequence[str], reported: Sequence[str]
-) -> Sequence[Memory]:
-    """Return the trusted memories most similar to a session's text, nearest first, from a project or without a project.
+) -> Sequence[tuple[Memory, float]]:
+    """Return the trusted memories most similar to a session's text, nearest first, with the cosine similarity.
 
-    Compare vectors if available, else search for the words of the owner's statements for at most five seconds.
+    The memories belong to the project or to no project. Compare vectors if available, else search for the words of the
+    owner's statements for at most five seconds; the similarity is then 0.
     """
     admitted = Filter(projects=(project,) if project else (), trusted=True)
     until = time.monotonic() + _LEXICAL_SECONDS
-    try:
-        memories: Sequence[Memory] = (
-            _nearest(home, admitted, [*stated, *reported]) if _has_vectors(home) else ()
-        )
-    except EmbedderUnavailableError:
-        memories = ()
-    return memories or _in_words(home, admitted, stated[:_MAX_LEXICAL_QUERIES], until)
+    nearest: Sequence[tuple[Memory, float]] = ()
+    with suppress(EmbedderUnavailableError):
+        nearest = _nearest(home, admitted, [*stated, *reported]) if _has_vectors(home) else ()
+    words = stated[:_MAX_LEXICAL_QUERIES]
+    return nearest or [(memory, 0.0) for memory in _in_words(home, admitted, words, until)]
 
 
 def _has_vectors(home: Home) -> bool:
@@ -1035,7 +1049,7 @@ def _has_vectors(home: Home) -> bool:
     )
 
 
-def _nearest(home: Home, filter_: Filter, texts: Sequence[str]) -> list[Memory]:
+def _nearest(home: Home, filter_: Filter, texts: Sequence[str]) -> list[tuple[Memory, float]]:
     admitted = home.selection.admitted_memories(filter_, today=home.today())
     best: dict[int, float] = {}
     for vector in consent.configured_embedder(home).embed(list(texts)) if texts else ():
@@ -1045,7 +1059,9 @@ def _nearest(home: Home, filter_: Filter, texts: Sequence[str]) -> list[Memory]:
     rows = sorted(best, key=lambda row: -best[row])[:_MAX_NEAREST_ROWS]
     memories = home.memories.by_rows(rows)
     return [
-        memories[row] for row in rows if row in memories and _is_in_scope(filter_, memories[row])
+        (memories[row], best[row])
+        for row in rows
+        if row in memories and _is_in_scope(filter_, memories[row])
     ]
 
 
