@@ -148,9 +148,7 @@ def test_what_a_model_finds_to_be_done_after_a_meeting_weighs_eight(world: World
         "[00:00:40] Jonas: Good, then the permit can go out after that.\n[00:01:10] Mira: It can.\n"
     )
     file.write_text(f"[00:00:05] Mira: {said}\n{answers}", encoding="utf-8")
-    todo = told(
-        "Mira draws the drainage plan of the quay anew.", kind="todo", quote=said[:60]
-    )
+    todo = told("Mira draws the drainage plan of the quay anew.", kind="todo", quote=said[:60])
     with home(world, ScriptedModel([found(todo)], repeats=True)) as memory:
         memory.ingest(file)
         assert [(one.kind, one.importance) for one in memory.list()] == [("todo", 8)]
