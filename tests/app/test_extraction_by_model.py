@@ -109,6 +109,16 @@ def talk(
         world.transcript(name, says(role, text, uuid=uuid, session=f"5e55-{name}", at=time))
 
 
+def chatter(name: str, rounds: int = 2) -> list[tuple[str, str]]:
+    """Return long turns, so that a session is not shown together with others."""
+    lines = [f"Step {at} of {name} is done and looks good.\n" for at in range(200 * rounds)]
+    return [
+        turn
+        for at in range(rounds)
+        for turn in (("assistant", "".join(lines[200 * at : 200 * (at + 1)])), ("user", "go on"))
+    ]
+
+
 def test_found_memory_has_turns_and_speaker_of_the_session(
     world: World,
 ) -> None:
@@ -947,11 +957,7 @@ def test_what_is_watched_is_shown_as_a_whole_too(world: World) -> None:
 def test_an_interruption_keeps_the_sessions_that_were_finished(world: World) -> None:
     letters = OWNER.replace("invoices", "letters")
     for day, name, words in ((19, "one", letters), (18, "two", OWNER)):
-        long = [  # so that they are not shown together
-            ("assistant", f"Step {at} of {name}.\n" * 300) if at % 2 else ("user", "go on then")
-            for at in range(8)
-        ]
-        talk(world, ("user", words), ("assistant", "Done."), *long, day=day, name=name)
+        talk(world, ("user", words), *chatter(name), day=day, name=name)
 
     def answer(prompt: Prompt) -> Any:
         if "letters" in prompt.text:

@@ -130,10 +130,10 @@ def test_older_sessions_are_shown_on_request_within_the_limit(
 def test_rest_of_an_older_session_follows_with_the_next_request(world: World) -> None:
     parts = [
         line
-        for part in range(4)
+        for part in range(17)
         for line in (
             ("user", f"{OWNER} It is part {part}."),
-            ("assistant", f"Bollard {part} is deep. " * 3_000),
+            ("assistant", "".join(f"Bollard {part}.{at} is deep.\n" for at in range(180))),
         )
     ]
     talk(world, *parts, month=10)
@@ -481,7 +481,7 @@ def test_memories_kept_during_a_session_are_shown_as_known(
     plain = "Remember that invoices are archived for ten years."
     talk(world, ("user", plain), ("user", OWNER), ("assistant", "Ok."), day=20)
     world.clock.now = world.clock.now.replace(hour=9, minute=10)
-    model = ScriptedModel([found(told(evidence=[2]))], repeats=True)
+    model = ScriptedModel([found(told())], repeats=True)
     read(world, model)
     assert not model.prompts
     world.clock.now = world.clock.now.replace(hour=9, minute=40)

@@ -32,11 +32,11 @@ CLAUDE = f"""#!{sys.executable}
 import json, sys
 asked, about = sys.stdin.read(), " ".join(sys.argv)
 told = {{
-    "kind": "decision", "subject": "Numbers of invoices", "content": {RULE!r}, "importance": 7, "expiry": "permanent",
-    "tags": [], "canonical_key": None, "evidence": [1], "quote": {WORDS[:60]!r},
+    "kind": "decision", "subject": "Numbers of invoices", "content": {RULE!r}, "quote": {WORDS[:60]!r},
+    "always": False,
 }}
 compared = "verdicts" in about + asked
-answer = {{"verdicts": [{{"number": 1, "finding": "holds", "wrong": []}}]}} if compared else {{"memories": [told]}}
+answer = {{"verdicts": [{{"number": 1, "support": {WORDS!r}, "finding": "holds", "wrong": []}}]}} if compared else {{"memories": [told], "over": []}}
 print(json.dumps({{
     "type": "result", "subtype": "success", "is_error": False, "result": "", "structured_output": answer,
     "modelUsage": {{"claude-haiku-4-5": {{}}}}, "usage": {{"input_tokens": 900, "output_tokens": 100}},

@@ -7,7 +7,7 @@ untrusted proposals become candidates.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -105,6 +105,7 @@ _MAX_SUBJECT_CHARACTERS = 120
 _UNSPOKEN = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
 _ELLIPSIS = re.compile(r"\s*(?:\.{3,}|…)\s*")
 _TAG = re.compile(r"[\w.+#-]{3,30}")
+_HYPHENATED = re.compile(r"[A-Za-z]+(?:-[a-z]+)+")
 _SENTENCE_START = re.compile(r"(?:^|(?<=[.!?:;] ))[A-Z](?=[a-z]+\b)")
 _NEIGHBOURS = 2
 """Number of turns before and after the evidence that count as near."""
@@ -112,6 +113,7 @@ _NEIGHBOURS = 2
 _MAX_ADDED_TURNS = 2
 _MAX_UNCOVERED_SHARE = 0.3
 _MIN_COVERED_WORDS = 2
+_OPTION_MARGIN = 1
 _MIN_NEAR_WORDS = 4
 _MAX_NEAR_STRETCH = 1.5
 
@@ -146,7 +148,8 @@ class Checks:
         for utterance in utterances(turns):
             text = " ".join(statement.text for statement in utterance.statements)
             places = (utterance.index, *utterance.copies)
-            if is_objection(utterance, language_of(text)):
+            first = replace(utterance, statements=utterance.statements[:1])
+            if is_objection(first, language_of(text)):
                 self._objections |= set(places)
             self._utterances |= dict.fromkeys(places, utterance)
             self._mixed |= (
@@ -221,9 +224,9 @@ class Checks:
     ) -> Place | None:
         """Return the turn among ``shown`` that contains a quote, or nearly all of the quote's words in order.
 
-        Prefer new turns, then turns that the owner typed, then the latest turn. Otherwise return the turn that contains
-        most words of the quote and of the statement ``content``, if it contains enough of them. ``is_typed``: ignore the
-        owner's pastes.
+        Prefer new turns, then turns that the owner typed, then the latest turn. Otherwise, return the turn with the
+        largest share of the words of the quote and of the statement ``content``, if the share is large enough.
+        ``is_typed``: ignore the owner's pastes.
         """
         places = sorted(
             shown, key=lambda at: (at >= self.begin, at in self._typed, at), reverse=True
@@ -281,23 +284,29 @@ class Checks:
             missing -= covered
         return tuple(sorted(evidence))
 
-    def _near_texts(self, evidence: Iterable[int]) -> list[str]:
-        """Return the texts and calls of the evidence and of neighbouring turns."""
+    def _near(self, evidence: Iterable[int]) -> list[Turn]:
+        """Return the evidence and the neighbouring turns."""
         near = {
             index
             for at in evidence
             for index in range(at - _NEIGHBOURS, at + _NEIGHBOURS + 1)
             if 0 <= index < len(self.turns)
         }
-        turns = [self.turns[at] for at in sorted(near)]
+        return [self.turns[at] for at in sorted(near)]
+
+    def _near_texts(self, evidence: Iterable[int]) -> list[str]:
+        """Return the texts, calls, dates and authors of the evidence and of neighbouring turns."""
+        turns = self._near(evidence)
         marks = {str(day_of(turn.time)) for turn in turns if turn.time}
         marks |= {turn.author for turn in turns if turn.author}
         return [*(turn.text for turn in turns), *_calls(turns), *sorted(marks)]
 
     def _support(self, content: str, evidence: Iterable[int]) -> float:
         """Return the share of a statement's words that occur near the evidence."""
-        words = content_words(content, language_of(content))
-        near = _words_of(self._near_texts(evidence))
+        words_in = _word_finder(content)
+        words = words_in(content, language_of(content))
+        texts = (turn.text for turn in self._near(evidence))
+        near = frozenset[str]().union(*(words_in(text, language_of(text)) for text in texts))
         return len(words & near) / len(words) if words else 0.0
 
     def _find_unsupported(self, content: str, evidence: Iterable[int]) -> str | None:
@@ -306,7 +315,8 @@ class Checks:
         text = _SENTENCE_START.sub(lambda match: match.group().lower(), content)
         while missing := lost(text, near):
             is_name = missing != "a denial" and not any(map(str.isdigit, missing))
-            if not is_name or missing.lower() not in self._everything:
+            is_plain = bool(_HYPHENATED.fullmatch(missing))
+            if not is_plain and not (is_name and missing.lower() in self._everything):
                 return missing
             text = text.replace(missing, " ")
         return None
@@ -330,10 +340,10 @@ class Checks:
             option_words = {
                 text: content_words(text, language) for text in question.options.values()
             }
-            words = content_words(content, language)
+            words = content_words(content, language) - content_words(answer, language)
             words -= frozenset[str].intersection(*option_words.values())
             shared = {text: len(words & own) for text, own in option_words.items()}
-            if max(shared.values()) > shared[chosen]:
+            if max(shared.values()) > shared[chosen] + _OPTION_MARGIN:
                 return True
         return False
 
@@ -428,9 +438,7 @@ class Checks:
         if not self.has_read_outside(evidence):
             return False
         texts = self._statements(evidence)
-        words_in = (
-            content_words if content_words(content, language_of(content)) else _words_of_any_script
-        )
+        words_in = _word_finder(content)
         own = words_in(content, language_of(content))
         shared = [own & words_in(text, language_of(text)) for text in texts]
         is_ruled = any(
@@ -508,6 +516,11 @@ def _removes(text: str, things: Iterable[Collection[str]]) -> bool:
     words = content_words(text, language)
     is_order = bool(language.reversal.removal.search(language.trim(text)))
     return is_order and any(not words.isdisjoint(thing) for thing in things)
+
+
+def _word_finder(content: str) -> Callable[[str, Language], frozenset[str]]:
+    """Return the function that finds content words, or all words if the language has no word list."""
+    return content_words if content_words(content, language_of(content)) else _words_of_any_script
 
 
 def _words_of_any_script(text: str, _: Language) -> frozenset[str]:

@@ -167,6 +167,9 @@ _MIN_SUPPORT_SHARE = 0.8
 """Minimum share of the verifier's supporting words that occur in a shown turn in the same order."""
 
 _MIN_SUPPORTING_WORDS = 2
+_MAX_FAILURES = 2
+"""Maximum number of failed calls shown with an agent's statement."""
+
 _VERDICT_TOKENS = 4_096
 """Number of output tokens, enough for a model that reasons before it answers."""
 
@@ -376,6 +379,7 @@ def _with_context(turns: Sequence[Turn], evidence: Sequence[Sequence[int]]) -> l
         )
         following = next(later, None)
         shown.add(following)
+        shown |= set(_turns_with_failures(turns, at))
         if turns[at].speaker is Speaker.OWNER:
             # Add the turn that the owner answers, or the plan that the owner accepts, and the outcome.
             accepts = at > 0 and is_accepted_plan(turns, at - 1)
@@ -383,6 +387,23 @@ def _with_context(turns: Sequence[Turn], evidence: Sequence[Sequence[int]]) -> l
             last = before(turns, len(turns) if following is None else following, Speaker.AGENT)
             shown.add(last if last is not None and last > at else None)
     return sorted(at for at in shown if at is not None)
+
+
+def _turns_with_failures(turns: Sequence[Turn], at: int) -> Sequence[int]:
+    """Return the last turns since the owner's message before ``at`` with a failed call, and the turns after those."""
+    begin = before(turns, at, Speaker.OWNER)
+    if turns[at].speaker is Speaker.OWNER or begin is None:
+        return ()
+    failed = [
+        index
+        for index in range(begin + 1, at)
+        if any(call.failed for call in turns[index].tool_calls)
+    ]
+    calling = (
+        next((index for index in range(place + 1, at) if turns[index].tool_calls), place)
+        for place in failed[-_MAX_FAILURES:]
+    )
+    return [*failed[-_MAX_FAILURES:], *calling]
 
 
 def _lines(turns: Sequence[Turn], numbers: Mapping[int, int]) -> Iterator[str]:
@@ -458,7 +479,7 @@ ROUNDS = 8
 """Maximum number of attempts per part of a session before the deterministic extractor takes over."""
 
 MOST_A_CHUNK = 8
-SMALL_WINDOW = 32_768
+SMALL_WINDOW = 16_384
 """Maximum window, in tokens, of an unknown model that is asked in two short steps."""
 
 _RESERVED_TOKENS = 4_000
@@ -907,7 +928,7 @@ _MESSAGE_CHARACTERS = 1_200
 """Number of characters of a message that are embedded."""
 
 _MAX_LEXICAL_QUERIES = 6
-_MIN_RARE_WORDS = 2
+_MIN_SHARED_WORDS = 2
 MIN_COSINE = 0.5
 """Minimum cosine similarity to a new text at which a session can change a memory without shared words."""
 
@@ -952,16 +973,14 @@ class _Concerns:
         self._is_rare = cache(lambda word: rarity.has_rare([word]))
 
     def includes(self, memory: Memory) -> bool:
-        """Return True if a text shares two rare words with a memory, or the memory's only rare word."""
-        statement = read(memory.content)
+        """Return True if a text shares two topical words with a memory, one of them rare."""
+        topical = read(memory.content).words
         rare = {
             token.stem
-            for token in statement.tokens
-            if token.stem in statement.words and self._is_rare(token.text.lower())
+            for token in read(memory.content).tokens
+            if token.stem in topical and self._is_rare(token.text.lower())
         }
-        return bool(rare) and any(
-            len(rare & text) >= min(_MIN_RARE_WORDS, len(rare)) for text in self._texts
-        )
+        return any(len(topical & text) >= _MIN_SHARED_WORDS and rare & text for text in self._texts)
 
 
 def find_touched(
