@@ -34,10 +34,12 @@ from nacre.learn.pasted import reads_as_rule, without_pasted
 from nacre.learn.prompts import (
     MEMORIES,
     OWNER_TURNS,
+    VERDICTS,
     OutdatedMemory,
     ProposedMemory,
     tidy,
     tidy_turns,
+    tidy_verdicts,
 )
 from nacre.learn.reading import (
     AGENT_CAP,
@@ -105,7 +107,9 @@ _MAX_SUBJECT_CHARACTERS = 120
 _UNSPOKEN = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
 _ELLIPSIS = re.compile(r"\s*(?:\.{3,}|…)\s*")
 _TAG = re.compile(r"[\w.+#-]{3,30}")
-_HYPHENATED = re.compile(r"[A-Za-z]+(?:-[a-z]+)+")
+_PLAIN = re.compile(r"[A-Za-z]+(?:-[a-z]+)+|[a-z](?:\.[a-z])+")
+"""Words that look like identifiers: "end-to-end", "e.g"."""
+
 _SENTENCE_START = re.compile(r"(?:^|(?<=[.!?:;] ))[A-Z](?=[a-z]+\b)")
 _NEIGHBOURS = 2
 """Number of turns before and after the evidence that count as near."""
@@ -225,7 +229,7 @@ class Checks:
         """Return the turn among ``shown`` that contains a quote, or nearly all of the quote's words in order.
 
         Prefer new turns, then turns that the owner typed, then the latest turn. Otherwise, return the turn with the
-        largest share of the words of the quote and of the statement ``content``, if the share is large enough.
+        largest share of the words of the quote or of the statement ``content``, if the share is large enough.
         ``is_typed``: ignore the owner's pastes.
         """
         places = sorted(
@@ -240,11 +244,14 @@ class Checks:
         if is_typed or not content:
             return None
         language = language_of(content)
-        terms = content_words(f"{quote} {content}", language)
+        texts = [terms for text in (quote, content) if (terms := content_words(text, language))]
         shares = {
-            at: len(terms & content_words(self._quotable(at), language)) / len(terms)
+            at: max(
+                len(terms & content_words(self._quotable(at), language)) / len(terms)
+                for terms in texts
+            )
             for at in places
-            if terms
+            if texts
         }
         best = max(shares, key=lambda at: shares[at], default=None)
         if best is None or shares[best] < MIN_SUPPORT:
@@ -314,9 +321,11 @@ class Checks:
         near = self._near_texts(evidence)
         text = _SENTENCE_START.sub(lambda match: match.group().lower(), content)
         while missing := lost(text, near):
-            is_name = missing != "a denial" and not any(map(str.isdigit, missing))
-            is_plain = bool(_HYPHENATED.fullmatch(missing))
-            if not is_plain and not (is_name and missing.lower() in self._everything):
+            is_name = missing != "a denial" and not missing[0].isdigit()
+            is_plain = bool(_PLAIN.fullmatch(missing))
+            parts = re.split(r"[./:]", missing.lower())
+            is_known = is_name and all(part in self._everything for part in parts)
+            if not is_plain and not is_known:
                 return missing
             text = text.replace(missing, " ")
         return None
@@ -709,7 +718,7 @@ A = TypeVar("A", bound=msgspec.Struct)
 
 _MAX_FAILURES = 6
 _SCHEMA_MODES = ("schema", "tool")
-_REPAIRS = {MEMORIES: tidy, OWNER_TURNS: tidy_turns}
+_REPAIRS = {MEMORIES: tidy, OWNER_TURNS: tidy_turns, VERDICTS: tidy_verdicts}
 
 _MAX_FIRST_FAILURES = 3
 """Maximum number of failures of a model that never gave a usable answer, even after being shown its errors."""

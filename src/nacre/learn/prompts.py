@@ -13,6 +13,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
@@ -471,7 +472,7 @@ class Outdateds(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     memories: list[Outdated]
 
 
-_FENCE = re.compile(r"\A\s*```[A-Za-z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
+_TRAILING_COMMA = re.compile(r",\s*([\]}])")
 _TURN = re.compile(r"\[?m?0*(\d{1,7})\]?", re.IGNORECASE)
 _KNOWN = re.compile(r"\[?k?0*(\d{1,7})\]?", re.IGNORECASE)
 _OTHER_NAMES = {
@@ -516,12 +517,35 @@ def tidy_turns(text: str) -> str:
     return text if listed is None else json.dumps({"turns": _numbers(listed, _TURN)})
 
 
+def tidy_verdicts(text: str) -> str:
+    """Repair an answer of a verifier, like :func:`tidy`."""
+    data = _read(text)
+    verdicts = data.get("verdicts") if isinstance(data, dict) else data
+    if not isinstance(verdicts, list):
+        return text
+    shaped = [
+        {
+            "number": number,
+            "support": str(item.get("support") or ""),
+            "finding": str(item.get("finding", "")).lower(),
+            "wrong": [wrong] if isinstance(wrong := item.get("wrong") or [], str) else wrong,
+        }
+        for item in verdicts
+        if isinstance(item, dict)
+        for number in _numbers(item.get("number"), _TURN)
+    ]
+    return json.dumps({"verdicts": shaped}, ensure_ascii=False)
+
+
 def _read(text: str) -> Any:
-    fenced = _FENCE.match(text)
-    try:
-        return json.loads(fenced[1] if fenced else text)
-    except (ValueError, RecursionError):
-        return None
+    """Return the JSON value in a text, without other text around it and without trailing commas, or ``None``."""
+    start = re.search(r"[\[{]", text)
+    end = max(text.rfind("]"), text.rfind("}")) + 1
+    json_text = text[start.start() : end] if start else text
+    for attempt in (json_text, _TRAILING_COMMA.sub(r"\1", json_text)):
+        with suppress(ValueError, RecursionError):
+            return json.loads(attempt)
+    return None
 
 
 def _memory(item: Any) -> dict[str, Any] | None:
@@ -701,7 +725,7 @@ def numbers(memories: Sequence[DatedMemory]) -> dict[Saying, int]:
 
 VERSION, LATER_VERSION = "7", "1"
 WHOLE, CHUNK_PROMPTS, SEVERAL = "whole", "chunk", "several"
-MEMORIES, OWNER_TURNS, LATER = "memories", "turns", "later"
+MEMORIES, OWNER_TURNS, VERDICTS, LATER = "memories", "turns", "verdicts", "later"
 """Names of prompt topics."""
 
 _PLACES = {

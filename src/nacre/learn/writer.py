@@ -31,6 +31,7 @@ from nacre.learn.prompts import (
     CHUNK,
     DIGEST_TOKENS,
     SEVERAL,
+    VERDICTS,
     Answer,
     Chunk,
     OutdatedMemory,
@@ -288,21 +289,26 @@ def _apply_verdict(
 def _is_supported(candidate: Candidate, turns: Sequence[Turn], support: str) -> bool:
     """Return True if a turn near the evidence contains the verifier's words, and the words are about the statement.
 
-    Words in another language than the statement need not share words with the statement.
+    They must share two words with the statement, or one word if the owner wrote them, unless the languages differ.
     """
     position = {turn.id: at for at, turn in enumerate(turns)}
     places = sorted(position[turn] for turn in candidate.turns if turn in position)
-    shown = [normalise(turns[at].text) for at in _with_context(turns, [places])]
     words = normalise(support)
-    if not words or not any(
-        words in text or find_near(text, support, _MIN_SUPPORT_SHARE) for text in shown
-    ):
-        return False
-    if language_of(support) is not language_of(candidate.content):
-        return True
+    speakers = {
+        turns[at].speaker
+        for at in _with_context(turns, [places])
+        if words
+        and (
+            words in (text := normalise(turns[at].text))
+            or find_near(text, support, _MIN_SUPPORT_SHARE)
+        )
+    }
+    if not speakers or language_of(support) is not language_of(candidate.content):
+        return bool(speakers)
     statement_words = _content_words(candidate.content)
-    shared = _content_words(support) & statement_words
-    return len(shared) >= min(_MIN_SUPPORTING_WORDS, len(statement_words))
+    shared = len(_content_words(support) & statement_words)
+    needed = 1 if Speaker.OWNER in speakers else _MIN_SUPPORTING_WORDS
+    return shared >= min(needed, len(statement_words))
 
 
 def _subject(candidate: Candidate, rest: str) -> str:
@@ -345,7 +351,7 @@ def prompt_for(pairs: Sequence[SessionCandidate], able: Capabilities, seconds: f
         system=_system_prompt(),
         text="\n\n".join(texts),
         answer=schema_of(Verdicts),
-        name="verdicts",
+        name=VERDICTS,
         version=f"verify/{VERSION}",
         output_tokens=min(able.output, able.window // 4, _VERDICT_TOKENS),
         timeout_seconds=seconds,
