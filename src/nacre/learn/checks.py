@@ -66,6 +66,7 @@ from nacre.memories.statements import (
     firm_words,
     leaves_out,
     lost,
+    negations,
     read,
 )
 from nacre.protocols import LanguageModel
@@ -110,6 +111,8 @@ _TAG = re.compile(r"[\w.+#-]{3,30}")
 _PLAIN = re.compile(r"[A-Za-z]+(?:-[a-z]+)+|[a-z](?:\.[a-z])+")
 """Words that look like identifiers: "end-to-end", "e.g"."""
 
+_DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
+_MAX_DAYS_FROM_SESSION = 60
 _SENTENCE_START = re.compile(r"(?:^|(?<=[.!?:;] ))[A-Z](?=[a-z]+\b)")
 _NEIGHBOURS = 2
 """Number of turns before and after the evidence that count as near."""
@@ -317,18 +320,32 @@ class Checks:
         return len(words & near) / len(words) if words else 0.0
 
     def _find_unsupported(self, content: str, evidence: Iterable[int]) -> str | None:
-        """Return a number or negation that does not occur near the evidence, or a name that occurs nowhere."""
+        """Return a digit or negation that does not occur near the evidence, or a name or number that occurs nowhere.
+
+        Dates close to the session are ignored, because "yesterday" becomes a date.
+        """
         near = self._near_texts(evidence)
-        text = _SENTENCE_START.sub(lambda match: match.group().lower(), content)
+        text = _DATE.sub(self._without_close_date, content)
+        text = _SENTENCE_START.sub(lambda match: match.group().lower(), text)
         while missing := lost(text, near):
-            is_name = missing != "a denial" and not missing[0].isdigit()
-            is_plain = bool(_PLAIN.fullmatch(missing))
+            if missing == "a denial":
+                return None if any(map(negations, near)) else missing
             parts = re.split(r"[./:]", missing.lower())
-            is_known = is_name and all(part in self._everything for part in parts)
-            if not is_plain and not is_known:
+            is_digit = missing.isdigit() and len(missing) == 1
+            is_known = not is_digit and all(part in self._everything for part in parts)
+            if not (is_known or _PLAIN.fullmatch(missing)):
                 return missing
             text = text.replace(missing, " ")
         return None
+
+    def _without_close_date(self, match: re.Match[str]) -> str:
+        days = [day_of(turn.time) for turn in (self.turns[0], self.turns[-1]) if turn.time]
+        try:
+            date = datetime.fromisoformat(match.group()).date()
+        except ValueError:
+            return match.group()
+        is_close = any(abs((day - date).days) <= _MAX_DAYS_FROM_SESSION for day in days)
+        return " " if is_close else match.group()
 
     @cached_property
     def _everything(self) -> str:
