@@ -108,8 +108,11 @@ _MAX_SUBJECT_CHARACTERS = 120
 _UNSPOKEN = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
 _ELLIPSIS = re.compile(r"\s*(?:\.{3,}|…)\s*")
 _TAG = re.compile(r"[\w.+#-]{3,30}")
-_PLAIN = re.compile(r"[A-Za-z]+(?:-[a-z]+)+|[a-z](?:\.[a-z])+")
-"""Words that look like identifiers: "end-to-end", "e.g"."""
+_PLAIN = re.compile(r"[A-Za-z]+(?:-[a-z]+)+|[a-z](?:\.[a-z])+|[a-z]+")
+"""Words that are neither names nor numbers in digits: "end-to-end", "e.g", "three"."""
+
+_CONTRAST = re.compile(r"\bno longer\b|(?:,| \() ?(?:and |but )?not\b", re.IGNORECASE)
+"""Negations that only name the alternative: "in pages, not row by row"."""
 
 _DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 _MAX_DAYS_FROM_SESSION = 60
@@ -326,7 +329,7 @@ class Checks:
         """
         near = self._near_texts(evidence)
         text = _DATE.sub(self._without_close_date, content)
-        text = _SENTENCE_START.sub(lambda match: match.group().lower(), text)
+        text = _SENTENCE_START.sub(lambda match: match.group().lower(), _CONTRAST.sub(" ", text))
         while missing := lost(text, near):
             if missing == "a denial":
                 return None if any(map(negations, near)) else missing

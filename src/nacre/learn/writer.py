@@ -287,7 +287,7 @@ def _apply_verdict(
 
 
 def _is_supported(candidate: Candidate, turns: Sequence[Turn], support: str) -> bool:
-    """Return True if a turn near the evidence contains the verifier's words, and the words are about the statement.
+    """Return True if a turn contains the verifier's words, and the words are about the statement.
 
     They must share two words with the statement, or one word if the owner wrote them, unless the languages differ.
     """
@@ -296,7 +296,7 @@ def _is_supported(candidate: Candidate, turns: Sequence[Turn], support: str) -> 
     words = normalise(support)
     speakers = {
         turns[at].speaker
-        for at in _with_context(turns, [places])
+        for at in dict.fromkeys((*_with_context(turns, [places]), *range(len(turns))))
         if words
         and (
             words in (text := normalise(turns[at].text))
