@@ -25,7 +25,7 @@ from nacre.cli.options import (
     readable,
     short_id,
 )
-from nacre.learn import learn, requests
+from nacre.learn import learn
 from nacre.review import consolidate as dreams
 from nacre.review import dream as review_dream
 from nacre.review import run as review_run
@@ -319,32 +319,18 @@ def _done(report: DreamReport) -> str:
 @option(
     "extract-propose", "model", help="The language model as provider:model; none extracts by rules."
 )
-@flag("--whole", "Send each session to the model whole, regardless of length.")
-@flag("--chunk", "Send sessions to the model in parts.", "in_chunks")
-@option(
-    "extract-propose",
-    "owner_only",
-    "--mine",
-    "--user-only",
-    help="Send the model only your turns, not the agent's.",
-)
-def extract(run: Run, path: Path | None, whole: bool, in_chunks: bool, **request: Any) -> None:
+def extract(run: Run, path: Path | None, **request: Any) -> None:
     """Show what nacre would learn from a transcript, without storing it.
 
     PATH is a transcript, or - for standard input. The language model set for extraction reads it in the foreground.
     Rules are used without a model, and for the parts where it fails.
     """
-    if whole and in_chunks:
-        raise click.UsageError("--whole and --chunk exclude each other: pass only one")
     if path is None and not request["session"]:
         raise click.UsageError(
             "nothing to extract from: pass a transcript, - for standard input, or --session"
         )
-    way = (
-        requests.Way.WHOLE if whole else requests.Way.CHUNKS if in_chunks else requests.Way.FITTING
-    )
     with readable(path) if path else nullcontext() as file:
-        proposals = perform(run, learn.propose, path=file, way=way, **request)
+        proposals = perform(run, learn.propose, path=file, **request)
     run.warnings += _warnings(proposals)
     by_rules = request["model"] == "none"
     run.answer({"sessions": proposals}, _render_proposals, proposals, is_asked_for_rules=by_rules)
@@ -395,9 +381,7 @@ def _render_proposals(
             )
         for gone in proposal.asked.overtaken if proposal.asked else ():
             paper.blank()
-            paper.line(bold("changed" if gone.now else "over"), " ", gone.memory.content, hang=2)
-            if gone.now:
-                paper.line(bold("now"), " ", gone.now, indent=2)
+            paper.line(bold("outdated"), " ", gone.memory.content, hang=2)
             paper.note(f"“{gone.quote}”", indent=2)
     paper.blank()
     rules = (

@@ -145,7 +145,7 @@ def _render_counts(paper: Paper, report: IngestReport) -> None:
 
 def _learning_facts(report: IngestReport) -> list[tuple[str, str]]:
     """Return what was learned, possibly without a new file, since sessions read earlier can have ended."""
-    has_news = bool(report.files or report.memories or report.changed or report.ended)
+    has_news = bool(report.files or report.memories or report.ended)
     return [
         ("memories", _learned(report) if has_news else ""),
         ("doubts", f"{report.doubted:,} may be outdated (nacre review)" if report.doubted else ""),
@@ -222,9 +222,8 @@ def _render_nothing_new(paper: Paper, report: IngestReport, *, searched: bool) -
 
 def _learned(report: IngestReport) -> str:
     known = f" ({report.duplicates:,} already known)" if report.duplicates else ""
-    changed = f", {report.changed:,} updated" if report.changed else ""
     ended = f", {report.ended:,} ended" if report.ended else ""
-    return f"{len(report.memories):,} new{known}{changed}{ended}"
+    return f"{len(report.memories):,} new{known}{ended}"
 
 
 def _skipped(report: IngestReport) -> str:

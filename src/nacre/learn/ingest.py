@@ -555,7 +555,6 @@ class _Ingest:
             foreseen=forecast,
             memories=lessons.memories,
             duplicates=lessons.duplicates,
-            changed=lessons.changed,
             ended=lessons.ended,
             doubted=lessons.doubted,
             candidates=lessons.candidates,

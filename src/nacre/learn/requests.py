@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -11,14 +10,6 @@ from msgspec import Meta
 from nacre.base.request import Request
 
 SessionId = Annotated[str, Meta(description="A session: its id or the start of its id.")]
-
-
-class Way(StrEnum):
-    """When a model reads a session whole: if it fits, always, or never."""
-
-    FITTING = "fitting"
-    WHOLE = "whole"
-    CHUNKS = "chunks"
 
 
 class ExtractRequest(Request, frozen=True, kw_only=True):
@@ -45,8 +36,3 @@ class ProposalRequest(Request, frozen=True, kw_only=True):
         str | None,
         Meta(description="provider:model instead of the configured model; none: rules only."),
     ] = None
-    way: Annotated[Way, Meta(description="When the model reads a session whole.")] = Way.FITTING
-    owner_only: Annotated[bool, Meta(description="Only show the model the owner's turns.")] = False
-    related: Annotated[bool, Meta(description="Show the model known memories about the topic.")] = (
-        True
-    )

@@ -802,7 +802,6 @@ export interface IngestReport {
   decided: Record<string, number>;
   extraction: ModelExtraction | null;
   candidates: number;
-  changed: number;
   doubted: number;
   ended: number;
 }
@@ -1148,13 +1147,11 @@ export interface OperationDiff {
 
 export interface Overtaken {
   memory: Memory;
-  clause: string;
   quote: string;
   statement: NacreValuesMemoryCandidate;
   shown: Confirmation;
   is_owners: boolean;
-  now: string;
-  is_free: boolean;
+  is_doubtful: boolean;
 }
 
 export interface Overview {
@@ -2765,9 +2762,6 @@ export interface ProposalRequest {
   path?: string | null;
   session?: string | null;
   model?: string | null;
-  way?: Way;
-  owner_only?: boolean;
-  related?: boolean;
 }
 
 export interface PushedDocument {
