@@ -33,7 +33,7 @@ from nacre.errors import DepartedError
 from nacre.home import views
 from nacre.memories import store
 from nacre.recall import recall
-from nacre.review import queue
+from nacre.review import contradictions, queue
 from nacre.values import review as reviews
 from nacre.values import session
 
@@ -175,7 +175,7 @@ def judge(run: Run, background: bool) -> None:
     With models.background, new memories are judged in the background.
     """
     with output.shown(run) as notify:
-        report = perform(run, queue.judge, notify, background=background)
+        report = perform(run, contradictions.judge_waiting, notify, background=background)
     if not background:
         run.answer(report, lambda paper: _render_judged(paper, report))
 

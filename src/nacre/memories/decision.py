@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -21,9 +21,6 @@ from nacre.values import review
 from nacre.values.memory import Expiry, Kind, Memory, Scope, Source, Validity
 from nacre.values.recall import Evidence, Filter
 from nacre.values.session import Speaker, Trust
-
-if TYPE_CHECKING:
-    import numpy as np
 
 Content = Annotated[str, Meta(description="One self-contained piece of knowledge.")]
 Subject = Annotated[str, Meta(description="The title; derived from the content if omitted.")]
@@ -198,12 +195,6 @@ class GetRequest(Request, frozen=True, kw_only=True):
     session: HostSession = None
 
 
-class ReferenceRequest(Request, frozen=True, kw_only=True):
-    """A memory."""
-
-    reference: Reference
-
-
 class ReferencesRequest(Request, frozen=True, kw_only=True):
     """Some memories."""
 
@@ -242,25 +233,6 @@ class ListRequest(Request, frozen=True, kw_only=True):
     ] = ""
     limit: Limit = 50
     offset: Offset = 0
-
-
-class EdgesRequest(Request, frozen=True, kw_only=True):
-    """Pairs of memories used together."""
-
-    reference: Reference | None = None
-    limit: Annotated[int, Meta(description="Maximum number of pairs.", ge=1, le=1000)] = 20
-
-
-# -- Decisions by a language model ---------------------------------------------
-#
-# The model decides only if the rules are unsure how a new memory relates to stored memories. No
-# lock or transaction is held while the model decides, so the decision is checked again under the
-# lock when the memory is placed (:mod:`nacre.memories.placement`). If no model is permitted, or the
-# model fails or times out, the rules alone place the memory.
-
-
-if TYPE_CHECKING:
-    Matrix = np.typing.NDArray[np.float32]
 
 
 # -- Evidence ------------------------------------------------------------------

@@ -216,15 +216,6 @@ class InvalidateRequest(UnlinkRequest, frozen=True, kw_only=True):
     ] = None
 
 
-class UnlinkOriginRequest(Request, frozen=True, kw_only=True):
-    """Remove all links of an origin."""
-
-    origin: Annotated[str, Meta(description="The origin: manual, agent, reflect, import, …")]
-    project: Annotated[str | None, Meta(description="Only those of memories of this project.")] = (
-        None
-    )
-
-
 class LinksRequest(Request, frozen=True, kw_only=True):
     """List links between active memories, or all links of one memory, newest memories first."""
 
@@ -833,26 +824,32 @@ def _with_end(item: _NewLink, day: date) -> _NewLink:
 
 
 @operation("graph-unlink-origin", writes=True, owners=True, command="graph unlink --origin")
-def unlink_origin(home: home.Home, request: UnlinkOriginRequest) -> LinkChange:
+def unlink_origin(
+    home: home.Home,
+    origin: Annotated[str, Meta(description="The origin: manual, agent, reflect, import, …")],
+    project: Annotated[
+        str | None, Meta(description="Only those of memories of this project.")
+    ] = None,
+) -> LinkChange:
     """Remove all links of an origin, except ``supersedes`` and ``contradicts``.
 
     Raises InvalidInputError, EditConflictError.
     """
-    if request.origin in COMPUTED:
+    if origin in COMPUTED:
         raise InvalidInputError(
-            f"links of origin {request.origin!r} are computed", hint="they would be created again"
+            f"links of origin {origin!r} are computed", hint="they would be created again"
         )
     edit.catch_up(home)
     removed = 0
-    sources = home.links.of_origin(request.origin, request.project)
-    with home.change("unlink", why=f"all of origin {request.origin}") as change:
+    sources = home.links.of_origin(origin, project)
+    with home.change("unlink", why=f"all of origin {origin}") as change:
         for start in range(0, len(sources), BATCH):
             with home.database.transaction():
                 for memory in home.memories.in_any_state(sources[start : start + BATCH]):
                     remaining = [
                         link
                         for link in memory.links
-                        if (link.origin or MANUAL) != request.origin or link.rel in _DECISIVE
+                        if (link.origin or MANUAL) != origin or link.rel in _DECISIVE
                     ]
                     removed += len(memory.links) - len(remaining)
                     _write(change, memory, remaining)

@@ -282,43 +282,19 @@ def _worktrees(roots: tuple[str, ...], repositories: tuple[str, ...]) -> list[st
     return reasons
 
 
-# -- Requests ------------------------------------------------------------------
+# -- Parameters ----------------------------------------------------------------
 
 
-_REASON = "The reason, kept in the ledger and the history."
+Name = Annotated[str, Meta(description="The name, slug or alias of a known project.")]
+Reason = Annotated[str | None, Meta(description="The reason, kept in the ledger and the history.")]
 
 
-class ProjectRequest(Request, frozen=True, kw_only=True):
-    """A project."""
-
-    project: Annotated[str, Meta(description="The name, slug or alias of a known project.")]
-
-
-class ProjectRenameRequest(ProjectRequest, frozen=True, kw_only=True):
-    """Rename a project. Its former name becomes an alias."""
-
-    name: Annotated[
-        str,
-        Meta(description="The new name. The project's folder in the vault is renamed to match."),
-    ]
-    reason: Annotated[str | None, Meta(description=_REASON)] = None
-
-
-class ProjectMergeRequest(ProjectRequest, frozen=True, kw_only=True):
+class ProjectMergeRequest(Request, frozen=True, kw_only=True):
     """Merge a project into another."""
 
+    project: Name
     into: Annotated[str, Meta(description="The project that remains.")]
-    reason: Annotated[str | None, Meta(description=_REASON)] = None
-
-
-class ProjectDependRequest(ProjectRequest, frozen=True, kw_only=True):
-    """Set the projects whose memories are also found in a project, one level deep."""
-
-    on: Annotated[
-        tuple[str, ...],
-        Meta(description="Projects that it depends on, by name, slug or alias.", min_length=1),
-    ]
-    remove: Annotated[bool, Meta(description="Projects that it no longer depends on.")] = False
+    reason: Reason = None
 
 
 # -- Results -------------------------------------------------------------------
@@ -420,18 +396,26 @@ def known_slugs(home: Home) -> list[str]:
 
 
 @operation("project-rename", writes=True, takes_long=True, owners=True)
-def rename(home: Home, request: ProjectRenameRequest) -> ProjectMoved:
+def rename(
+    home: Home,
+    project: Name,
+    name: Annotated[
+        str,
+        Meta(description="The new name. The project's folder in the vault is renamed to match."),
+    ],
+    reason: Reason = None,
+) -> ProjectMoved:
     """Rename a project. Memories keep their ids, and the former name resolves to the project.
 
     Raises NotFoundError, InvalidInputError for a name without letters or digits, ConflictError if another project
     has it, InvalidMemoryError for an unreadable page, EditConflictError.
     """
     edit.scan(home)
-    old, name = known_project(home, request.project), home.redactor.clean(request.name).strip()
-    slug = slugify(name)
-    if not slug or not name.isprintable():
+    old, new_name = known_project(home, project), home.redactor.clean(name).strip()
+    slug = slugify(new_name)
+    if not slug or not new_name.isprintable():
         raise InvalidInputError(
-            f"{request.name!r} cannot be used as a folder name", hint="it needs a letter or a digit"
+            f"{name!r} cannot be used as a folder name", hint="it needs a letter or a digit"
         )
     if slug == old:
         raise ConflictError(
@@ -444,15 +428,15 @@ def rename(home: Home, request: ProjectRenameRequest) -> ProjectMoved:
             f"there is already a project {owner}", hint=f"nacre project merge {old} {owner}"
         )
     _refuse_privacy(home, old, slug)
-    with home.change(RENAME, subject=f"{old} → {slug}", why=request.reason) as change:
+    with home.change(RENAME, subject=f"{old} → {slug}", why=reason) as change:
         page = page_of(home, old)
         sessions = _sessions(home, old)
         with change.transaction():
             if home.files.name_now(old) != slug:  # equal after a crash between page and memories
-                write(change, rename_page(home, page, old, slug, name), page, moved_from=old)
+                write(change, rename_page(home, page, old, slug, new_name), page, moved_from=old)
             let_sessions_follow(home)
             memories = _move_memories(change, old, slug)
-            change.append([change.entry(RENAME, project=old, into=slug, **_reason(request.reason))])
+            change.append([change.entry(RENAME, project=old, into=slug, **_reason(reason))])
         operation = change.operation_id
     follow_pages(home)
     return ProjectMoved(
@@ -633,10 +617,10 @@ def list_projects(home: Home) -> list[ProjectLine]:
 
 
 @operation("project-show", by_key=True)
-def show_project(home: Home, request: ProjectRequest) -> ProjectDetail:
+def show_project(home: Home, project: Name) -> ProjectDetail:
     """Show a project. Raises NotFoundError."""
     listed = {line.slug: line for line in list_projects(home)}
-    slug = known_project(home, request.project)
+    slug = known_project(home, project)
     lists = facts(_page(home, slug))
     rows = home.selection.latest_memories(
         Filter((slug,), strict=True), limit=_MAX_LATEST, today=home.today()
@@ -658,22 +642,28 @@ def show_project(home: Home, request: ProjectRequest) -> ProjectDetail:
 
 
 @operation("project-depend", writes=True, owners=True)
-def depend(home: Home, request: ProjectDependRequest) -> ProjectLine:
+def depend(
+    home: Home,
+    project: Name,
+    on: Annotated[
+        tuple[str, ...],
+        Meta(description="Projects that it depends on, by name, slug or alias.", min_length=1),
+    ],
+    remove: Annotated[bool, Meta(description="Projects that it no longer depends on.")] = False,
+) -> ProjectLine:
     """Add or remove dependencies of a project. Two projects may depend on each other.
 
     Raises NotFoundError for an unknown project, ConflictError for a dependency on itself, InvalidMemoryError for
     an unreadable page.
     """
     edit.catch_up(home)
-    slug = known_project(home, request.project)
-    names = [_dependency(home, slug, name, remove=request.remove) for name in request.on]
+    slug = known_project(home, project)
+    names = [_dependency(home, slug, name, remove=remove) for name in on]
     with home.change(DEPEND, subject=slug) as change:
         page = page_of(home, slug)
         present = [home.files.name_now(name) for name in facts(page).get("dependencies", ())]
         dependencies = (
-            [name for name in present if name not in names]
-            if request.remove
-            else [*present, *names]
+            [name for name in present if name not in names] if remove else [*present, *names]
         )
         dependencies = list(dict.fromkeys(dependencies))
         if dependencies != present:

@@ -1,4 +1,10 @@
-"""Requests for a language model's decisions about new memories."""
+"""Requests for a language model's decisions about new memories.
+
+The model decides only if the rules are unsure how a new memory relates to stored memories. No lock
+or transaction is held while the model decides, so the decision is checked again under the lock when
+the memory is placed (:mod:`nacre.memories.placement`). If no model is permitted, or the model fails
+or times out, the rules alone place the memory.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +21,7 @@ from nacre.home.spending import NONE, Answer, ask_all, is_final, model_for, name
 from nacre.llm import calibration, failures
 from nacre.memories import placement
 from nacre.memories import vectors as memories_vectors
+from nacre.memories.decision import Asking
 from nacre.memories.judge import (
     LONGEST,
     Action,
@@ -32,9 +39,6 @@ from nacre.values.session import Task
 
 if TYPE_CHECKING:
     import numpy as np
-if TYPE_CHECKING:
-    Matrix = np.typing.NDArray[np.float32]
-from nacre.memories.decision import Asking
 
 _Answer = Answer[Choice] | NacreError | None
 
@@ -182,7 +186,7 @@ class _Vectors:
         self._embedder = consent.embedder_in_use(home)
         self._index = home.vectors.of(self._embedder.name)
         self._has_index = memories_vectors.has_vectors(home)
-        self._own: dict[str, Matrix] = {}
+        self._own: dict[str, np.typing.NDArray[np.float32]] = {}
 
     def make(self, memories: Iterable[Memory]) -> None:
         """Compute the missing vectors of some memories."""

@@ -361,6 +361,14 @@ _KEY = "embedding.model"
 _PAGE_TURNS = 1_000
 
 
+class ModelRequest(Request, frozen=True, kw_only=True):
+    """An embedding model."""
+
+    name: Annotated[
+        str, Meta(description="minilm, onnx:FOLDER, or PROVIDER:MODEL, with @N for N dimensions.")
+    ]
+
+
 @frozen
 class Lot:
     """The vectors of one model.
@@ -591,14 +599,3 @@ def _texts_to_embed(home: Home, model: str) -> Iterator[str]:
         new = parts.keys() - seen - existing.keys()
         seen |= new
         yield from (parts[digest] for digest in new)
-
-
-# -- Requests ------------------------------------------------------------------
-
-
-class ModelRequest(Request, frozen=True, kw_only=True):
-    """An embedding model."""
-
-    name: Annotated[
-        str, Meta(description="minilm, onnx:FOLDER, or PROVIDER:MODEL, with @N for N dimensions.")
-    ]

@@ -67,6 +67,7 @@ from nacre.memories.judge import (
 from nacre.memories.placement import await_models, place, unite
 from nacre.memories.store import get, queue_reviews, refuse_broken
 from nacre.memories.vectors import embed_memories
+from nacre.operations import operation
 from nacre.protocols import LanguageModel
 from nacre.review import claims
 from nacre.review import judgements as review_judgements
@@ -87,6 +88,9 @@ Item = Annotated[
 ]
 
 
+Items = Annotated[tuple[Item, ...], Meta(description="Ids of the items.", min_length=1)]
+
+
 class ReviewRequest(Request, frozen=True, kw_only=True):
     """Items in review: conflicts first, then doubts, then candidates, the likeliest first."""
 
@@ -96,20 +100,10 @@ class ReviewRequest(Request, frozen=True, kw_only=True):
     offset: Annotated[int, Meta(description="Items to skip.", ge=0)] = 0
 
 
-class ReviewDropRequest(Request, frozen=True, kw_only=True):
-    """Drop candidates for good, and retire memories in doubt."""
-
-    references: Annotated[tuple[Item, ...], Meta(description="Ids of the items.", min_length=1)]
-    reason: Annotated[
-        str | None,
-        Meta(description="Why the memories are retired; default: the reason of the review."),
-    ] = None
-
-
 class ReviewKeepRequest(Request, frozen=True, kw_only=True):
     """Keep items: candidates become memories, memories in doubt stay, both memories of a conflict hold."""
 
-    references: Annotated[tuple[Item, ...], Meta(description="Ids of the items.", min_length=1)]
+    references: Items
     content: Annotated[str | None, Meta(description="Keep the single item with this text.")] = None
     into: Annotated[
         str | None, Meta(description="Merge the single item into this memory (id or subject).")
@@ -118,32 +112,6 @@ class ReviewKeepRequest(Request, frozen=True, kw_only=True):
     anyway: Annotated[
         bool, Meta(description="Keep the candidate even if a later statement departs from it.")
     ] = False
-
-
-class ReviewResolveRequest(Request, frozen=True, kw_only=True):
-    """Settle a conflict between two memories."""
-
-    reference: Item
-    choice: Annotated[Choice, Meta(description="The memory that holds.")]
-    reason: Annotated[str | None, Meta(description="The reason, kept in the ledger.")] = None
-
-
-class ReviewUndoRequest(Request, frozen=True, kw_only=True):
-    """Undo the last decision about an item, which is then pending again."""
-
-    reference: Item
-
-
-class JudgeWaitingRequest(Request, frozen=True, kw_only=True):
-    """Let a model judge the pending memories."""
-
-    background: Annotated[
-        bool,
-        Meta(description="Run as background work. Otherwise failed pairs are retried at once."),
-    ] = True
-    seconds: Annotated[
-        float | None, Meta(description="Maximum time in seconds; none: until all are judged.")
-    ] = None
 
 
 class ReflectRequest(Request, frozen=True, kw_only=True):
@@ -177,7 +145,10 @@ class ReflectAnswerRequest(Request, frozen=True, kw_only=True):
     ] = False
 
 
-GapReference = Annotated[str, Meta(description="The gap, by its id or the id of any of its cases.")]
+class GapRequest(Request, frozen=True, kw_only=True):
+    """One gap."""
+
+    reference: Annotated[str, Meta(description="The gap, by its id or the id of any of its cases.")]
 
 
 class UnansweredRequest(Request, frozen=True, kw_only=True):
@@ -189,12 +160,6 @@ class UnansweredRequest(Request, frozen=True, kw_only=True):
     project: Annotated[str | None, Meta(description="Only questions about this project.")] = None
     min_times: Annotated[int, Meta(description="Asked at least this many times.", ge=1)] = 1
     limit: Annotated[int, Meta(description="Maximum number of gaps.", ge=1, le=100)] = 10
-
-
-class GapRequest(Request, frozen=True, kw_only=True):
-    """One gap."""
-
-    reference: GapReference
 
 
 # -- Judging pending memories -------------------------------------------------
@@ -624,14 +589,20 @@ class JudgeReport:
     note: str | None = None
 
 
+@operation("review-judge", writes=True, takes_long=True)
 def judge_waiting(
     home: Home,
     *,
-    background: bool = True,
-    seconds: float = math.inf,
+    background: Annotated[
+        bool,
+        Meta(description="Run as background work. Otherwise failed pairs are retried at once."),
+    ] = True,
+    seconds: Annotated[
+        float | None, Meta(description="Maximum time in seconds; none: until all are judged.")
+    ] = None,
     on_progress: OnProgress | None = None,
 ) -> JudgeReport:
-    """Judge the queued memories, the longest waiting first, for at most ``seconds``.
+    """Judge the queued memories with a model, the longest waiting first, for at most ``seconds``.
 
     If ``background`` is set, require permission for background models, else retry failed memories
     immediately. Only one process can judge at a time. Stop if a model is unavailable or the budget is
@@ -647,7 +618,12 @@ def judge_waiting(
         return JudgeReport(waiting=waiting, note="another process is running it")
     try:
         catch_up(home)
-        run = _Run(home, background, time.monotonic() + seconds, on_progress)
+        run = _Run(
+            home,
+            background,
+            time.monotonic() + (math.inf if seconds is None else seconds),
+            on_progress,
+        )
         embed_memories(home)
         if not background:
             home.claims.hurry()

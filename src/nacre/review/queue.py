@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import chain, combinations, takewhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta
 
 from nacre.base.frozen import frozen
 from nacre.base.ids import at_ms, to_ms
@@ -39,17 +40,13 @@ from nacre.review import contradictions
 from nacre.review.contradictions import (
     RESOLVE,
     GapRequest,
-    JudgeReport,
-    JudgeWaitingRequest,
+    Item,
+    Items,
     ReflectAnswerRequest,
     ReflectRequest,
-    ReviewDropRequest,
     ReviewKeepRequest,
     ReviewRequest,
-    ReviewResolveRequest,
-    ReviewUndoRequest,
     UnansweredRequest,
-    judge_waiting,
     keep_reason,
     list_pending,
     merge_into,
@@ -59,7 +56,7 @@ from nacre.review.contradictions import (
 from nacre.values.memory import REVIEW, HeldCandidate, Kind, Link, Memory, Operation
 from nacre.values.models import NOT_SURE, AskedQuestion
 from nacre.values.recall import Filter, RecallQuery
-from nacre.values.reports import OnProgress, StoreOutcome
+from nacre.values.reports import StoreOutcome
 from nacre.values.review import (
     Question,
     QueuedReview,
@@ -79,22 +76,14 @@ if TYPE_CHECKING:
 
 
 @operation("review-resolve", writes=True, owners=True)
-def resolve(home: Home, request: ReviewResolveRequest) -> Pair:
+def resolve(
+    home: Home,
+    reference: Item,
+    choice: Annotated[Choice, Meta(description="The memory that holds.")],
+    reason: Annotated[str | None, Meta(description="The reason, kept in the ledger.")] = None,
+) -> Pair:
     """Settle two memories in conflict, as a person decides. Raises NotFoundError, ConflictError."""
-    return contradictions.resolve(
-        home, contradictions.find(home, request.reference), request.choice, request.reason
-    )
-
-
-@operation("review-judge", writes=True, takes_long=True)
-def judge(
-    home: Home, request: JudgeWaitingRequest, on_progress: OnProgress | None = None
-) -> JudgeReport:
-    """Judge the queued memories with a model, the longest waiting first."""
-    seconds = math.inf if request.seconds is None else request.seconds
-    return judge_waiting(
-        home, background=request.background, seconds=seconds, on_progress=on_progress
-    )
+    return contradictions.resolve(home, contradictions.find(home, reference), choice, reason)
 
 
 # -- The review queue ---------------------------------------------------------
@@ -278,10 +267,17 @@ def _merge(home: Home, memory: Memory, into: str, content: str | None) -> Memory
 
 
 @operation("review-drop", writes=True, owners=True)
-def drop(home: Home, request: ReviewDropRequest) -> list[Memory]:
+def drop(
+    home: Home,
+    references: Items,
+    reason: Annotated[
+        str | None,
+        Meta(description="Why the memories are retired; default: the reason of the review."),
+    ] = None,
+) -> list[Memory]:
     """Drop candidates and retire memories in doubt. Raises NotFoundError, ConflictError."""
     dropped, memories = [], []
-    for reference in request.references:
+    for reference in references:
         if "+" in reference:
             raise ConflictError(
                 f"{reference} is a conflict",
@@ -295,9 +291,7 @@ def drop(home: Home, request: ReviewDropRequest) -> list[Memory]:
     waiting = _waiting(home, memories) if memories else []
     dropped_memories = contradictions.drop(home, dropped) if dropped else []
     for memory, entry in waiting:
-        dropped_memories += store.retire(
-            home, [memory.id], request.reason or f"review: {entry.detail}"
-        )
+        dropped_memories += store.retire(home, [memory.id], reason or f"review: {entry.detail}")
     return dropped_memories
 
 
@@ -617,13 +611,13 @@ _DECISIONS = frozenset({REVIEW, "retire", RESOLVE})
 
 
 @operation("review-undo", writes=True, owners=True, command="undo")
-def reopen(home: Home, request: ReviewUndoRequest) -> Memory:
+def reopen(home: Home, reference: Item) -> Memory:
     """Undo the last decision about a candidate or memory and return the item, pending again.
 
     Candidates can be restored for a day. A raised quality stays. Raises NotFoundError, and ConflictError if the result
     was changed since.
     """
-    reference = request.reference.strip()
+    reference = reference.strip()
     candidates = home.candidates.settled(reference)
     if len(candidates) > 1:
         raise ConflictError(
