@@ -8,8 +8,6 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
-from functools import cache
-from importlib.resources import files
 from typing import Any, Literal
 
 import msgspec
@@ -21,12 +19,12 @@ from nacre.errors import UnusableAnswerError
 from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.llm.calibration import calibration_of
-from nacre.memories.judge import Relation, compare, says_done
+from nacre.memories.judge import Relation, compare, says_done, system
 from nacre.memories.placement import confirm, put, rarity_of
 from nacre.values.memory import Claim, Kind, Memory, Retirement
 from nacre.values.models import Prompt
 from nacre.values.reports import StoreOutcome
-from nacre.values.session import Speaker, Task
+from nacre.values.session import Task
 
 OWNER = "owner"
 """Entity name for speakers who refer to themselves."""
@@ -139,12 +137,6 @@ def as_data(memory: Memory, **more: object) -> str:
     """Return a memory as one line of JSON, so that its text cannot break out."""
     values = {**more, "kind": memory.kind.value, "subject": shorten(memory.subject, 200)}
     return json.dumps({**values, "text": shorten(memory.content, LONGEST_TEXT)}, ensure_ascii=False)
-
-
-@cache
-def system(name: str) -> str:
-    """Return a prompt from ``prompts/``."""
-    return files(__package__).joinpath(f"prompts/{name}.md").read_text(encoding="utf-8")
 
 
 # -- Contradictions ------------------------------------------------------------
@@ -340,7 +332,7 @@ def resolve(
 
 
 def _needs_owner(earlier: Memory, later: Memory) -> bool:
-    is_only_agents = not later.is_worded and earlier.speaker is Speaker.OWNER
+    is_only_agents = not later.is_worded and earlier.is_owners
     since = (earlier.valid.since, later.valid.since)
     return is_only_agents or (since[0] is not None and since[1] is not None and since[1] < since[0])
 
@@ -425,7 +417,7 @@ def _settle(
         remaining, absorbed = repeated.other, memory
         if remaining.last_said > absorbed.last_said:
             remaining, absorbed = absorbed, remaining
-        if absorbed.speaker is Speaker.OWNER:
+        if absorbed.is_owners:
             confirm(change, remaining, absorbed)
         reason = f"says the same as {remaining.id}"
         retired = replace(absorbed, retired=Retirement(change.home.now(), reason))

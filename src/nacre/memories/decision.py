@@ -14,7 +14,8 @@ from nacre.base.frozen import frozen
 from nacre.base.request import Request
 from nacre.base.text import excerpt, one_line, shorten, stem, words
 from nacre.home import change as home_change
-from nacre.home import home, operations
+from nacre.home import operations
+from nacre.home.home import Home
 from nacre.memories import placement
 from nacre.readers import registry
 from nacre.values import review
@@ -244,7 +245,7 @@ _MAX_CONFIRMATIONS = 2
 
 
 def evidence_of(
-    home: home.Home, memory: Memory, characters: int = _MAX_EVIDENCE_CHARACTERS
+    home: Home, memory: Memory, characters: int = _MAX_EVIDENCE_CHARACTERS
 ) -> tuple[Evidence, ...]:
     """Return the indexed turns in which a memory was stated or confirmed, each at most ``characters`` long."""
     sources = [(memory.source.session, turn) for turn in memory.source.turns]
@@ -267,22 +268,19 @@ def evidence_of(
 # -- Documents that changed after reading --------------------------------------
 
 
-def unsaid(home: home.Home) -> Iterator[str]:
+def unsaid(home: Home) -> Iterator[str]:
     """Yield the ids of active memories whose source document no longer contains their passage or words."""
     tools = [adapter.tool for adapter in registry.adapters().values() if adapter.guesses]
     rows = home.reviews.unfounded(tools)
     for memory in home.memories.rows_of(rows).values():
-        if not _is_said(home, memory):
+        stems = {
+            stem(word)
+            for session in home.sessions.find(memory.source.session or "")
+            for item in home.sessions.turns_of(session.row)
+            for word in words(item.turn.text)
+        }
+        if not stems.issuperset(map(stem, words(memory.content))):
             yield memory.id
-
-
-def _is_said(home: home.Home, memory: Memory) -> bool:
-    """Return True if a memory's source document still contains every word of the memory."""
-    stems: set[str] = set()
-    for session in home.sessions.find(memory.source.session or ""):
-        for item in home.sessions.turns_of(session.row):
-            stems.update(map(stem, words(item.turn.text)))
-    return stems.issuperset(map(stem, words(memory.content)))
 
 
 # -- Rules for agents ----------------------------------------------------------
@@ -358,9 +356,7 @@ def as_agent_may(memory: Memory, changes: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def distrust(
-    home: home.Home, run: home_change.Run | None, stored: Sequence[tuple[str, str]]
-) -> None:
+def distrust(home: Home, run: home_change.Run | None, stored: Sequence[tuple[str, str]]) -> None:
     """Demote memories that agents stored from external text.
 
     ``stored`` contains pairs (session, end of memory id).
@@ -379,12 +375,7 @@ def distrust(
             change.put(demoted)
 
 
-def is_owners(memory: Memory) -> bool:
-    """Return True if a memory's speaker is the owner."""
-    return memory.speaker is Speaker.OWNER
-
-
-def wish(home: home.Home, memories: Sequence[Memory], action: str) -> None:
+def wish(home: Home, memories: Sequence[Memory], action: str) -> None:
     """Queue an agent's request for review. ``action`` is a participle such as ``retired``."""
     agent = home.actor.agent or ""
     detail = shorten(

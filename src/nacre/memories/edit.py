@@ -458,19 +458,16 @@ def _follow(change: Change, follow_up: _FollowUp) -> None:
     home = change.home
     change.put(follow_up.misplaced, follow_up.entries)
     change.put(reconcile(home, follow_up.changed))
-    retired = [_as_retired(home, memory) for memory in follow_up.retired]
+    retired = []
+    for memory in follow_up.retired:
+        present = home.memories.find(memory.id) or memory
+        reason = present.retired.reason if present.retired else None
+        retired.append(replace(present, retired=Retirement(home.now(), reason or MOVED)))
     entries = [change.entry("retire", memory=memory.id, reason=MOVED) for memory in retired]
     entries += [change.entry("restore", memory=memory.id) for memory in follow_up.returned]
     if entries:
         returned = [home.memories.find(memory.id) or memory for memory in follow_up.returned]
         change.put([*retired, *returned, *release(home, retired)], entries)
-
-
-def _as_retired(home: Home, memory: Memory) -> Memory:
-    """Return a memory whose file was moved to ``retired/``, with the retirement's time and reason."""
-    present = home.memories.find(memory.id) or memory
-    reason = present.retired.reason if present.retired else None
-    return replace(present, retired=Retirement(home.now(), reason or MOVED))
 
 
 def _give_ids(change: Change, nameless: list[_FileWithoutId]) -> None:
@@ -526,7 +523,6 @@ def _retire_unfiled(change: Change, unfiled: Sequence[str]) -> None:
 # Every command first compares the stat of all files, and the hash of files with a changed stat.
 
 
-_MAX_SCANS = 2
 _CATCH_UP_SECONDS = 1.0
 _PATIENCE_SECONDS = 5.0
 _MIN_PATIENCE_SECONDS = 0.3
@@ -585,13 +581,8 @@ def _was_edited(home: Home) -> bool:
 
     A difference counts only if two scans agree, because other processes can write during a scan.
     """
-    common: set[tuple[str, int, int]] | None = None
-    for _ in range(_MAX_SCANS):
-        different = _differences(home)
-        common = different if common is None else common & different
-        if not common:
-            return False
-    return True
+    different = _differences(home)
+    return bool(different and different & _differences(home))
 
 
 def _differences(home: Home) -> set[tuple[str, int, int]]:

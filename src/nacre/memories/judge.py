@@ -48,9 +48,8 @@ from nacre.memories.statements import (
 )
 from nacre.values.memory import Kind, Link, Match, Memory, Retirement, StandingRetirement
 from nacre.values.models import Prompt
-from nacre.values.session import Speaker, Task
+from nacre.values.session import Task
 from nacre.vault import files as ledger
-from nacre.vault.files import LEDGER
 
 LONGEST = 4_000
 """Maximum number of characters to compare in a text."""
@@ -531,7 +530,7 @@ def outranks(memory: Memory, other: Memory) -> bool:
 
     ``other`` then cannot supersede ``memory``.
     """
-    return memory.speaker is Speaker.OWNER and not other.is_worded
+    return memory.is_owners and not other.is_worded
 
 
 def _weaken(verdict: Verdict) -> Verdict:
@@ -700,7 +699,11 @@ def reconcile(home: Home, changed: Iterable[tuple[Memory | None, Memory]]) -> li
             superseded_ids(after),
             superseded_ids(before) if before else {},
         )
-        for old in _find_unretired(home, superseded_now.keys() ^ superseded_before.keys()):
+        for old in home.memories.in_any_state(
+            sorted(superseded_now.keys() ^ superseded_before.keys())
+        ):
+            if old.retired:
+                continue
             if old.id in superseded_before and old.superseded_by == after.id:
                 updates[old.id] = active_again(old)
             elif old.id in superseded_now and not old.superseded_by:
@@ -714,11 +717,6 @@ def reconcile(home: Home, changed: Iterable[tuple[Memory | None, Memory]]) -> li
             updates[after.id] = active_again(after) if after.valid == before.valid else after
             updates[newer.id] = without_link(newer, after.id)
     return list(updates.values())
-
-
-def _find_unretired(home: Home, memory_ids: Iterable[str]) -> list[Memory]:
-    memories = (home.memories.find(memory_id) for memory_id in sorted(memory_ids))
-    return [memory for memory in memories if memory and not memory.retired]
 
 
 # -- Decisions by a language model ---------------------------------------------
@@ -814,7 +812,7 @@ def prompt_for(memory: Memory, near: Sequence[Memory], *, seconds: float) -> Pro
     stored = "\n".join(_as_json_line(other, number) for number, other in enumerate(near, start=1))
     return Prompt(
         Task.DEDUP,
-        _system(),
+        system(VERSION),
         f"<stored>\n{stored}\n</stored>\n<new>\n{_as_json_line(memory)}\n</new>",
         schema_of(Choice),
         name=NAME,
@@ -891,14 +889,14 @@ def _refuse_mixed_sources(memory: Memory, target: Memory) -> str | None:
         return "only one is trusted"
     return (
         "the owner's statement would be attributed to the agent"
-        if _is_weaker(target, memory)
+        if outranks(memory, target)
         else None
     )
 
 
 def _refuse_supersede(_: Decision, memory: Memory, target: Memory) -> str | None:
     """Refuse to supersede a memory unless the new one is later, of a similar kind, and not from a weaker source."""
-    if _is_weaker(memory, target):
+    if outranks(target, memory):
         return "an agent's statement cannot end the owner's"
     are_like = memory.kind is target.kind or {memory.kind, target.kind} <= _SUCCESSIVE_KINDS
     if target.kind is Kind.EVENT or not are_like:
@@ -933,11 +931,6 @@ def _refuse_earlier(memory: Memory, target: Memory) -> str | None:
     return "the other statement is later" if memory.last_said < target.last_said else None
 
 
-def _is_weaker(memory: Memory, other: Memory) -> bool:
-    """Return True if the owner stated ``other``, and ``memory`` is not in the owner's own words."""
-    return other.speaker is Speaker.OWNER and not memory.is_worded
-
-
 _REFUSALS = {
     Action.ADD: lambda *_: None,
     Action.SKIP: _refuse_skip,
@@ -968,8 +961,9 @@ def _as_json_line(memory: Memory, number: int | None = None) -> str:
 
 
 @cache
-def _system() -> str:
-    return (files(__package__) / "prompts" / f"{VERSION}.md").read_text(encoding="utf-8")
+def system(name: str) -> str:
+    """Return a prompt from ``prompts/``."""
+    return (files(__package__) / "prompts" / f"{name}.md").read_text(encoding="utf-8")
 
 
 # -- Standing retirements ------------------------------------------------------
@@ -1059,13 +1053,9 @@ def _retire(change: Change, memory: Memory, rule: StandingRetirement) -> bool:
 def _unretired_ids(home: Home) -> set[str]:
     """Return the ids of memories that were unretired after a standing retirement, on any machine."""
     since = min((rule.at for rule in home.tombstones.standing()), default=home.now())
-    try:
-        entries = ledger.read(home.vault.read(LEDGER))
-    except FileNotFoundError:
-        return set()
     return {
         str(entry.details.get("memory"))
-        for entry in entries
+        for entry in ledger.read(home.ledger())
         if entry.action == "unretire" and entry.at >= since
     }
 

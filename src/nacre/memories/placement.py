@@ -39,7 +39,6 @@ from nacre.memories.judge import (
 from nacre.values.memory import Confidence, Confirmation, Link, Memory
 from nacre.values.reports import Replaced, StoreOutcome
 from nacre.values.review import Reason
-from nacre.values.session import Speaker
 
 MOST_CONFIRMATIONS = 20
 """Maximum number of confirmations stored per memory. The latest are kept."""
@@ -89,7 +88,7 @@ def place(
         ):
             return known_outcome
         rule = standing_for(home, memory)
-        is_owners_request = by_hand and memory.is_vouched and memory.speaker is Speaker.OWNER
+        is_owners_request = by_hand and memory.is_vouched and memory.is_owners
         if rule and not is_owners_request:
             same = home.memories.same_content(memory.content, memory.project)
             retired = retired_by(home, memory, rule)
@@ -376,7 +375,7 @@ def confirm(
     if existing.expires_on and existing.expires_on <= day_of(memory.created):
         existing = replace(existing, expires_on=memory.expires_on)
         update(change, existing)
-    if existing.speaker is Speaker.OWNER and memory.is_worded and not existing.is_worded:
+    if existing.is_owners and memory.is_worded and not existing.is_worded:
         existing = existing.as_worded()
         update(change, existing)
     source = memory.source
@@ -421,11 +420,7 @@ def _in_same_words(home: Home, memory: Memory) -> Memory | None:
 
 def _was_undone(memory: Memory, existing: Memory) -> bool:
     """Return True if the owner repeats a memory that only an undo removed."""
-    if (
-        existing.retired is None
-        or not existing.was_taken_out
-        or memory.speaker is not Speaker.OWNER
-    ):
+    if existing.retired is None or not (existing.was_taken_out and memory.is_owners):
         return False
     return memory.last_said > existing.retired.at
 

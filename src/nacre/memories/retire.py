@@ -20,7 +20,6 @@ from nacre.memories.decision import (
     ReferencesRequest,
     RetireRequest,
     as_agent_may,
-    is_owners,
     wish,
 )
 from nacre.memories.edit import catch_up
@@ -177,7 +176,7 @@ def _retire_for_agent(
 ) -> list[Memory]:
     if persist and not memories:
         home.actor.require_owner("retiring memories that are stored later")
-    pending = [memory for memory in memories if persist or is_owners(memory)]
+    pending = [memory for memory in memories if persist or memory.is_owners]
     action = "retired, now and whenever stored" if persist else "retired"
     wish(home, pending, f"{action}: {reason}" if reason else action)
     pending_ids = {memory.id for memory in pending}
@@ -308,7 +307,7 @@ def edit(home: Home, request: EditRequest) -> Memory:
     changes = changes_of(request)
     if home.actor.is_agent:
         memory = store.get(home, request.reference)
-        if is_owners(memory):
+        if memory.is_owners:
             wish(home, [memory], f"changed: {_describe(changes)}")
             return memory
         changes = as_agent_may(memory, changes)
@@ -341,7 +340,7 @@ def finish_todos(home: Home, request: ReferencesRequest) -> list[Memory]:
     done = []
     for reference in request.references:
         todo = store.open_todo(home, reference)
-        if home.actor.is_agent and is_owners(todo):
+        if home.actor.is_agent and todo.is_owners:
             wish(home, [todo], "retired: done")
             done.append(todo)
         else:

@@ -52,7 +52,7 @@ from nacre.values.reports import Replaced, StoreOutcome
 from nacre.values.review import UNSAID, Reason, StepsDue
 from nacre.values.session import Speaker
 from nacre.vault import files as ledger
-from nacre.vault.files import LEDGER, slugify
+from nacre.vault.files import slugify
 
 SPOOL = "usage"
 RAISED = "importance"
@@ -219,14 +219,10 @@ def _raise(change: Change, due: StepsDue) -> None:
 
 def _steps_taken(home: Home) -> dict[str, int]:
     """Return the importance steps in the ledger, so that a new database does not repeat them."""
-    try:
-        entries = [item for item in ledger.read(home.vault.read(LEDGER)) if item.action == RAISED]
-    except FileNotFoundError:
-        return {}
     steps_by_memory: dict[str, int] = {}
-    for item in entries:
+    for item in ledger.read(home.ledger()):
         memory, steps = str(item.details.get("memory")), item.details.get("steps")
-        if isinstance(steps, int):
+        if item.action == RAISED and isinstance(steps, int):
             steps_by_memory[memory] = max(steps_by_memory.get(memory, 0), steps)
     return steps_by_memory
 
@@ -551,7 +547,9 @@ def edit(home: Home, reference: str, *, expected: str | None = None, **changes: 
             return memory
         if changed.content != memory.content:
             changed = replace(changed.as_worded(), claim=None)  # derived from the previous text
-        change.describe(subject=changed.subject, why=_changed_fields(memory, changed))
+        names = (field.name for field in fields(Memory) if field.name != "updated")
+        why = ", ".join(name for name in names if getattr(memory, name) != getattr(changed, name))
+        change.describe(subject=changed.subject, why=why)
         with change.transaction():
             change.put([changed])
         if changed.content != memory.content:
@@ -652,11 +650,6 @@ def list_active(
     )
     memories = home.memories.by_rows(rows)
     return [memories[row] for row in rows if row in memories], total
-
-
-def _changed_fields(before: Memory, after: Memory) -> str:
-    names = (field.name for field in fields(Memory) if field.name != "updated")
-    return ", ".join(name for name in names if getattr(before, name) != getattr(after, name))
 
 
 def refuse_broken(home: Home, memory: Memory) -> None:

@@ -75,7 +75,7 @@ from nacre.store.review import Due
 from nacre.values.memory import DROP, Claim, Confirmation, HeldCandidate, Link, Memory, Retirement
 from nacre.values.reports import OnProgress, Progress, StoreOutcome
 from nacre.values.review import JudgedPair, Reason, Relates
-from nacre.values.session import Speaker, Task, Trust
+from nacre.values.session import Task, Trust
 from nacre.vault import files
 
 Item = Annotated[
@@ -366,7 +366,7 @@ def _find_finished(
     answer = ask(model, todos_prompt(memory, candidates, schema_of(TodosAnswer)), TodosAnswer)
     findings = []
     for todo, quote in find_finished(answer, memory, candidates):
-        is_sure = memory.speaker is Speaker.OWNER or todo.speaker is not Speaker.OWNER
+        is_sure = memory.is_owners or not todo.is_owners
         outcome = Resolution.SUPERSEDED if is_sure else Resolution.PENDING
         if memory.is_said_after(todo):
             judgement = Judgement(Bearing.SUPERSEDES, 1.0, f"done: {quote}")

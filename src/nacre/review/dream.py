@@ -26,7 +26,7 @@ from nacre.memories.usage import is_protected
 from nacre.operations import operation
 from nacre.review.consolidate import SIGNALS, DreamAction, DreamReport, Promotion, Step
 from nacre.review.naming import ProjectNames
-from nacre.review.pages import MERGED, Cluster, clusters, is_owners, mark
+from nacre.review.pages import MERGED, Cluster, clusters, mark
 from nacre.review.queue import ORIGIN
 from nacre.values.memory import Confirmation, Expiry, Kind, Link, Memory, Retirement, TombstoneKind
 from nacre.values.review import Usage
@@ -182,9 +182,7 @@ def _enrich_keeper(home: Home, step: Step, memories: Mapping[str, Memory]) -> Me
     is added from an agent's memory to an owner's memory. See seed facts 1.4.
     """
     keeper = memories[step.into or ""]
-    others = [
-        memories[end] for end in step.ends if is_owners(memories[end]) or not is_owners(keeper)
-    ]
+    others = [memories[end] for end in step.ends if memories[end].is_owners or not keeper.is_owners]
     own = {(link.rel, link.to) for link in keeper.links}
     merged = {keeper.id, *step.ends}
     links = [
@@ -221,7 +219,7 @@ def _enrich_keeper(home: Home, step: Step, memories: Mapping[str, Memory]) -> Me
 
 def _sayings(memory: Memory) -> list[Confirmation]:
     """Return a merged memory's confirmations, including the original statement."""
-    if not (is_owners(memory) and memory.source.session):
+    if not (memory.is_owners and memory.source.session):
         return list(memory.confirmed)
     return [
         Confirmation(memory.created, memory.source.session, memory.source.turns),

@@ -86,7 +86,7 @@ def plan_merging(
 
 def holds(keeper: Memory, merged: Memory) -> bool:
     """Return True if a merge loses nothing, because text, trust, validity and place are the same."""
-    is_as_sure = have_same_terms(keeper, merged) and is_owners(keeper) >= is_owners(merged)
+    is_as_sure = have_same_terms(keeper, merged) and keeper.is_owners >= merged.is_owners
     return is_as_sure and written(keeper.content) == written(merged.content)
 
 
@@ -109,12 +109,7 @@ def weight(memory: Memory, usage: Mapping[str, Usage]) -> tuple[Any, ...]:
     """
     used = usage.get(memory.id, Usage())
     mentions = len(memory.confirmed) + used.recall_count
-    return memory.is_vouched, is_owners(memory), mentions, memory.last_said, memory.id
-
-
-def is_owners(memory: Memory) -> bool:
-    """Return True if the owner stated the memory."""
-    return memory.speaker is Speaker.OWNER
+    return memory.is_vouched, memory.is_owners, mentions, memory.last_said, memory.id
 
 
 # -- Clusters of similar memories ---------------------------------------------
@@ -238,7 +233,7 @@ def unfit(step: Step, memories: Mapping[str, Memory]) -> str | None:
         return "they have changed since"
     if not all(may_be_one(named[0], memory) for memory in named[1:]):
         return "they differ in place, trust or time"
-    if any(is_owners(memory) and not is_owners(named[0]) for memory in named[1:]):
+    if any(memory.is_owners and not named[0].is_owners for memory in named[1:]):
         return "an agent's statement would replace the owner's"
     if step.action is DreamAction.MERGE:
         return _unlike_a_merge(step, named)
@@ -779,7 +774,7 @@ def is_decision(home: Home, memory: Memory, project: str) -> bool:
     """Return True if a memory is a current decision of the owner in the project."""
     return (
         memory.kind is Kind.DECISION
-        and is_owners(memory)
+        and memory.is_owners
         and memory.is_vouched
         and is_current(memory, home.today())
         and memory.project == project

@@ -23,7 +23,7 @@ from nacre.llm.failures import ask, schema_of
 from nacre.protocols import LanguageModel
 from nacre.redact.redactor import Redactor
 from nacre.review.consolidate import DreamAction, Step, answers
-from nacre.review.pages import Cluster, fingerprint, is_owners, last_stated, mark, unfit, weight
+from nacre.review.pages import Cluster, fingerprint, last_stated, mark, unfit, weight
 from nacre.review.queue import list_unconnected
 from nacre.values.memory import Kind, Memory
 from nacre.values.models import Prompt, Tokens
@@ -636,7 +636,7 @@ def link_objection(step: Step, present: Mapping[str, Memory]) -> str | None:
         return "one of them comes from an untrusted source"
     if {source.id, target.id} & {link.to for link in (*source.links, *target.links)}:
         return "they are linked already"
-    if step.words == Relates.CONTRADICTS and is_owners(target) and not is_owners(source):
+    if step.words == Relates.CONTRADICTS and target.is_owners and not source.is_owners:
         return "an agent's statement would put the owner's in doubt"
     return None
 
