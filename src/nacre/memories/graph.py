@@ -14,8 +14,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Literal, TypeVar
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.request import Request
 from nacre.base.text import count, one_line, shorten
@@ -149,93 +148,77 @@ class Relation(StrEnum):
 
 
 Way = Literal["both", "outbound", "inbound"]
-Day = Annotated[
-    date | None, Meta(description="The links as they were on that day; default: today.")
-]
-Project = Annotated[str | None, Meta(description="Only memories of this project.")]
-Relations = Annotated[tuple[str, ...], Meta(description="Only these relations.")]
+Day = Annotated[date | None, bounds("The links as they were on that day; default: today.")]
+Project = Annotated[str | None, bounds("Only memories of this project.")]
+Relations = Annotated[tuple[str, ...], bounds("Only these relations.")]
 Origin = (
     Annotated[
         str,
-        Meta(
-            description="The origin: a word by which such links can be listed and removed.",
+        bounds(
+            "The origin: a word by which such links can be listed and removed.",
             pattern="^[a-z][a-z-]{0,39}$",
         ),
     ]
     | None
 )
-Limit = Annotated[int, Meta(description="Maximum number of items.", ge=1, le=1000)]
+Limit = Annotated[int, bounds("Maximum number of items.", ge=1, le=1000)]
 
 
 class NewLink(Request, frozen=True, kw_only=True):
     """A link to create. An existing link with the same ends and relation is updated."""
 
     source: Reference
-    relation: Annotated[Relation, Meta(description="How the source relates to the target.")]
+    relation: Annotated[Relation, bounds("How the source relates to the target.")]
     target: Annotated[
-        str, Meta(description="The other memory, or a symbol of code: code:shop/src/cart.py#add.")
+        str, bounds("The other memory, or a symbol of code: code:shop/src/cart.py#add.")
     ]
     strength: (
-        Annotated[
-            float, Meta(description="How strong the relation is, 0 to 1; default: .5.", ge=0, le=1)
-        ]
+        Annotated[float, bounds("How strong the relation is, 0 to 1; default: .5.", ge=0, le=1)]
         | None
     ) = None
-    since: Annotated[date | None, Meta(description="The first day on which the link holds.")] = None
-    until: Annotated[
-        date | None, Meta(description="The day from which the link no longer holds.")
-    ] = None
-    reason: (
-        Annotated[str, Meta(description="The reason, in a few words.", max_length=500)] | None
-    ) = None
+    since: Annotated[date | None, bounds("The first day on which the link holds.")] = None
+    until: Annotated[date | None, bounds("The day from which the link no longer holds.")] = None
+    reason: Annotated[str, bounds("The reason, in a few words.", max_length=500)] | None = None
     origin: Origin = None
 
 
 class LinkRequest(Request, frozen=True, kw_only=True):
     """Create links: all of them or none."""
 
-    links: Annotated[
-        tuple[NewLink, ...], Meta(description="The links.", min_length=1, max_length=MOST_LINKS)
-    ]
+    links: Annotated[tuple[NewLink, ...], bounds("The links.", min_length=1, max_length=MOST_LINKS)]
 
 
 class UnlinkRequest(Request, frozen=True, kw_only=True):
     """Remove a link, or all links between two memories."""
 
     source: Reference
-    target: Annotated[str, Meta(description="The memory at its other end.")]
+    target: Annotated[str, bounds("The memory at its other end.")]
     relation: Annotated[
         str | None,
-        Meta(description="The relation, as shown by nacre graph list; default: all relations."),
+        bounds("The relation, as shown by nacre graph list; default: all relations."),
     ] = None
 
 
 class InvalidateRequest(UnlinkRequest, frozen=True, kw_only=True):
     """End a link, or all links between two memories, but keep them."""
 
-    at: Annotated[
-        date | None, Meta(description="The day from which it no longer holds; default: today.")
-    ] = None
+    at: Annotated[date | None, bounds("The day from which it no longer holds; default: today.")] = (
+        None
+    )
 
 
 class LinksRequest(Request, frozen=True, kw_only=True):
     """List links between active memories, or all links of one memory, newest memories first."""
 
-    reference: Annotated[str | None, Meta(description="Only links of this memory.")] = None
+    reference: Annotated[str | None, bounds("Only links of this memory.")] = None
     relations: Relations = ()
     origins: Annotated[
         tuple[str, ...],
-        Meta(
-            description="Only links of these origins; auto: similarity, which is left out by default."
-        ),
+        bounds("Only links of these origins; auto: similarity, which is left out by default."),
     ] = ()
     as_of: Day = None
-    ended: Annotated[
-        bool, Meta(description="Also links that no longer hold or do not hold yet.")
-    ] = False
-    project: Annotated[str | None, Meta(description="Only links with an end in this project.")] = (
-        None
-    )
+    ended: Annotated[bool, bounds("Also links that no longer hold or do not hold yet.")] = False
+    project: Annotated[str | None, bounds("Only links with an end in this project.")] = None
     limit: Limit = 50
     offset: Offset = 0
 
@@ -243,19 +226,17 @@ class LinksRequest(Request, frozen=True, kw_only=True):
 class TraverseRequest(Request, frozen=True, kw_only=True):
     """Follow the links of a memory."""
 
-    reference: Annotated[
-        str, Meta(description="The starting point: a memory, or a symbol of code.")
-    ]
+    reference: Annotated[str, bounds("The starting point: a memory, or a symbol of code.")]
     depth: Annotated[
-        int, Meta(description="Maximum number of links from the starting point.", ge=1, le=10)
+        int, bounds("Maximum number of links from the starting point.", ge=1, le=10)
     ] = 2
     direction: Annotated[
-        Way, Meta(description="outbound: follow links forwards only; inbound: backwards only.")
+        Way, bounds("outbound: follow links forwards only; inbound: backwards only.")
     ] = "both"
     relations: Relations = ()
     as_of: Day = None
     limit: Annotated[
-        int, Meta(description="Maximum number of memories; the nearest are kept.", ge=1, le=1000)
+        int, bounds("Maximum number of memories; the nearest are kept.", ge=1, le=1000)
     ] = 100
 
 
@@ -270,16 +251,16 @@ class MapRequest(Request, frozen=True, kw_only=True):
     """Return memories and links for a map."""
 
     project: Project = None
-    kinds: Annotated[tuple[Kind, ...], Meta(description="Only memories of these kinds.")] = ()
+    kinds: Annotated[tuple[Kind, ...], bounds("Only memories of these kinds.")] = ()
     relations: Relations = ()
-    alike: Annotated[bool, Meta(description="Also similarity, which is computed.")] = False
+    alike: Annotated[bool, bounds("Also similarity, which is computed.")] = False
     as_of: Annotated[
         date | None,
-        Meta(description="Memories that held on that day, and their links then; default: today."),
+        bounds("Memories that held on that day, and their links then; default: today."),
     ] = None
     limit: Annotated[
         int,
-        Meta(description="Maximum number of memories, those with most links first.", ge=1, le=5000),
+        bounds("Maximum number of memories, those with most links first.", ge=1, le=5000),
     ] = 1000
 
 
@@ -802,10 +783,8 @@ def invalidate(home: Home, request: InvalidateRequest) -> LinkChange:
 @operation("graph-unlink-origin", writes=True, owners=True, command="graph unlink --origin")
 def unlink_origin(
     home: Home,
-    origin: Annotated[str, Meta(description="The origin: manual, agent, reflect, import, …")],
-    project: Annotated[
-        str | None, Meta(description="Only those of memories of this project.")
-    ] = None,
+    origin: Annotated[str, bounds("The origin: manual, agent, reflect, import, …")],
+    project: Annotated[str | None, bounds("Only those of memories of this project.")] = None,
 ) -> LinkChange:
     """Remove all links of an origin, except ``supersedes`` and ``contradicts``.
 

@@ -10,8 +10,7 @@ from datetime import datetime
 from fnmatch import fnmatch
 from typing import Annotated, Any
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.request import Request
 from nacre.base.times import shown_day
@@ -285,15 +284,15 @@ def _worktrees(roots: tuple[str, ...], repositories: tuple[str, ...]) -> list[st
 # -- Parameters ----------------------------------------------------------------
 
 
-Name = Annotated[str, Meta(description="The name, slug or alias of a known project.")]
-Reason = Annotated[str | None, Meta(description="The reason, kept in the ledger and the history.")]
+Name = Annotated[str, bounds("The name, slug or alias of a known project.")]
+Reason = Annotated[str | None, bounds("The reason, kept in the ledger and the history.")]
 
 
 class ProjectMergeRequest(Request, frozen=True, kw_only=True):
     """Merge a project into another."""
 
     project: Name
-    into: Annotated[str, Meta(description="The project that remains.")]
+    into: Annotated[str, bounds("The project that remains.")]
     reason: Reason = None
 
 
@@ -401,7 +400,7 @@ def rename(
     project: Name,
     name: Annotated[
         str,
-        Meta(description="The new name. The project's folder in the vault is renamed to match."),
+        bounds("The new name. The project's folder in the vault is renamed to match."),
     ],
     reason: Reason = None,
 ) -> ProjectMoved:
@@ -647,9 +646,9 @@ def depend(
     project: Name,
     on: Annotated[
         tuple[str, ...],
-        Meta(description="Projects that it depends on, by name, slug or alias.", min_length=1),
+        bounds("Projects that it depends on, by name, slug or alias.", min_length=1),
     ],
-    remove: Annotated[bool, Meta(description="Projects that it no longer depends on.")] = False,
+    remove: Annotated[bool, bounds("Projects that it no longer depends on.")] = False,
 ) -> ProjectLine:
     """Add or remove dependencies of a project. Two projects may depend on each other.
 

@@ -17,8 +17,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import content_hash
 from nacre.base.request import Request
@@ -365,7 +364,7 @@ class ModelRequest(Request, frozen=True, kw_only=True):
     """An embedding model."""
 
     name: Annotated[
-        str, Meta(description="minilm, onnx:FOLDER, or PROVIDER:MODEL, with @N for N dimensions.")
+        str, bounds("minilm, onnx:FOLDER, or PROVIDER:MODEL, with @N for N dimensions.")
     ]
 
 

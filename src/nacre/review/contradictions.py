@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import to_ms
 from nacre.base.locks import FileLock
@@ -80,45 +79,43 @@ from nacre.vault import files
 
 Item = Annotated[
     str,
-    Meta(
-        description=(
-            "The id of a candidate or memory, or of a conflict: both memories' ids joined by +, or one if unambiguous."
-        )
+    bounds(
+        "The id of a candidate or memory, or of a conflict: both memories' ids joined by +, or one if unambiguous."
     ),
 ]
 
 
-Items = Annotated[tuple[Item, ...], Meta(description="Ids of the items.", min_length=1)]
+Items = Annotated[tuple[Item, ...], bounds("Ids of the items.", min_length=1)]
 
 
 class ReviewRequest(Request, frozen=True, kw_only=True):
     """Items in review: conflicts first, then doubts, then candidates, the likeliest first."""
 
-    project: Annotated[str | None, Meta(description="Only items of this project.")] = None
-    only: Annotated[PendingKind | None, Meta(description="Only items of this kind.")] = None
-    limit: Annotated[int, Meta(description="Maximum number of items; 0 for all.", ge=0)] = 50
-    offset: Annotated[int, Meta(description="Items to skip.", ge=0)] = 0
+    project: Annotated[str | None, bounds("Only items of this project.")] = None
+    only: Annotated[PendingKind | None, bounds("Only items of this kind.")] = None
+    limit: Annotated[int, bounds("Maximum number of items; 0 for all.", ge=0)] = 50
+    offset: Annotated[int, bounds("Items to skip.", ge=0)] = 0
 
 
 class ReviewKeepRequest(Request, frozen=True, kw_only=True):
     """Keep items: candidates become memories, memories in doubt stay, both memories of a conflict hold."""
 
     references: Items
-    content: Annotated[str | None, Meta(description="Keep the single item with this text.")] = None
+    content: Annotated[str | None, bounds("Keep the single item with this text.")] = None
     into: Annotated[
-        str | None, Meta(description="Merge the single item into this memory (id or subject).")
+        str | None, bounds("Merge the single item into this memory (id or subject).")
     ] = None
     expected: Expected = None
     anyway: Annotated[
-        bool, Meta(description="Keep the candidate even if a later statement departs from it.")
+        bool, bounds("Keep the candidate even if a later statement departs from it.")
     ] = False
 
 
 class ReflectRequest(Request, frozen=True, kw_only=True):
     """Questions to the owner about unconnected or contradicting memories."""
 
-    limit: Annotated[int, Meta(description="Maximum number of questions.", ge=1, le=100)] = 5
-    project: Annotated[str | None, Meta(description="Only questions about this project.")] = None
+    limit: Annotated[int, bounds("Maximum number of questions.", ge=1, le=100)] = 5
+    project: Annotated[str | None, bounds("Only questions about this project.")] = None
 
 
 class ReflectAnswerRequest(Request, frozen=True, kw_only=True):
@@ -126,40 +123,34 @@ class ReflectAnswerRequest(Request, frozen=True, kw_only=True):
 
     reference: Annotated[
         str,
-        Meta(
-            description="Two memories: their ids joined by +. The link leads from the first to the second."
-        ),
+        bounds("Two memories: their ids joined by +. The link leads from the first to the second."),
     ]
-    text: Annotated[
-        str | None, Meta(description="The connection, in a sentence. It becomes a memory.")
-    ] = None
-    link: Annotated[
-        Relates | None, Meta(description="The relation of the first memory to the second.")
-    ] = None
+    text: Annotated[str | None, bounds("The connection, in a sentence. It becomes a memory.")] = (
+        None
+    )
+    link: Annotated[Relates | None, bounds("The relation of the first memory to the second.")] = (
+        None
+    )
     keep: Annotated[
-        Choice | None, Meta(description="The memory that holds, if the two contradict each other.")
+        Choice | None, bounds("The memory that holds, if the two contradict each other.")
     ] = None
-    skip: Annotated[bool, Meta(description="Do not ask about this pair again.")] = False
-    lesson: Annotated[
-        bool, Meta(description="Store the sentence as a lesson; default: as a fact.")
-    ] = False
+    skip: Annotated[bool, bounds("Do not ask about this pair again.")] = False
+    lesson: Annotated[bool, bounds("Store the sentence as a lesson; default: as a fact.")] = False
 
 
 class GapRequest(Request, frozen=True, kw_only=True):
     """One gap."""
 
-    reference: Annotated[str, Meta(description="The gap, by its id or the id of any of its cases.")]
+    reference: Annotated[str, bounds("The gap, by its id or the id of any of its cases.")]
 
 
 class UnansweredRequest(Request, frozen=True, kw_only=True):
     """Unanswered questions, grouped by subject."""
 
-    days: Annotated[
-        int, Meta(description="Only questions from this many last days.", ge=1, le=3650)
-    ] = 30
-    project: Annotated[str | None, Meta(description="Only questions about this project.")] = None
-    min_times: Annotated[int, Meta(description="Asked at least this many times.", ge=1)] = 1
-    limit: Annotated[int, Meta(description="Maximum number of gaps.", ge=1, le=100)] = 10
+    days: Annotated[int, bounds("Only questions from this many last days.", ge=1, le=3650)] = 30
+    project: Annotated[str | None, bounds("Only questions about this project.")] = None
+    min_times: Annotated[int, bounds("Asked at least this many times.", ge=1)] = 1
+    limit: Annotated[int, bounds("Maximum number of gaps.", ge=1, le=100)] = 10
 
 
 # -- Judging pending memories -------------------------------------------------
@@ -595,10 +586,10 @@ def judge_waiting(
     *,
     background: Annotated[
         bool,
-        Meta(description="Run as background work. Otherwise failed pairs are retried at once."),
+        bounds("Run as background work. Otherwise failed pairs are retried at once."),
     ] = True,
     seconds: Annotated[
-        float | None, Meta(description="Maximum time in seconds; none: until all are judged.")
+        float | None, bounds("Maximum time in seconds; none: until all are judged.")
     ] = None,
     on_progress: OnProgress | None = None,
 ) -> JudgeReport:

@@ -11,8 +11,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Annotated
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.request import Request
 from nacre.base.text import shorten
@@ -36,11 +35,11 @@ from nacre.vault import files
 class DreamPlanRequest(Request, frozen=True, kw_only=True):
     """The plan of a dream."""
 
-    project: Annotated[str | None, Meta(description="Memories of one project only.")] = None
+    project: Annotated[str | None, bounds("Memories of one project only.")] = None
     tier: Annotated[
         int,
-        Meta(
-            description="1: rules only. 2: also the writer. 3: also the inbox, pages and links.",
+        bounds(
+            "1: rules only. 2: also the writer. 3: also the inbox, pages and links.",
             ge=1,
             le=3,
         ),
@@ -48,27 +47,25 @@ class DreamPlanRequest(Request, frozen=True, kw_only=True):
     most: (
         Annotated[
             int,
-            Meta(
-                description="Maximum number of memories to end; default: 2 % of all, at least 20.",
+            bounds(
+                "Maximum number of memories to end; default: 2 % of all, at least 20.",
                 ge=0,
             ),
         ]
         | None
     ) = None
-    writer: Annotated[bool, Meta(description="Ask the writer, if one is set (from tier 2).")] = True
+    writer: Annotated[bool, bounds("Ask the writer, if one is set (from tier 2).")] = True
     backfill: Annotated[
         bool,
-        Meta(
-            description="Pages cover sessions of any age, including those before the last dream (tier 3)."
-        ),
+        bounds("Pages cover sessions of any age, including those before the last dream (tier 3)."),
     ] = False
 
 
 class AlikeRequest(Request, frozen=True, kw_only=True):
     """Memories that look alike."""
 
-    project: Annotated[str | None, Meta(description="Memories of one project only.")] = None
-    limit: Annotated[int, Meta(description="Maximum number of groups.", ge=1, le=500)] = 20
+    project: Annotated[str | None, bounds("Memories of one project only.")] = None
+    limit: Annotated[int, bounds("Maximum number of groups.", ge=1, le=500)] = 20
 
 
 class DreamRequest(DreamPlanRequest, frozen=True, kw_only=True):
@@ -76,11 +73,9 @@ class DreamRequest(DreamPlanRequest, frozen=True, kw_only=True):
 
     steps: Annotated[
         tuple[str, ...] | None,
-        Meta(description="Only these steps of a plan that was shown, by their keys."),
+        bounds("Only these steps of a plan that was shown, by their keys."),
     ] = None
-    first: Annotated[
-        bool, Meta(description="Run even if no dream was ever planned in this home.")
-    ] = False
+    first: Annotated[bool, bounds("Run even if no dream was ever planned in this home.")] = False
 
 
 # -- Similar memories for manual tidying --------------------------------------

@@ -12,8 +12,7 @@ from datetime import datetime, timedelta
 from itertools import chain, combinations, takewhile
 from typing import TYPE_CHECKING, Annotated
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import at_ms, to_ms
 from nacre.base.text import STOP_WORDS, identifiers, is_unspaced, shorten, stem, title_of, words
@@ -79,8 +78,8 @@ if TYPE_CHECKING:
 def resolve(
     home: Home,
     reference: Item,
-    choice: Annotated[Choice, Meta(description="The memory that holds.")],
-    reason: Annotated[str | None, Meta(description="The reason, kept in the ledger.")] = None,
+    choice: Annotated[Choice, bounds("The memory that holds.")],
+    reason: Annotated[str | None, bounds("The reason, kept in the ledger.")] = None,
 ) -> Pair:
     """Settle two memories in conflict, as a person decides. Raises NotFoundError, ConflictError."""
     return contradictions.resolve(home, contradictions.find(home, reference), choice, reason)
@@ -272,7 +271,7 @@ def drop(
     references: Items,
     reason: Annotated[
         str | None,
-        Meta(description="Why the memories are retired; default: the reason of the review."),
+        bounds("Why the memories are retired; default: the reason of the review."),
     ] = None,
 ) -> list[Memory]:
     """Drop candidates and retire memories in doubt. Raises NotFoundError, ConflictError."""
