@@ -586,7 +586,7 @@ def forget(home: Home, deletion: Deletion) -> ForgetReport:
                     if excerpt_of(match, memory_texts(candidate)) is not None
                 ]
             )
-            clear_traces(home, match)
+            clear_traces(home, lambda text: match.search(text) is not None)
             erasure.erase_quoting(home, match)
         with change.transaction():
             change.append(_entries(change, deletion))

@@ -57,16 +57,10 @@ class NewPage:
 
 def facts(page: Page | None) -> dict[str, tuple[str, ...]]:
     """Map the names of a page's lists to their values, with normalised remotes. Empty if ``page`` is ``None``."""
-    lists = (
-        {name: tuple(list_of(page.values, name)) for name in (*LISTS, "dependencies")}
-        if page
-        else {}
-    )
-    return (
-        lists | {"remotes": tuple(normalise_remote(remote) for remote in lists.get("remotes", ()))}
-        if lists
-        else lists
-    )
+    if page is None:
+        return {}
+    lists = {name: tuple(list_of(page.values, name)) for name in (*LISTS, "dependencies")}
+    return lists | {"remotes": tuple(map(normalise_remote, lists["remotes"]))}
 
 
 def page_of(home: Home, slug: str) -> Page | None:
@@ -110,16 +104,13 @@ def rename_page(home: Home, page: Page | None, old: str, slug: str, name: str) -
     aliases = list(
         dict.fromkeys([*aliases_kept, old, *([former_name] if former_name != name else [])])
     )
-    changed = {"name": name, "aliases": aliases} | (
-        {} if page.values.get("id") else {"id": home.ids()}
-    )
     first, end, following = page.body.partition("\n")
     body = (
         f"# {name}{first[len(f'# {former_name}') :]}{end}{following}"
         if first.rstrip() == f"# {former_name}"
         else page.body
     )
-    return _as_written_page(page, slug, changed, body)
+    return _as_written_page(home, page, slug, {"name": name, "aliases": aliases}, body)
 
 
 def merge_pages(home: Home, old: str, page: Page | None, into: str, other: Page | None) -> NewPage:
@@ -141,10 +132,8 @@ def merge_pages(home: Home, old: str, page: Page | None, into: str, other: Page 
     if other is None:
         new_page = _new(home, into, into, changed)
         return replace(new_page, text=new_page.text + _section(old, text)) if text else new_page
-    if not other.values.get("id"):
-        changed["id"] = home.ids()
     body = f"{other.body.rstrip()}\n{_section(old, text)}" if text else other.body
-    return _as_written_page(other, into, changed, body)
+    return _as_written_page(home, other, into, changed, body)
 
 
 def edit_page(home: Home, slug: str, page: Page | None, text: str) -> NewPage:
@@ -167,8 +156,7 @@ def set_dependencies(home: Home, slug: str, page: Page | None, dependencies: lis
     """Return a page with the given dependencies."""
     if page is None:
         return _new(home, slug, slug, {"dependencies": dependencies})
-    id_change = {} if page.values.get("id") else {"id": home.ids()}
-    return _as_written_page(page, slug, {"dependencies": dependencies, **id_change}, page.body)
+    return _as_written_page(home, page, slug, {"dependencies": dependencies}, page.body)
 
 
 def write(
@@ -209,7 +197,11 @@ def _new(home: Home, slug: str, name: str, lists: dict[str, Any]) -> NewPage:
     return NewPage(slug, f"---\n{dump(values)}---\n# {name}\n", values)
 
 
-def _as_written_page(page: Page, slug: str, changed: dict[str, Any], body: str) -> NewPage:
+def _as_written_page(
+    home: Home, page: Page, slug: str, changed: dict[str, Any], body: str
+) -> NewPage:
+    if not page.values.get("id"):
+        changed["id"] = home.ids()
     text = join(page.text, merge_front(page.front, changed, []), body)
     return NewPage(slug, text, {**page.values, **changed})
 
@@ -249,36 +241,28 @@ def evidence(
         return ()
     roots, its_roots = lists.get("roots", ()), its_lists.get("roots", ())
     shared = sorted({*roots} & {*its_roots} - {str(home.settings.user_home)})
+    sides = ((slug, its_slug, its_lists), (its_slug, slug, lists))
     return (
         *(f"both list the remote {remote}" for remote in remotes),
         *(f"both list the folder {root}" for root in shared),
         *_worktrees(roots, its_roots),
         *_worktrees(its_roots, roots),
         *(
-            (f"the page of {its_slug} calls it {slug}",)
-            if slug in its_lists.get("aliases", ())
-            else ()
-        ),
-        *(
-            (f"the page of {slug} calls it {its_slug}",)
-            if its_slug in lists.get("aliases", ())
-            else ()
+            f"the page of {other} calls it {name}"
+            for name, other, other_lists in sides
+            if name in other_lists.get("aliases", ())
         ),
     )
 
 
 def _worktrees(roots: tuple[str, ...], repositories: tuple[str, ...]) -> list[str]:
     """Return the folders that are worktrees of ``repositories``."""
-    reasons = []
-    for root in roots:
-        if root not in repositories and os.path.isfile(os.path.join(root, ".git")):
-            repository = locate(root).root
-            reasons += (
-                [f"{root} is a worktree of {repository}"]
-                if repository in repositories and repository != root
-                else []
-            )
-    return reasons
+    return [
+        f"{root} is a worktree of {repository}"
+        for root in roots
+        if root not in repositories and os.path.isfile(os.path.join(root, ".git"))
+        if (repository := locate(root).root) in repositories
+    ]
 
 
 # -- Parameters ----------------------------------------------------------------
@@ -595,10 +579,8 @@ def list_projects(home: Home) -> list[ProjectLine]:
         dependencies[slug].append(other)
     lines = []
     for slug in known_slugs(home):
-        (memory_count, last_memory), (session_count, last_turn) = (
-            memories.get(slug, (0, None)),
-            sessions.get(slug, (0, None)),
-        )
+        memory_count, last_memory = memories.get(slug, (0, None))
+        session_count, last_turn = sessions.get(slug, (0, None))
         page = _page(home, slug)
         name = str(page.values.get("name") or slug) if page else slug
         lines.append(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -10,7 +10,6 @@ import msgspec
 
 from nacre.base.frozen import frozen
 from nacre.errors import ConflictError, InvalidQueryError, NotFoundError
-from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.home.views import Listing
 from nacre.memories import store
@@ -29,7 +28,6 @@ from nacre.memories.tombstones import RETIRE_ALWAYS, RETIRE_NO_LONGER, heed_ledg
 from nacre.memories.usage import bring_back
 from nacre.operations import operation
 from nacre.values.memory import Match, Memory, StandingRetirement
-from nacre.vault import files
 
 NEARLY = 0.8
 """Minimum share of common letters for similar subjects, which allows at least one typo."""
@@ -66,11 +64,7 @@ def choose(home: Home, request: RetireRequest) -> RetirePlan:
     memories.
     """
     catch_up(home)
-    active = [
-        memory
-        for memory in home.memories.in_any_state(sorted(home.memories.all_ids()))
-        if memory.is_active
-    ]
+    active = [memory for memory in home.memories.everything() if memory.is_active]
     choice = _Choice(home, active, persist=request.persist)
     for text in request.references:
         choice.add_named(text, Match.PATTERN if "*" in text else Match.EXACT)
@@ -140,17 +134,13 @@ def _similar_to(active: Sequence[Memory], text: str) -> list[Memory]:
     """Return memories whose subject has nearly the same letters as a text, in any word order."""
     if not text.strip():
         raise InvalidQueryError("an empty subject would retire everything", hint="give the subject")
-    matcher = SequenceMatcher(None, "", _sorted_words(text), autojunk=False)
-    return [memory for memory in active if _is_near(matcher, _sorted_words(memory.subject))]
-
-
-def _is_near(matcher: SequenceMatcher[str], subject: str) -> bool:
-    matcher.set_seq1(subject)
-    return matcher.quick_ratio() >= NEARLY and matcher.ratio() >= NEARLY
-
-
-def _sorted_words(text: str) -> str:
-    return " ".join(sorted(plain(text).split()))
+    matcher = SequenceMatcher(None, "", " ".join(sorted(plain(text).split())), autojunk=False)
+    similar = []
+    for memory in active:
+        matcher.set_seq1(" ".join(sorted(plain(memory.subject).split())))
+        if matcher.quick_ratio() >= NEARLY and matcher.ratio() >= NEARLY:
+            similar.append(memory)
+    return similar
 
 
 def retire_chosen(
@@ -211,9 +201,9 @@ def unretire(home: Home, request: ReferencesRequest) -> BroughtBack:
 def list_retired(home: Home) -> list[Memory]:
     """List all retired memories, latest first."""
     catch_up(home)
-    memories = home.memories.in_any_state(sorted(home.memories.all_ids()))
-    retired = [(memory.retired.at, memory.id, memory) for memory in memories if memory.retired]
-    return [memory for *_, memory in sorted(retired, key=lambda item: item[:2], reverse=True)]
+    memories = home.memories.everything()
+    retired = {(memory.retired.at, memory.id): memory for memory in memories if memory.retired}
+    return [retired[key] for key in sorted(retired, reverse=True)]
 
 
 @operation("retired-standing", by_key=True)
@@ -228,7 +218,15 @@ def _add_rules(home: Home, chosen: RetirePlan, reason: str | None) -> list[Stand
     with home.change(RETIRE_ALWAYS, why=clean) as change, change.transaction():
         present = {(rule.pattern, rule.match) for rule in home.tombstones.standing()}
         entries = [
-            _rule_entry(change, pattern, match, key, clean)
+            change.entry(
+                RETIRE_ALWAYS,
+                rule=home.ids(),
+                subject_pattern=pattern,
+                match_type=match.value,
+                suppressed_contexts=list(SUPPRESSED),
+                **({"canonical_key": key} if key else {}),
+                **({"reason": clean} if clean else {}),
+            )
             for pattern, match, key in dict.fromkeys(chosen.named)
             if (pattern, match) not in present
         ]
@@ -236,20 +234,6 @@ def _add_rules(home: Home, chosen: RetirePlan, reason: str | None) -> list[Stand
         change.append(entries)
         home.tombstones.add_standing(rules)
     return rules
-
-
-def _rule_entry(
-    change: Change, pattern: str, match: Match, key: str | None, reason: str | None
-) -> files.LedgerEntry:
-    optional = {"canonical_key": key, "reason": reason}
-    return change.entry(
-        RETIRE_ALWAYS,
-        rule=change.home.ids(),
-        subject_pattern=pattern,
-        match_type=match.value,
-        suppressed_contexts=list(SUPPRESSED),
-        **{name: value for name, value in optional.items() if value},
-    )
 
 
 def _by_id(home: Home, reference: str, *, persist: bool) -> list[Memory]:
@@ -268,10 +252,9 @@ def _by_id(home: Home, reference: str, *, persist: bool) -> list[Memory]:
 
 
 def _rule(home: Home, reference: str) -> StandingRetirement | None:
-    rules = home.tombstones.standing()
     matches = [
         rule
-        for rule in rules
+        for rule in home.tombstones.standing()
         if rule.id == reference or (len(reference) >= 4 and rule.id.endswith(reference))
     ]
     return matches[0] if len(matches) == 1 else None
@@ -291,8 +274,8 @@ def list_memories(home: Home, request: ListRequest) -> Listing:
         home,
         request.filter,
         words=request.words,
-        limit=max(0, request.limit),
-        offset=max(0, request.offset),
+        limit=request.limit,
+        offset=request.offset,
     )
     return Listing(tuple(memories), total)
 
@@ -308,17 +291,14 @@ def edit(home: Home, request: EditRequest) -> Memory:
     if home.actor.is_agent:
         memory = store.get(home, request.reference)
         if memory.is_owners:
-            wish(home, [memory], f"changed: {_describe(changes)}")
+            described = ", ".join(
+                f"{name} {' '.join(map(str, value)) if isinstance(value, tuple) else value}"
+                for name, value in changes.items()
+            )
+            wish(home, [memory], f"changed: {described}")
             return memory
         changes = as_agent_may(memory, changes)
     return store.edit(home, request.reference, expected=request.expected, **changes)
-
-
-def _describe(changes: Mapping[str, Any]) -> str:
-    return ", ".join(
-        f"{name} {' '.join(map(str, value)) if isinstance(value, tuple) else value}"
-        for name, value in changes.items()
-    )
 
 
 def changes_of(request: EditRequest) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from nacre.home.home import Home
 from nacre.home.location import projects
 from nacre.memories.edit import catch_up
 from nacre.memories.judge import OUTLIVED, SUPERSEDES, mark_ended
+from nacre.memories.placement import as_confirmation
 from nacre.memories.usage import is_protected
 from nacre.operations import operation
 from nacre.review.consolidate import SIGNALS, DreamAction, DreamReport, Promotion, Step
@@ -216,10 +217,7 @@ def _sayings(memory: Memory) -> list[Confirmation]:
     """Return a merged memory's confirmations, including the original statement."""
     if not (memory.is_owners and memory.source.session):
         return list(memory.confirmed)
-    return [
-        Confirmation(memory.created, memory.source.session, memory.source.turns),
-        *memory.confirmed,
-    ]
+    return [as_confirmation(memory), *memory.confirmed]
 
 
 def _redirect_superseded(home: Home, step: Step, memories: Mapping[str, Memory]) -> list[Memory]:
@@ -490,8 +488,8 @@ def plan_filing(home: Home, inbox: Iterable[Memory], project: str | None) -> lis
     for memory in inbox:
         slug, why = filing.evidence(memory) or ("", "")
         if slug and project in (None, slug):
-            step = Step(DreamAction.FILE, (), memory.id, memory.subject, why)
-            steps.append(replace(step, mark=mark((memory,)), project=slug))
+            names = DreamAction.FILE, (), memory.id, memory.subject, why
+            steps.append(Step(*names, mark=mark((memory,)), project=slug))
     return steps
 
 

@@ -127,7 +127,6 @@ _MERGE_REST = timedelta(days=7)
 
 _MAX_CHARACTERS = 1_500
 _CLAIMS = frozenset({Kind.FACT, Kind.DECISION, Kind.PREFERENCE, Kind.LESSON, Kind.RELATIONSHIP})
-_IDS_PER_QUERY = 500
 
 Cluster = tuple[Memory, ...]
 
@@ -149,9 +148,7 @@ def clusters(home: Home, memories: Sequence[Memory]) -> list[Cluster]:
         and not is_protected(memory, protected)
         and not _rests(memory, home.now())
     ][-_MAX_COMPARED:]
-    by_row: dict[int, Memory] = {}
-    for start in range(0, len(eligible), _IDS_PER_QUERY):
-        by_row |= home.memories.rows_of(eligible[start : start + _IDS_PER_QUERY])
+    by_row = home.memories.rows_of(eligible)
     limits = calibration_of(home.vectors.model(), home.vectors.seen())
     pairs = home.vectors.near_pairs(list(by_row), least=limits.ask_more)
     near = [pair for pair in pairs if may_be_one(by_row[pair[0]], by_row[pair[1]])]
@@ -272,12 +269,7 @@ def unlike_sources(words: str, sources: Sequence[str]) -> str | None:
     contain.
     """
     source_text = "\n".join(sources)
-    if (
-        added := _new_number(words, source_text)
-        or _missing(words, source_text)
-        or _new_name(words, source_text)
-        or swaps(words, sources)
-    ):
+    if added := _added(words, sources) or _new_name(words, source_text):
         return f"the line adds {added}"
     if _DENIES.search(words) and not _NARROWS.search(source_text):
         return "the line adds a denial"
@@ -299,12 +291,13 @@ def _new_name(words: str, source_text: str) -> str | None:
     )
 
 
-def _new_number(words: str, source_text: str) -> str | None:
-    numbers = set(_WHOLE_NUMBER.findall(whole_numbers(source_text)))
-    return next(
-        (number for number in _WHOLE_NUMBER.findall(whole_numbers(words)) if number not in numbers),
-        None,
-    )
+def _added(words: str, sources: Sequence[str]) -> str | None:
+    """Return a number, option, path or code name that a text adds to its sources, or a swap."""
+    source_text = "\n".join(sources)
+    known = _WHOLE_NUMBER.findall(whole_numbers(source_text))
+    numbers = _WHOLE_NUMBER.findall(whole_numbers(words))
+    new = next((number for number in numbers if number not in known), None)
+    return new or _missing(words, source_text) or swaps(words, sources)
 
 
 def _unlike_in_new_words(words: str, sources: Sequence[str]) -> str | None:
@@ -312,15 +305,9 @@ def _unlike_in_new_words(words: str, sources: Sequence[str]) -> str | None:
 
     New text must not add topic words or numbers, swap things, or add or drop negations.
     """
-    source_text = "\n".join(sources)
-    if (
-        added := _new_number(words, source_text)
-        or _missing(words, source_text)
-        or new_word(words, sources)
-        or swaps(words, sources)
-    ):
+    if added := _added(words, sources) or new_word(words, sources):
         return f"the text adds {added}"
-    is_denied = bool(negations(words)) != bool(negations(source_text))
+    is_denied = bool(negations(words)) != bool(negations("\n".join(sources)))
     return "the text loses or adds a denial" if is_denied else None
 
 

@@ -57,6 +57,7 @@ from nacre.review.relations import (
     ask_for_relations,
     batches,
     known_pairs,
+    numbered,
     prompt_of,
     size_of,
     tokens_for_relations,
@@ -104,6 +105,11 @@ class Source:
     speaker: Speaker
     day: str
     text: str
+
+    @property
+    def shown(self) -> dict[str, object]:
+        """The statement as shown to the writer."""
+        return {"said_by": self.speaker.value, "day": self.day, "text": self.text}
 
 
 @frozen
@@ -165,23 +171,12 @@ class PageQuestion:
 
     def prompt(self) -> Prompt:
         """Return the prompt that asks for the page."""
-        shown = [
-            quoted(
-                {
-                    "number": number,
-                    "kind": source.kind,
-                    "said_by": source.speaker.value,
-                    "day": source.day,
-                    "text": source.text,
-                }
-            )
-            for number, source in enumerate(self.sources, 1)
-        ]
+        text = numbered({"kind": source.kind, **source.shown} for source in self.sources)
         lines = [
             quoted({"section": field, "text": words, "numbers": list(numbers)})
             for field, words, numbers in self.before
         ]
-        parts = [*shown, *(["", "The page has these lines:", *lines] if lines else [])]
+        parts = [text, *(["", "The page has these lines:", *lines] if lines else [])]
         return prompt_of(self.form.prompt, "\n".join(parts), self.form.answer, self.seconds)
 
     def _proposed(self, answer: msgspec.Struct) -> Iterator[Proposed]:
@@ -198,11 +193,14 @@ class PageQuestion:
     def _confirmed_lines(self, proposed: Sequence[Proposed]) -> list[Proposed] | None:
         """Return the lines confirmed by a second call, or ``None`` if that call also confirms the false probe."""
         at, probe = probe_beside([line.line for line in proposed])
-        cases = [case_of(line) for line in proposed]
-        common = {"said_by": Speaker.OWNER.value, "day": proposed[0].sources[0].day}
-        cases[at:at] = [{"line": probe[0], "sources": [{**common, "text": probe[1]}]}]
-        text = "\n".join(quoted({"number": number, **case}) for number, case in enumerate(cases, 1))
-        answer = ask(self.model, prompt_of(BORNE, text, SecondLook, self.seconds), SecondLook)
+        cases: list[dict[str, object]] = [
+            {"line": line.words, "sources": [source.shown for source in line.sources]}
+            for line in proposed
+        ]
+        false_source = Source("", "", Speaker.OWNER, proposed[0].sources[0].day, probe[1])
+        cases[at:at] = [{"line": probe[0], "sources": [false_source.shown]}]
+        prompt = prompt_of(BORNE, numbered(cases), SecondLook, self.seconds)
+        answer = ask(self.model, prompt, SecondLook)
         findings = {case.number: case.finding for case in answer.cases}
         if findings.get(at + 1) is not Finding.NOT_BORNE:
             return None
@@ -222,15 +220,6 @@ class PageQuestion:
                 fitting = sum(size <= self.form.summary_characters for size in sizes)
                 lines = lines[:fitting]
             yield title, tuple(line.line for line in lines)
-
-
-def case_of(line: Proposed) -> dict[str, object]:
-    """Return a line and its sources for verification."""
-    sources = [
-        {"said_by": source.speaker.value, "day": source.day, "text": source.text}
-        for source in line.sources
-    ]
-    return {"line": line.words, "sources": sources}
 
 
 def probe_beside(texts: Sequence[str]) -> tuple[int, tuple[str, str]]:

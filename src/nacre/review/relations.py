@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
@@ -124,8 +124,7 @@ def compare_prompt(
         {"statement": texts[0], "memories": texts},
         {"earlier": texts[0], "later": texts[1]},
     ]
-    lines = [quoted({"number": number, **case}) for number, case in enumerate(cases, 1)]
-    return prompt_of(COMPARE, "\n".join(lines), Comparisons, seconds)
+    return prompt_of(COMPARE, numbered(cases), Comparisons, seconds)
 
 
 def is_right(step: Step, result: Compared | None) -> bool:
@@ -214,6 +213,11 @@ def prompt_of(name: str, text: str, answer: type[msgspec.Struct], seconds: float
         output_tokens=_ANSWER_TOKENS,
         timeout_seconds=seconds,
     )
+
+
+def numbered(cases: Iterable[Mapping[str, object]]) -> str:
+    """Return cases as numbered lines of JSON."""
+    return "\n".join(quoted({"number": number, **case}) for number, case in enumerate(cases, 1))
 
 
 def _as_member(memory: Memory, number: int) -> str:
@@ -327,7 +331,9 @@ class Consultation:
         refused: list[Failed] = []
         memories = {memory.id: memory for memory in shown}
         together = [{memory.id for memory in cluster} for cluster in clusters]
-        for step in (*self._endings(answer, shown), *self._mergings(answer, shown)):
+        over = {memory.id for memory in _members([over.number for over in answer.over], shown)}
+        mergings = (self._merging(same, over, shown) for same in answer.merges)
+        for step in filter(None, (*self._endings(answer, shown), *mergings)):
             named = {*step.ends, step.into or ""}
             ended = {end for other in good for end in other.ends}
             staying = {other.into for other in good}
@@ -356,16 +362,8 @@ class Consultation:
                     mark=mark((later, earlier)),
                 )
 
-    def _mergings(self, answer: Sorted, shown: Sequence[Memory]) -> Iterator[Step]:
-        over = {memory.id for memory in _members([over.number for over in answer.over], shown)}
-        for same in answer.merges:
-            members = [memory for memory in _members(same.numbers, shown) if memory.id not in over]
-            if step := self._merging(same, members, shown):
-                yield step
-
-    def _merging(
-        self, same: Same, members: Sequence[Memory], shown: Sequence[Memory]
-    ) -> Step | None:
+    def _merging(self, same: Same, over: Collection[str], shown: Sequence[Memory]) -> Step | None:
+        members = [memory for memory in _members(same.numbers, shown) if memory.id not in over]
         if len(members) < 2:
             return None
         words = self.redactor.clean(visible(same.words or "").strip())
@@ -512,17 +510,15 @@ def ask_for_relations(
     seconds = home.settings.number("models.timeout_seconds")
     questions = [PairsQuestion(part, model, home.redactor, seconds).answer for part in parts]
     results, failed = answers(home, questions, on_progress)
-    misled = sum(result is not None and result.is_misled for result in results)
+    misled = sum(result.misled for result in results if result)
     good = [
         (part, result)
         for part, result in zip(parts, results, strict=True)
-        if result and not result.is_misled
+        if result and not result.misled
     ]
     steps = tuple(step for _, result in good for step in result.steps)
-    linked = {step.mark for step in steps}
-    settled = tuple(
-        settled_mark(mark(pair)) for part, _ in good for pair in part if mark(pair) not in linked
-    )
+    marks = {mark(pair) for part, _ in good for pair in part} - {step.mark for step in steps}
+    settled = tuple(map(settled_mark, sorted(marks)))
     note = failed or (_MISLED.format(misled, len(parts)) if misled else None)
     return RelationsAsked(steps, settled, len(pairs) - len(chosen), note)
 
@@ -540,14 +536,6 @@ def tokens_for_relations(pairs: Sequence[Pair]) -> tuple[int, Tokens]:
 
 
 @frozen
-class PairsAnswered:
-    """Link steps, and whether the writer connected a probe."""
-
-    steps: tuple[Step, ...] = ()
-    is_misled: bool = False
-
-
-@frozen
 class PairsQuestion:
     """A question about the relations of pairs, which is asked twice."""
 
@@ -556,26 +544,26 @@ class PairsQuestion:
     redactor: Redactor
     seconds: float
 
-    def answer(self) -> PairsAnswered:
+    def answer(self) -> Outcome:
         """Ask twice, without changing anything. Raises the model's errors."""
         first = self._ask_pairs(self.pairs)
         if first is None:
-            return PairsAnswered(is_misled=True)
+            return Outcome(misled=1)
         open_ = [
             (pair, relation)
             for pair, relation in zip(self.pairs, first, strict=True)
             if relation and relation.relation is not Relation.NONE
         ]
         if not open_:
-            return PairsAnswered()
+            return Outcome()
         second = self._ask_pairs([(pair[1], pair[0]) for pair, _ in open_])
         if second is None:
-            return PairsAnswered(is_misled=True)
+            return Outcome(misled=1)
         steps = (
             self._step(pair, relation, again)
             for (pair, relation), again in zip(open_, second, strict=True)
         )
-        return PairsAnswered(tuple(step for step in steps if step))
+        return Outcome(tuple(step for step in steps if step))
 
     def _ask_pairs(self, pairs: Sequence[Pair]) -> list[Related | None] | None:
         """Return the answer for each pair, or ``None`` if the writer connected the probe."""
@@ -595,8 +583,7 @@ class PairsQuestion:
         cases[at:at] = [
             {side: {**common, "text": text} for side, text in zip("ab", probe, strict=True)}
         ]
-        lines = [quoted({"number": number, **case}) for number, case in enumerate(cases, 1)]
-        return prompt_of(RELATE, "\n".join(lines), Relations, self.seconds)
+        return prompt_of(RELATE, numbered(cases), Relations, self.seconds)
 
     def _step(self, pair: Pair, first: Related, again: Related | None) -> Step | None:
         """Return the link on which both answers agree, unless code objects."""

@@ -76,7 +76,6 @@ from nacre.values.session import Task
 LEAST_A_NIGHT, SHARE_A_NIGHT = 20, 0.02
 """Maximum number and maximum share of memories that one dream retires. The larger limit applies."""
 
-_IDS_PER_QUERY = 500
 _TEXT_CHARACTERS = 160
 
 
@@ -225,7 +224,7 @@ def _by_rules(
         for memory in home.memories.everything()
         if memory.is_active and project in (None, memory.project) and memory.project not in apart
     ]
-    usage = usage_of(home, memories)
+    usage = home.usage.of([memory.id for memory in memories])
     protected = home.settings.texts("forgetting.protect")
     free = may_end(home, memories)
     steps = consolidate.plan_ending(free, usage, home.now(), home.settings)
@@ -249,14 +248,6 @@ def _split_at_bound(steps: Sequence[Step], most: int) -> tuple[list[Step], list[
         if later:
             put_off.append(later)
     return kept, put_off
-
-
-def usage_of(home: Home, memories: Sequence[Memory]) -> Mapping[str, Usage]:
-    """Return the usage of memories that have been used."""
-    usage: dict[str, Usage] = {}
-    for start in range(0, len(memories), _IDS_PER_QUERY):
-        usage |= home.usage.of([memory.id for memory in memories[start : start + _IDS_PER_QUERY]])
-    return usage
 
 
 def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str]) -> str | None:
@@ -379,8 +370,7 @@ def dream(home: Home, request: DreamRequest, on_progress: OnProgress | None = No
     Raises NotFoundError, StoreBusyError, OwnerOnlyError, ModelRefusedError.
     """
     home.actor.require_owner("nacre dream")
-    lock = FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS)
-    with lock:
+    with FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS):
         plan_ = _plan(home, request, on_progress)
         if request.steps is not None:
             plan_ = _restrict(plan_, request.steps)
@@ -406,18 +396,14 @@ def dream_if_due(home: Home) -> DreamReport | None:
         last and home.now() - datetime.fromisoformat(last) < A_DAY
     ):
         return None
-    lock = FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS)
-    with lock:
-        return _dream(home, _plan_if_due(home), may_act=False)
-
-
-def _plan_if_due(home: Home) -> DreamPlan:
-    """Plan the daily dream. If the writer cannot be opened, plan without the writer."""
-    may_ask = home.settings.flag("models.background") and name_for(home, Task.DREAM) != NONE
-    try:
-        return make_plan(home, DreamPlanRequest(tier=3, writer=may_ask), background=True)
-    except ModelRefusedError as error:
-        return replace(make_plan(home, DreamPlanRequest(tier=3, writer=False)), note=error.message)
+    with FileLock(home.settings.home / _LOCK, _PATIENCE_SECONDS):
+        may_ask = home.settings.flag("models.background") and name_for(home, Task.DREAM) != NONE
+        try:
+            plan_ = make_plan(home, DreamPlanRequest(tier=3, writer=may_ask), background=True)
+        except ModelRefusedError as error:  # plan without the writer
+            plan_ = make_plan(home, DreamPlanRequest(tier=3, writer=False))
+            plan_ = replace(plan_, note=error.message)
+        return _dream(home, plan_, may_act=False)
 
 
 def _dream(home: Home, plan_: DreamPlan, *, may_act: bool) -> DreamReport:
@@ -541,7 +527,7 @@ def _objections(
 
 def _find_edit(home: Home, step: Step) -> str | None:
     """Return an objection if a memory file that the step changes differs from the index."""
-    for memory_id in (*step.ends, *([step.into] if step.into else [])):
+    for memory_id in filter(None, (*step.ends, step.into)):
         file = home.files.file_of(memory_id)
         if file is None:
             continue
@@ -558,10 +544,7 @@ def _note(change: Change, report: DreamReport, memories: Mapping[str, Memory]) -
     """Write the dream to the diary, on a new page or as a section of the day's page."""
     home, now = change.home, change.home.now()
     path = diary.path_of(now)
-    try:
-        data: bytes | None = home.vault.read(path)
-    except FileNotFoundError:
-        data = None
+    data = home.vault.read(path) if home.vault.exists(path) else None
     former = data.decode("utf-8", "replace") if data is not None else None
     before = _PAGE.format(day=shown_day(now)) if former is None else former
     text = home.redactor.clean(
