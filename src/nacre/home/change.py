@@ -112,8 +112,12 @@ class Change:
                 self._operation.close()
 
     def entry(self, action: str, **details: object) -> files.LedgerEntry:
-        """Return a ledger entry. Secrets are removed, because the details can quote the owner."""
-        values = location.clean_values(self.home.redactor, details)
+        """Return a ledger entry without details that are ``None``.
+
+        Secrets are removed, because the details can quote the owner.
+        """
+        known = {name: value for name, value in details.items() if value is not None}
+        values = location.clean_values(self.home.redactor, known)
         return files.LedgerEntry(self.operation_id, self.home.now(), action, values)
 
     def intend(self, intents: Iterable[Intent], *, applied: bool = False) -> None:

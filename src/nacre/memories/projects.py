@@ -419,7 +419,7 @@ def rename(
                 write(change, rename_page(home, page, old, slug, new_name), page, moved_from=old)
             let_sessions_follow(home)
             memories = _move_memories(change, old, slug)
-            change.append([change.entry(RENAME, project=old, into=slug, **_reason(reason))])
+            change.append([change.entry(RENAME, project=old, into=slug, reason=reason or None)])
         operation = change.operation_id
     follow_pages(home)
     return ProjectMoved(
@@ -485,7 +485,7 @@ def merge_within(change: Change, source: str, into: str, reason: str | None) -> 
     write(change, page_text, other)
     let_sessions_follow(home)
     memories = _move_memories(change, source, into)
-    change.append([change.entry(MERGE, project=source, into=into, **_reason(reason))])
+    change.append([change.entry(MERGE, project=source, into=into, reason=reason or None)])
     return ProjectMoved(source, into, memories, sessions, change.operation_id, retired)
 
 
@@ -556,10 +556,6 @@ def _unreadable_files(home: Home, slug: str) -> tuple[str, ...]:
     """Return the files in a former project's folder that are not readable as memories."""
     folder = page_path(slug).removesuffix("project.md")
     return tuple(sorted(file.path for file in home.vault.scan() if file.path.startswith(folder)))
-
-
-def _reason(reason: str | None) -> dict[str, str]:
-    return {"reason": reason} if reason else {}
 
 
 # -- Project commands ----------------------------------------------------------

@@ -224,8 +224,8 @@ def _add_rules(home: Home, chosen: RetirePlan, reason: str | None) -> list[Stand
                 subject_pattern=pattern,
                 match_type=match.value,
                 suppressed_contexts=list(SUPPRESSED),
-                **({"canonical_key": key} if key else {}),
-                **({"reason": clean} if clean else {}),
+                canonical_key=key,
+                reason=clean,
             )
             for pattern, match, key in dict.fromkeys(chosen.named)
             if (pattern, match) not in present

@@ -609,9 +609,9 @@ def _retire(change: Change, memory: Memory, reason: str | None, ids: Collection[
     if current.retired:
         return current  # handled by another process
     retired = replace(current, retired=Retirement(home.now(), reason))
-    details = {"reason": reason} if reason else {}
     reactivated = [old for old in release(home, [retired]) if old.id not in ids]
-    change.put([retired, *reactivated], [change.entry("retire", memory=memory.id, **details)])
+    entry = change.entry("retire", memory=memory.id, reason=reason)
+    change.put([retired, *reactivated], [entry])
     return retired
 
 

@@ -524,8 +524,7 @@ def settle(change: Change, pair: Pair, choice: Choice, reason: str | None = None
         others = [memory for memory in release(home, [newer]) if memory.id != older.id]
     else:
         older = replace(older, links=(*older.links, Link(APART, newer.id)))
-    details = {"reason": reason} if reason else {}
-    note = change.entry(RESOLVE, memory=older.id, by=newer.id, choice=choice.value, **details)
+    note = change.entry(RESOLVE, memory=older.id, by=newer.id, choice=choice.value, reason=reason)
     change.put([older, newer, *others], [note])
     _close(change, replace(pair, older=older, newer=newer), choice)
     return replace(pair, older=older, newer=newer)
@@ -735,7 +734,14 @@ class _Run:
             change.describe(subject=present.subject)
             judgement = _Judgement(change, present, item.claim, is_claimless=item.is_claimless)
             with change.transaction():
-                for finding in sorted(findings, key=lambda finding: _order(present, finding)):
+                # Those that supersede the memory come first, since it then supersedes nothing.
+                for finding in sorted(
+                    findings,
+                    key=lambda finding: (
+                        in_order(present, finding.other)[1] is present,
+                        finding.outcome is not Resolution.SUPERSEDED,
+                    ),
+                ):
                     judgement.take(finding)
                 judgement.write()
                 if is_whole:
@@ -761,12 +767,6 @@ class _Run:
             and not review_judgements.is_settled(memory, other, self.home.claims.judged())
             and _is_unchanged(finding.other, other)
         )
-
-
-def _order(memory: Memory, finding: PairFinding) -> tuple[bool, bool]:
-    """Sort findings that supersede the judged memory first, since a superseded memory supersedes nothing."""
-    is_later = in_order(memory, finding.other)[1] is memory
-    return is_later, finding.outcome is not Resolution.SUPERSEDED
 
 
 def _is_unchanged(before: Memory, now: Memory) -> bool:
@@ -967,12 +967,16 @@ def drop(home: Home, candidates: Sequence[HeldCandidate]) -> list[Memory]:
 
 def find_candidates(home: Home, reference: str) -> HeldCandidate | None:
     """Return the candidate whose id starts or ends with ``reference``. Raises ConflictError."""
-    candidates = home.candidates.find(reference.strip())
+    return single(home.candidates.find(reference.strip()), reference)
+
+
+def single(candidates: Sequence[HeldCandidate], reference: str) -> HeldCandidate | None:
+    """Return the only candidate, if any. Raises ConflictError."""
     if len(candidates) > 1:
         raise ConflictError(
             f"{reference!r} matches several candidates", hint="give more characters of the id"
         )
-    return candidates[0] if candidates else None
+    return next(iter(candidates), None)
 
 
 def _with_content(memory: Memory, content: str | None) -> Memory:

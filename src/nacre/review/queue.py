@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from itertools import chain, combinations, takewhile
+from itertools import chain, combinations
 from typing import TYPE_CHECKING, Annotated
 
 from nacre.base.bounds import bounds
@@ -617,12 +617,8 @@ def reopen(home: Home, reference: Item) -> Memory:
     was changed since.
     """
     reference = reference.strip()
-    candidates = home.candidates.settled(reference)
-    if len(candidates) > 1:
-        raise ConflictError(
-            f"{reference!r} matches several candidates", hint="give more characters of the id"
-        )
-    return _reopen_candidate(home, candidates[0]) if candidates else _reopen_review(home, reference)
+    candidate = contradictions.single(home.candidates.settled(reference), reference)
+    return _reopen_candidate(home, candidate) if candidate else _reopen_review(home, reference)
 
 
 def _reopen_candidate(home: Home, candidate: HeldCandidate) -> Memory:
@@ -691,7 +687,7 @@ MOST_QUESTIONS = 300
 """Maximum number of wordings, latest first, that are grouped and embedded."""
 
 MOST_ASKED_AGAIN = 60
-"""Maximum number of wordings per listing for which an answer is searched again."""
+"""Maximum number of wordings per listing for which an answer is searched again. Others count as unanswered."""
 
 _DISMISSED = "gaps.dismissed"
 _MAX_DISMISSED = 2_000
@@ -729,12 +725,16 @@ def list_unanswered(home: Home, request: UnansweredRequest) -> Unanswered:
     groups, by = _groups(home, timedelta(days=request.days), request.project)
     frequent = [group for group in groups if _describe_gap(group).times >= request.min_times]
     shown: list[UnansweredQuestion] = []
-    closed = 0
-    recheck = _Recheck(home)
+    closed = searches = 0
     for wordings in frequent:
         if len(shown) == request.limit:
             break
-        unresolved = recheck.without_answer(wordings)
+        unresolved = _ranked(wordings)
+        while unresolved and searches < MOST_ASKED_AGAIN:
+            searches += 1
+            if not _has_answer(home, unresolved[0]):
+                break
+            del unresolved[0]
         if unresolved and _describe_gap(unresolved).times >= request.min_times:
             shown.append(_describe_gap(unresolved))
         else:
@@ -759,14 +759,14 @@ def add_todo(home: Home, request: GapRequest) -> StoreOutcome:
     The todo answers the question from then on. Raises NotFoundError, ConflictError, and errors of storing.
     """
     wordings = _find_group(home, request.reference)
-    projects = sum((wording.projects for wording in wordings), Counter[str]()).most_common(1)
-    question = shorten(_describe_gap(wordings).question, _TODO_CHARACTERS)
+    gap = _describe_gap(wordings)
+    question = shorten(gap.question, _TODO_CHARACTERS)
     new = StoreRequest(
         content=f"Write down: {question}",
         kind=Kind.TODO,
         importance=6,
         speaker=Speaker.OWNER,
-        project=projects[0][0] if projects else None,
+        project=next(iter(gap.projects), None),
     )
     return store.store(home, new)
 
@@ -775,7 +775,12 @@ def _groups(
     home: Home, since: timedelta, project: str | None = None
 ) -> tuple[list[list[_Wording]], str]:
     """Return groups of wordings that were not dismissed, most frequent first."""
-    wordings = list(_wordings(home, since, project))[:MOST_QUESTIONS]
+    fold_notes(home)
+    cases: dict[str, list[AskedQuestion]] = {}
+    for case in home.traces.unanswered(home.now() - since):
+        if not case.is_narrowed and (project is None or project in case.projects):
+            cases.setdefault(" ".join(case.text.lower().split()), []).append(case)
+    wordings = [_Wording(same[0].text, tuple(same)) for same in cases.values()][:MOST_QUESTIONS]
     wordings.reverse()  # later wordings join existing groups
     places, by = group(home, [wording.text for wording in wordings]) if wordings else ([], "words")
     dismissed = set(_dismissed(home))
@@ -784,45 +789,19 @@ def _groups(
     return sorted(kept, key=lambda members: _rank(_describe_gap(members))), by
 
 
-def _wordings(home: Home, since: timedelta, project: str | None) -> Iterator[_Wording]:
-    fold_notes(home)
-    cases: dict[str, list[AskedQuestion]] = {}
-    for case in home.traces.unanswered(home.now() - since):
-        if not case.is_narrowed and (project is None or project in case.projects):
-            cases.setdefault(" ".join(case.text.lower().split()), []).append(case)
-    for same in cases.values():
-        yield _Wording(same[0].text, tuple(same))
-
-
-class _Recheck:
-    """Repeated search for answers to up to ``MOST_ASKED_AGAIN`` wordings. Further wordings count as unanswered."""
-
-    def __init__(self, home: Home) -> None:
-        self._home = home
-        self._left = MOST_ASKED_AGAIN
-
-    def without_answer(self, wordings: Sequence[_Wording]) -> list[_Wording]:
-        """Return the wordings, most frequent first, starting with the first unanswered wording."""
-        ranked = _ranked(wordings)
-        answered_first = takewhile(self._is_answered, ranked)
-        return ranked[sum(1 for _ in answered_first) :]
-
-    def _is_answered(self, wording: _Wording) -> bool:
-        if self._left <= 0:
-            return False
-        self._left -= 1
-        turns = min(1, self._home.settings.whole("recall.turns"))
-        query = RecallQuery(
-            wording.text,
-            filter=Filter(projects=tuple(sorted(wording.projects))),
-            limit=1,
-            turns=turns,
-            confident=True,
-            update=False,
-            co_recall=False,
-        )
-        result = recall_recall.recall(self._home, query)
-        return bool(result.hits or result.turns)
+def _has_answer(home: Home, wording: _Wording) -> bool:
+    """Search for an answer again."""
+    query = RecallQuery(
+        wording.text,
+        filter=Filter(projects=tuple(sorted(wording.projects))),
+        limit=1,
+        turns=min(1, home.settings.whole("recall.turns")),
+        confident=True,
+        update=False,
+        co_recall=False,
+    )
+    result = recall_recall.recall(home, query)
+    return bool(result.hits or result.turns)
 
 
 def _describe_gap(wordings: Sequence[_Wording]) -> UnansweredQuestion:

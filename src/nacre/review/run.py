@@ -280,17 +280,7 @@ def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str
         may_be_shelved(memory, protected) for memory in ending
     ):
         return "it is no longer in the inbox, or it was stated by a person"
-    return _objection_without_an_end(step, present)
-
-
-def _objection_without_an_end(step: Step, present: Mapping[str, Memory]) -> str | None:
-    if step.action is DreamAction.LINK:
-        return link_objection(step, present)
-    if step.action is DreamAction.PAGE:
-        return "a page cannot end memories" if step.ends else None
-    if step.action is DreamAction.FILE:
-        return None if step.project and not step.ends else "the step names no project"
-    return "the step names a memory to keep" if step.into else None
+    return link_objection(step, present) if step.action is DreamAction.LINK else None
 
 
 def _objection_to_unlinking(step: Step, present: Mapping[str, Memory]) -> str | None:
