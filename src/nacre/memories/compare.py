@@ -10,8 +10,6 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Literal
 
-import msgspec
-
 from nacre.base.frozen import frozen
 from nacre.base.text import normalise, shorten
 from nacre.base.times import shown_day
@@ -19,6 +17,7 @@ from nacre.errors import UnusableAnswerError
 from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.llm.calibration import calibration_of
+from nacre.llm.failures import Schema
 from nacre.memories.judge import Relation, compare, says_done, system
 from nacre.memories.placement import confirm, put, rarity_of
 from nacre.values.memory import Claim, Kind, Memory, Retirement
@@ -50,8 +49,7 @@ _ARY = "ary"
 _MIN_STEM_CHARACTERS = 3
 
 
-# The docstrings of answer structs are part of the schema that models see.
-class ClaimAnswer(msgspec.Struct, forbid_unknown_fields=True):
+class ClaimAnswer(Schema):
     """What a model says a memory claims; empty texts where it claims nothing."""
 
     entity: str
@@ -174,7 +172,7 @@ class Resolution(StrEnum):
     COEXIST = "coexist"
 
 
-class PairAnswer(msgspec.Struct, forbid_unknown_fields=True):
+class PairAnswer(Schema):
     """What a model says of one numbered memory."""
 
     number: int
@@ -183,20 +181,20 @@ class PairAnswer(msgspec.Struct, forbid_unknown_fields=True):
     explanation: str
 
 
-class JudgeAnswer(msgspec.Struct, forbid_unknown_fields=True):
+class JudgeAnswer(Schema):
     """One verdict a number."""
 
     verdicts: list[PairAnswer]
 
 
-class DoneAnswer(msgspec.Struct, forbid_unknown_fields=True):
+class DoneAnswer(Schema):
     """A todo that is done, and the words that say so."""
 
     number: int
     quote: str
 
 
-class TodosAnswer(msgspec.Struct, forbid_unknown_fields=True):
+class TodosAnswer(Schema):
     """The todos that are done."""
 
     done: list[DoneAnswer]

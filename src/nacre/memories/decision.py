@@ -82,7 +82,7 @@ class Asking:
     seconds: float | None = None
 
 
-class StoreRequest(Request, frozen=True, kw_only=True):
+class StoreRequest(Request):
     """A memory to store.
 
     Without a ``project``, the memory belongs to the project of ``folder``, which is created if it
@@ -139,7 +139,7 @@ class StoreRequest(Request, frozen=True, kw_only=True):
         return Asking(self.online_dedup, self.aggressive, self.dedup_threshold)
 
 
-class EditRequest(Request, frozen=True, kw_only=True, omit_defaults=True):
+class EditRequest(Request, omit_defaults=True):
     """Changes to a memory. Fields that are not given do not change."""
 
     reference: Reference
@@ -171,7 +171,7 @@ class EditRequest(Request, frozen=True, kw_only=True, omit_defaults=True):
     ] = UNSET
 
 
-class GetRequest(Request, frozen=True, kw_only=True):
+class GetRequest(Request):
     """A memory to return."""
 
     reference: Reference
@@ -179,13 +179,13 @@ class GetRequest(Request, frozen=True, kw_only=True):
     session: HostSession = None
 
 
-class ReferencesRequest(Request, frozen=True, kw_only=True):
+class ReferencesRequest(Request):
     """Some memories."""
 
     references: References
 
 
-class RetireRequest(Request, frozen=True, kw_only=True):
+class RetireRequest(Request):
     """Memories to retire, by id, subject, or pattern with ``*`` for any text."""
 
     references: References = ()
@@ -204,7 +204,7 @@ class RetireRequest(Request, frozen=True, kw_only=True):
     )
 
 
-class ListRequest(Request, frozen=True, kw_only=True):
+class ListRequest(Request):
     """A page of active memories, newest first."""
 
     filter: Annotated[Filter, bounds("The memories.")] = Filter()

@@ -164,7 +164,7 @@ Origin = (
 Limit = Annotated[int, bounds("Maximum number of items.", ge=1, le=1000)]
 
 
-class NewLink(Request, frozen=True, kw_only=True):
+class NewLink(Request):
     """A link to create. An existing link with the same ends and relation is updated."""
 
     source: Reference
@@ -182,13 +182,13 @@ class NewLink(Request, frozen=True, kw_only=True):
     origin: Origin = None
 
 
-class LinkRequest(Request, frozen=True, kw_only=True):
+class LinkRequest(Request):
     """Create links: all of them or none."""
 
     links: Annotated[tuple[NewLink, ...], bounds("The links.", min_length=1, max_length=MOST_LINKS)]
 
 
-class UnlinkRequest(Request, frozen=True, kw_only=True):
+class UnlinkRequest(Request):
     """Remove a link, or all links between two memories."""
 
     source: Reference
@@ -199,7 +199,7 @@ class UnlinkRequest(Request, frozen=True, kw_only=True):
     ] = None
 
 
-class InvalidateRequest(UnlinkRequest, frozen=True, kw_only=True):
+class InvalidateRequest(UnlinkRequest):
     """End a link, or all links between two memories, but keep them."""
 
     at: Annotated[date | None, bounds("The day from which it no longer holds; default: today.")] = (
@@ -207,7 +207,7 @@ class InvalidateRequest(UnlinkRequest, frozen=True, kw_only=True):
     )
 
 
-class LinksRequest(Request, frozen=True, kw_only=True):
+class LinksRequest(Request):
     """List links between active memories, or all links of one memory, newest memories first."""
 
     reference: Annotated[str | None, bounds("Only links of this memory.")] = None
@@ -223,7 +223,7 @@ class LinksRequest(Request, frozen=True, kw_only=True):
     offset: Offset = 0
 
 
-class TraverseRequest(Request, frozen=True, kw_only=True):
+class TraverseRequest(Request):
     """Follow the links of a memory."""
 
     reference: Annotated[str, bounds("The starting point: a memory, or a symbol of code.")]
@@ -240,14 +240,14 @@ class TraverseRequest(Request, frozen=True, kw_only=True):
     ] = 100
 
 
-class AnalysisRequest(Request, frozen=True, kw_only=True):
+class AnalysisRequest(Request):
     """Analyse the links of all memories, or of one project."""
 
     limit: Limit = 10
     project: Project = None
 
 
-class MapRequest(Request, frozen=True, kw_only=True):
+class MapRequest(Request):
     """Return memories and links for a map."""
 
     project: Project = None
@@ -264,7 +264,7 @@ class MapRequest(Request, frozen=True, kw_only=True):
     ] = 1000
 
 
-class BriefRequest(Request, frozen=True, kw_only=True):
+class BriefRequest(Request):
     """Summarise all memories in about 200 tokens."""
 
     project: Project = None

@@ -31,7 +31,7 @@ from nacre.home.home import Home
 from nacre.home.operations import apply_intents
 from nacre.llm import minilm
 from nacre.llm.calibration import Calibration, Seen, calibration_of
-from nacre.llm.failures import schema_of
+from nacre.llm.failures import Schema, schema_of
 from nacre.memories.statements import (
     MOST_LEFT_OUT,
     Departure,
@@ -761,8 +761,7 @@ _IN_WORDS = frozenset({Action.UPDATE, Action.AMEND})
 """Actions that require new text."""
 
 
-# The docstring is part of the schema that models see.
-class Choice(msgspec.Struct, forbid_unknown_fields=True):
+class Choice(Schema):
     """What a model answers: why, what, about which memory (its number), and the words of both where they become one, or
     those that are left of it.
     """

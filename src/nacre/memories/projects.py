@@ -272,7 +272,7 @@ Name = Annotated[str, bounds("The name, slug or alias of a known project.")]
 Reason = Annotated[str | None, bounds("The reason, kept in the ledger and the history.")]
 
 
-class ProjectMergeRequest(Request, frozen=True, kw_only=True):
+class ProjectMergeRequest(Request):
     """Merge a project into another."""
 
     project: Name

@@ -360,7 +360,7 @@ _KEY = "embedding.model"
 _PAGE_TURNS = 1_000
 
 
-class ModelRequest(Request, frozen=True, kw_only=True):
+class ModelRequest(Request):
     """An embedding model."""
 
     name: Annotated[

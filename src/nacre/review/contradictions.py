@@ -88,7 +88,7 @@ Item = Annotated[
 Items = Annotated[tuple[Item, ...], bounds("Ids of the items.", min_length=1)]
 
 
-class ReviewRequest(Request, frozen=True, kw_only=True):
+class ReviewRequest(Request):
     """Items in review: conflicts first, then doubts, then candidates, the likeliest first."""
 
     project: Annotated[str | None, bounds("Only items of this project.")] = None
@@ -97,7 +97,7 @@ class ReviewRequest(Request, frozen=True, kw_only=True):
     offset: Annotated[int, bounds("Items to skip.", ge=0)] = 0
 
 
-class ReviewKeepRequest(Request, frozen=True, kw_only=True):
+class ReviewKeepRequest(Request):
     """Keep items: candidates become memories, memories in doubt stay, both memories of a conflict hold."""
 
     references: Items
@@ -111,14 +111,14 @@ class ReviewKeepRequest(Request, frozen=True, kw_only=True):
     ] = False
 
 
-class ReflectRequest(Request, frozen=True, kw_only=True):
+class ReflectRequest(Request):
     """Questions to the owner about unconnected or contradicting memories."""
 
     limit: Annotated[int, bounds("Maximum number of questions.", ge=1, le=100)] = 5
     project: Annotated[str | None, bounds("Only questions about this project.")] = None
 
 
-class ReflectAnswerRequest(Request, frozen=True, kw_only=True):
+class ReflectAnswerRequest(Request):
     """The owner's answer to one such question: just one of a link, words, a choice, or to skip it."""
 
     reference: Annotated[
@@ -138,13 +138,13 @@ class ReflectAnswerRequest(Request, frozen=True, kw_only=True):
     lesson: Annotated[bool, bounds("Store the sentence as a lesson; default: as a fact.")] = False
 
 
-class GapRequest(Request, frozen=True, kw_only=True):
+class GapRequest(Request):
     """One gap."""
 
     reference: Annotated[str, bounds("The gap, by its id or the id of any of its cases.")]
 
 
-class UnansweredRequest(Request, frozen=True, kw_only=True):
+class UnansweredRequest(Request):
     """Unanswered questions, grouped by subject."""
 
     days: Annotated[int, bounds("Only questions from this many last days.", ge=1, le=3650)] = 30

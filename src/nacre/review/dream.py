@@ -33,7 +33,7 @@ from nacre.values.review import Usage
 from nacre.vault import files
 
 
-class DreamPlanRequest(Request, frozen=True, kw_only=True):
+class DreamPlanRequest(Request):
     """The plan of a dream."""
 
     project: Annotated[str | None, bounds("Memories of one project only.")] = None
@@ -62,14 +62,14 @@ class DreamPlanRequest(Request, frozen=True, kw_only=True):
     ] = False
 
 
-class AlikeRequest(Request, frozen=True, kw_only=True):
+class AlikeRequest(Request):
     """Memories that look alike."""
 
     project: Annotated[str | None, bounds("Memories of one project only.")] = None
     limit: Annotated[int, bounds("Maximum number of groups.", ge=1, le=500)] = 20
 
 
-class DreamRequest(DreamPlanRequest, frozen=True, kw_only=True):
+class DreamRequest(DreamPlanRequest):
     """Plan, check and execute a dream."""
 
     steps: Annotated[

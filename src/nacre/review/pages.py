@@ -35,6 +35,7 @@ from nacre.home.projects import (
 from nacre.hosts.files import blocks_of, drop_blocks, put_block
 from nacre.learn.sentences import language_of
 from nacre.llm.calibration import calibration_of
+from nacre.llm.failures import Schema
 from nacre.memories import projects
 from nacre.memories.projects import evidence
 from nacre.memories.statements import negations, new_word, read, swaps, whole_numbers
@@ -540,14 +541,14 @@ def _joined_before(home: Home) -> Iterator[tuple[str, str]]:
 # -- Sections that a writer fills ---------------------------------------------
 
 
-class Line(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class Line(Schema):
     """A line of a page, and the numbers of what it rests on."""
 
     text: str
     numbers: list[int]
 
 
-class ProjectPage(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class ProjectPage(Schema):
     """What a writer makes of a project."""
 
     stage: list[Line]
@@ -558,7 +559,7 @@ class ProjectPage(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     notes: list[Line]
 
 
-class ProfilePage(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class ProfilePage(Schema):
     """What a writer makes of the owner's own words."""
 
     profile: list[Line]

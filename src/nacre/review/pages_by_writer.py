@@ -22,7 +22,7 @@ from nacre.home.home import Home
 from nacre.home.projects import REFERENCE_CHARACTERS, as_line, references_of, rests_on_what_holds
 from nacre.home.spending import NONE, name_for
 from nacre.learn.extract import is_covered, may_be_shown
-from nacre.llm.failures import ask
+from nacre.llm.failures import Schema, ask
 from nacre.llm.providers import describe
 from nacre.memories.vectors import embed_memories
 from nacre.protocols import LanguageModel
@@ -82,7 +82,7 @@ class Finding(StrEnum):
     NOT_BORNE = "not_borne"
 
 
-class Looked(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class Looked(Schema):
     """What a second look finds of one line."""
 
     number: int
@@ -90,7 +90,7 @@ class Looked(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     what: str
 
 
-class SecondLook(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class SecondLook(Schema):
     """What a second look finds of each line."""
 
     cases: list[Looked]

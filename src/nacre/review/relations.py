@@ -19,7 +19,7 @@ from nacre.base.text import count_tokens, one_line, shorten, title_of, visible
 from nacre.base.times import shown_day
 from nacre.home.home import Home
 from nacre.learn.extract import may_be_shown
-from nacre.llm.failures import ask, schema_of
+from nacre.llm.failures import Schema, ask, schema_of
 from nacre.protocols import LanguageModel
 from nacre.redact.redactor import Redactor
 from nacre.review.consolidate import DreamAction, Step, answers
@@ -44,7 +44,7 @@ _REASON_CHARACTERS = 160
 _PLAIN = str.maketrans("[]<>", "()()")
 
 
-class Same(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class Same(Schema):
     """Memories that say the same: the one whose words hold all of it, or words that do."""
 
     numbers: list[int]
@@ -53,7 +53,7 @@ class Same(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     why: str
 
 
-class Over(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class Over(Schema):
     """A memory that a later one has ended."""
 
     number: int
@@ -61,7 +61,7 @@ class Over(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     why: str
 
 
-class Sorted(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class Sorted(Schema):
     """What a writer answers of some clusters."""
 
     merges: list[Same]
@@ -79,7 +79,7 @@ class Finding(StrEnum):
     HOLDS = "holds"
 
 
-class Compared(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class Compared(Schema):
     """What is found of one case."""
 
     number: int
@@ -87,7 +87,7 @@ class Compared(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     what: str
 
 
-class Comparisons(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class Comparisons(Schema):
     """What is found of each case."""
 
     cases: list[Compared]
@@ -444,9 +444,7 @@ class Side(StrEnum):
     B = "b"
 
 
-class Related(
-    msgspec.Struct, forbid_unknown_fields=True, frozen=True, rename={"leads_from": "from"}
-):
+class Related(Schema, rename={"leads_from": "from"}):
     """How the two of a case stand to each other."""
 
     number: int
@@ -455,7 +453,7 @@ class Related(
     why: str
 
 
-class Relations(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class Relations(Schema):
     """How the two of each case stand to each other."""
 
     cases: list[Related]
