@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Literal
 
 from nacre.base.frozen import frozen
 from nacre.base.text import normalise, shorten
@@ -17,7 +17,7 @@ from nacre.errors import UnusableAnswerError
 from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.llm.calibration import calibration_of
-from nacre.llm.failures import Schema
+from nacre.llm.failures import Schema, schema_of
 from nacre.memories.judge import Relation, compare, says_done, system
 from nacre.memories.placement import confirm, put, rarity_of
 from nacre.values.memory import Claim, Kind, Memory, Retirement
@@ -59,13 +59,13 @@ class ClaimAnswer(Schema):
     confidence: float
 
 
-def claim_prompt(memory: Memory, entities: Sequence[str], answer: dict[str, Any]) -> Prompt:
-    """Return the prompt that asks for a memory's claim. ``answer`` is the answer's schema."""
+def claim_prompt(memory: Memory, entities: Sequence[str]) -> Prompt:
+    """Return the prompt that asks for a memory's claim."""
     return Prompt(
         Task.CLAIMS,
         system("claim-1"),
         f"The memory:\n{as_data(memory)}",
-        answer,
+        schema_of(ClaimAnswer),
         name="claim",
         shared=f"Known entities: {json.dumps(list(entities)[:MOST_HINTS], ensure_ascii=False)}",
         version="claim/1",
@@ -217,7 +217,7 @@ class Judgement:
         )
 
 
-def judge_prompt(memory: Memory, others: Sequence[Memory], answer: dict[str, Any]) -> Prompt:
+def judge_prompt(memory: Memory, others: Sequence[Memory]) -> Prompt:
     """Return the prompt that asks how other memories relate to ``memory``.
 
     The prompt contains days and the order of statements, because the later statement supersedes and
@@ -234,14 +234,14 @@ def judge_prompt(memory: Memory, others: Sequence[Memory], answer: dict[str, Any
         Task.CONTRADICTION,
         system("judge-1"),
         text,
-        answer,
+        schema_of(JudgeAnswer),
         name="judgement",
         version="judge/1",
         output_tokens=200 + _TOKENS_PER_VERDICT * len(others),
     )
 
 
-def todos_prompt(memory: Memory, todos: Sequence[Memory], answer: dict[str, Any]) -> Prompt:
+def todos_prompt(memory: Memory, todos: Sequence[Memory]) -> Prompt:
     """Return the prompt that asks which open todos are done according to a memory."""
     lines = "\n".join(as_data(todo, number=number) for number, todo in enumerate(todos, 1))
     text = f"The memory:\n{as_data(memory)}\n\nOpen todos:\n{lines}"
@@ -249,7 +249,7 @@ def todos_prompt(memory: Memory, todos: Sequence[Memory], answer: dict[str, Any]
         Task.TODOS,
         system("todos-1"),
         text,
-        answer,
+        schema_of(TodosAnswer),
         name="done",
         version="todos/1",
         output_tokens=200 + _TOKENS_PER_VERDICT * len(todos),

@@ -72,6 +72,7 @@ _CLAIMS = (Kind.FACT, Kind.DECISION, Kind.PREFERENCE, Kind.RELATIONSHIP)
 _ASIDE = re.compile(r"[,;:(]\s|[，；：（]")
 _TIME_SORTS = frozenset({"weekday", "date", "time", "path"})
 _INVERTING_WORDS = frozenset({"of", "by", "von"})
+"""Words that can invert the word order, as in "the gate of the quarry"."""
 
 
 class Relation(StrEnum):
@@ -200,28 +201,20 @@ def _is_same(old: Statement, new: Statement, cosine: float | None, limits: Calib
         or (not limits.reads_unspaced and is_unspaced(new.text))
     ):
         return False
-    is_turned = (
-        old.order != new.order
-        and sorted(old.order) == sorted(new.order)
-        and not (_has_inverting_word(old) or _has_inverting_word(new))
-    )
+    inverts = any(word.text in _INVERTING_WORDS for word in (*old.tokens, *new.tokens))
+    is_turned = old.order != new.order and sorted(old.order) == sorted(new.order) and not inverts
     names = {*old.names, *new.names}
     of_old, of_new = (
         [word.text.lower() for word in statement.tokens if word.text.lower() in names]
         for statement in (old, new)
     )
-    is_named = of_old == of_new or (
-        sorted(of_old) == sorted(of_new) and (_has_inverting_word(old) or _has_inverting_word(new))
+    is_named = of_old == of_new or (inverts and sorted(of_old) == sorted(of_new))
+    parts, new_parts = (
+        (item.slots, item.negations, bool(item.departures), item.has("unsure"))
+        for item in (old, new)
     )
-    is_alike = is_named and (old.slots, old.negations) == (new.slots, new.negations)
-    is_alike = is_alike and bool(old.departures) == bool(new.departures)
-    is_alike = is_alike and not is_turned and old.has("unsure") == new.has("unsure")
-    return is_alike and len(new.words - old.words) <= len(old.words - new.words)
-
-
-def _has_inverting_word(statement: Statement) -> bool:
-    """Return True if a small word can invert the word order, as in "the gate of the quarry"."""
-    return any(word.text in _INVERTING_WORDS for word in statement.tokens)
+    adds_words = len(new.words - old.words) > len(old.words - new.words)
+    return is_named and parts == new_parts and not (is_turned or adds_words)
 
 
 def _departure(old: Statement, new: Statement, rarity: Rarity) -> Verdict | None:

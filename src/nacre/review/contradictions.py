@@ -35,7 +35,7 @@ from nacre.home.location import redact
 from nacre.home.spending import Answer, ask_all, is_final, may_judge, model_for, waits_for_models
 from nacre.home.views import Choice, Pair, PendingKind
 from nacre.learn import explicit, sentences
-from nacre.llm.failures import ask, schema_of
+from nacre.llm.failures import ask
 from nacre.memories.compare import (
     Bearing,
     JudgeAnswer,
@@ -337,7 +337,7 @@ def _by_rules(memory: Memory, others: Sequence[Memory], *, is_alone: bool) -> li
 def _judge_rivals(
     home: Home, model: LanguageModel, memory: Memory, others: Sequence[Memory]
 ) -> list[PairFinding]:
-    prompt = judge_prompt(memory, others, schema_of(JudgeAnswer))
+    prompt = judge_prompt(memory, others)
     answer = ask(model, prompt, JudgeAnswer, lambda answer: judgements(answer, len(others)))
     answers = judgements(answer, len(others))
     findings = []
@@ -354,7 +354,7 @@ def _find_finished(
     model: LanguageModel, memory: Memory, candidates: Sequence[Memory]
 ) -> list[PairFinding]:
     """Return findings for the open todos that a memory shows to be done."""
-    answer = ask(model, todos_prompt(memory, candidates, schema_of(TodosAnswer)), TodosAnswer)
+    answer = ask(model, todos_prompt(memory, candidates), TodosAnswer)
     findings = []
     for todo, quote in find_finished(answer, memory, candidates):
         is_sure = memory.is_owners or not todo.is_owners

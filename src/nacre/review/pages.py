@@ -586,10 +586,16 @@ class Form:
     speakers: tuple[Speaker, ...]
     kinds: tuple[Kind, ...]
 
-    @property
-    def titles(self) -> frozenset[str]:
-        """Headings of the sections that the writer fills."""
-        return frozenset(title for _, title, _ in self.sections)
+    def written(self, part: str) -> list[Section]:
+        """Return the sections that a writer filled."""
+        return [section for section in sections_of(part) if self._is_written(section)]
+
+    def ruled(self, part: str) -> dict[str, str]:
+        """Return the lines by rules, by source."""
+        return by_source(section for section in sections_of(part) if not self._is_written(section))
+
+    def _is_written(self, section: Section) -> bool:
+        return any(section[0] == title for _, title, _ in self.sections)
 
     def takes(self, memory: Memory, project: str, today: date) -> bool:
         """Return True if a line may cite a memory. The memory must be current and vouched, and match the page."""
@@ -642,16 +648,6 @@ def form_of(project: str) -> Form:
     return OF_PROJECT if project else OF_OWNER
 
 
-def by_writer(form: Form, sections: Sequence[Section]) -> list[Section]:
-    """Return the sections that a writer fills."""
-    return [section for section in sections if section[0] in form.titles]
-
-
-def by_rules(form: Form, sections: Sequence[Section]) -> list[Section]:
-    """Return the sections that rules fill."""
-    return [section for section in sections if section[0] not in form.titles]
-
-
 # -- Checks of a new page -----------------------------------------------------
 
 
@@ -665,7 +661,7 @@ DAY = len("- 2026-11-18")
 
 def mark_of(home: Home, page: Page, project: str, words: str) -> str:
     """Return a fingerprint of the page and of the memories that the writer's lines cite."""
-    lines = _lines_of(by_writer(form_of(project), sections_of(words)))
+    lines = _lines_of(form_of(project).written(words))
     named = {memory.id: memory for line in lines for memory in _memories(home, line)}
     return f"{page.mark} {mark(named[key] for key in sorted(named))}" if named else page.mark
 
@@ -697,14 +693,14 @@ def page_objection(home: Home, step: Step) -> str | None:
 
 
 def _is_borne_out(home: Home, step: Step, page: Page) -> bool:
-    form, sections = form_of(step.project), sections_of(step.words)
-    before = by_source(by_rules(form, sections_of(page.part)))
-    for source, line in by_source(by_rules(form, sections)).items():
+    form = form_of(step.project)
+    before = form.ruled(page.part)
+    for source, line in form.ruled(step.words).items():
         is_kept = line == before.get(source) and stays(home, step.project, source)
         if not is_kept and not _bears_out(home, step.project, source):
             return False
     return all(
-        may_stand(home, form, step.project, line) for line in _lines_of(by_writer(form, sections))
+        may_stand(home, form, step.project, line) for line in _lines_of(form.written(step.words))
     )
 
 
@@ -771,10 +767,10 @@ def is_decision(home: Home, memory: Memory, project: str) -> bool:
 
 def _count_lost_lines(home: Home, step: Step, page: Page) -> tuple[int, int]:
     """Return the number of nacre's lines and the number that would be lost without replacement."""
-    form, was, becomes = form_of(step.project), sections_of(page.part), sections_of(step.words)
-    before, after = by_source(by_rules(form, was)), by_source(by_rules(form, becomes))
-    written = _lines_of(by_writer(form, was))
-    cited = {reference for line in _lines_of(becomes) for reference in references_of(line)}
+    form = form_of(step.project)
+    before, after = form.ruled(page.part), form.ruled(step.words)
+    written, becomes = _lines_of(form.written(page.part)), _lines_of(sections_of(step.words))
+    cited = {reference for line in becomes for reference in references_of(line)}
     lost = [
         line
         for line in written
@@ -950,10 +946,11 @@ def _promotion(
     promotion = weigh(slug, sessions, home.now()) if sessions else None
     is_worth = promotion is not None and not promotion.failed
     written = _sections_to_write(home, page, slug, draft)
-    if not (is_worth or draft or written != _written_before(page, slug)):
+    before = OF_PROJECT.written(page.part)
+    if not (is_worth or draft or written != before):
         return promotion, None
     words = home.redactor.clean(_part(home, slug, memories, page, written, is_worth=is_worth))
-    if words == page.part or not (words or _written_before(page, slug)):
+    if words == page.part or not (words or before):
         return promotion, None
     days = (
         f"{count(len(sessions), 'session')} up to {_day(sessions[0].stored.ended)}"
@@ -1010,15 +1007,11 @@ def _sections_to_write(
     """Return the sections of the draft or, if there is no draft, the page's still valid lines by a writer."""
     form = form_of(project)
     if draft:
-        return by_writer(form, draft.sections)
+        return list(draft.sections)
     return [
         (title, tuple(line for line in lines if may_stand(home, form, project, line)))
-        for title, lines in _written_before(page, project)
+        for title, lines in form.written(page.part)
     ]
-
-
-def _written_before(page: Page, project: str) -> list[Section]:
-    return by_writer(form_of(project), sections_of(page.part))
 
 
 def _since(home: Home, page: Page, *, backfill: bool) -> datetime | None:
@@ -1026,13 +1019,11 @@ def _since(home: Home, page: Page, *, backfill: bool) -> datetime | None:
     if backfill:
         return None
     ends = [
-        session.ended for source in _ruled_before(page) for session in sessions_named(home, source)
+        session.ended
+        for source in OF_PROJECT.ruled(page.part)
+        for session in sessions_named(home, source)
     ]
     return max((end for end in ends if end), default=home.now() - WINDOW)
-
-
-def _ruled_before(page: Page) -> dict[str, str]:
-    return by_source(by_rules(form_of("project"), sections_of(page.part)))
 
 
 def _part(
@@ -1063,7 +1054,7 @@ def activity(home: Home, slug: str, page: Page, sessions: Sequence[SummarisedSes
     """
     lines = tuple(_session_line(home, session) for session in sessions if session.topics)
     shown = by_source([("", lines)])
-    for source, line in _ruled_before(page).items():
+    for source, line in OF_PROJECT.ruled(page.part).items():
         if source not in shown and stays(home, slug, source):
             shown[source] = line
     return sorted(shown.values(), key=lambda line: line[:DAY], reverse=True)[:SESSIONS_SHOWN]

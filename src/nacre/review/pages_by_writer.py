@@ -36,7 +36,6 @@ from nacre.review.pages import (
     Page,
     Section,
     activity,
-    by_writer,
     clusters,
     fingerprint,
     form_of,
@@ -44,7 +43,6 @@ from nacre.review.pages import (
     mark,
     plain_words,
     read_page,
-    sections_of,
     sessions_named,
     unlike_sources,
 )
@@ -444,11 +442,7 @@ def _size(source: Source) -> int:
 def _lines_before(page: Page, form: Form) -> list[tuple[str, str]]:
     """Return each line that a writer wrote on the page, with the section's field."""
     fields = {title: field for field, title, _ in form.sections}
-    return [
-        (fields[title], line)
-        for title, lines in by_writer(form, sections_of(page.part))
-        for line in lines
-    ]
+    return [(fields[title], line) for title, lines in form.written(page.part) for line in lines]
 
 
 def _of_sessions(home: Home, project: str, page: Page, writer: str) -> Iterator[Source]:
