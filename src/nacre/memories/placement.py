@@ -232,7 +232,7 @@ def unite(home: Home, target: Memory, memory: Memory, decision: Decision) -> Mem
         content=decision.merged,
         claim=None,
         updated=max(memory.updated, target.updated),
-        confirmed=_with_confirmation(target.confirmed, as_confirmation(memory)),
+        confirmed=_confirmed(target, as_confirmation(memory)),
         tags=tuple(dict.fromkeys((*target.tags, *memory.tags))),
         confidence=Confidence.INFERRED if is_inferred else target.confidence,
         extra={**target.extra, MERGED: {"by": decision.by, "reason": decision.reason}},
@@ -268,7 +268,7 @@ def reword(
             content=words,
             claim=None,
             updated=max(memory.updated, shown.at),
-            confirmed=_with_confirmation(memory.confirmed, shown),
+            confirmed=_confirmed(memory, shown),
             extra={**memory.extra, AMENDED: {"by": by, "reason": shortened_reason}},
         ),
     )
@@ -294,12 +294,10 @@ def as_confirmation(memory: Memory) -> Confirmation:
     return Confirmation(memory.created, memory.source.session, memory.source.turns)
 
 
-def _with_confirmation(
-    confirmed: Sequence[Confirmation], added: Confirmation
-) -> tuple[Confirmation, ...]:
-    return tuple(
-        sorted((*confirmed, added), key=lambda confirmation: confirmation.at)[-MOST_CONFIRMATIONS:]
-    )
+def _confirmed(memory: Memory, added: Confirmation) -> tuple[Confirmation, ...]:
+    """Return a memory's latest confirmations, including a new one."""
+    confirmed = sorted((*memory.confirmed, added), key=lambda confirmation: confirmation.at)
+    return tuple(confirmed[-MOST_CONFIRMATIONS:])
 
 
 def put(change: Change, memory: Memory, comparisons: Sequence[Comparison]) -> StoreOutcome:
@@ -392,9 +390,7 @@ def confirm(
         return
     if len(existing.confirmed) == MOST_CONFIRMATIONS and memory.created <= existing.confirmed[0].at:
         return
-    existing = replace(
-        existing, confirmed=_with_confirmation(existing.confirmed, as_confirmation(memory))
-    )
+    existing = replace(existing, confirmed=_confirmed(existing, as_confirmation(memory)))
     if touched is None:
         update(change, existing)
     else:
@@ -468,9 +464,7 @@ def _reverse_doubts(change: Change, known_id: str, memory: Memory) -> None:
         if existing is None or is_weaker or doubting_memory.last_said >= memory.last_said:
             continue
         if existing.last_said < memory.last_said:
-            existing = replace(
-                existing, confirmed=_with_confirmation(existing.confirmed, as_confirmation(memory))
-            )
+            existing = replace(existing, confirmed=_confirmed(existing, as_confirmation(memory)))
         if update(
             change, reversed_memory := add_doubt(existing, doubting_memory.id, _SAID_AGAIN)
         ) and update(change, without_doubt(doubting_memory, known_id)):
