@@ -156,7 +156,7 @@ def test_what_the_database_counts_is_what_a_look_at_every_memory_finds(world: Wo
     home = world.context()
     every = [one for one in home.memories.everything() if one.is_active]
     usage, now = home.usage.of([memory.id for memory in every]), home.now()
-    last = {one.id: consolidate.last_used(one, usage.get(one.id, Usage())) for one in every}
+    last = {one.id: consolidate.last_used(one, usage[one.id]) for one in every}
     ages = [now - at for at in last.values()]
     longer = sum(age > timedelta(days=183) for age in ages)
     week = sum(age <= timedelta(days=7) for age in ages)

@@ -31,7 +31,7 @@ from nacre.store import schema
 from nacre.store.memories import ALIKE, IN_BODY, EdgeFilter, StoredLink, as_edge
 from nacre.values.memory import USUAL_STRENGTH, Kind, Link, Memory, Validity
 from nacre.values.recall import Filter
-from nacre.values.review import Maturity, Usage
+from nacre.values.review import Maturity
 from nacre.values.session import Trust
 
 T = TypeVar("T")
@@ -527,7 +527,7 @@ def gaps(home: Home, request: AnalysisRequest) -> Gaps:
     net = net_of(home, request.project)
     numbers = [at for at, degree in enumerate(net.degrees) if degree <= GAP_LINKS]
     known = home.usage.of([net.ids[at] for at in numbers])
-    usage = {at: known.get(net.ids[at], Usage()) for at in numbers}
+    usage = {at: known[net.ids[at]] for at in numbers}
     rank = {at: memories_usage.maturity(used) for at, used in usage.items()}
     numbers.sort(
         key=lambda at: (_RANKS.index(rank[at]), net.degrees[at], -usage[at].access_count, at)

@@ -317,7 +317,7 @@ def look_at(home: Home, request: decision.GetRequest) -> home_views.MemoryView:
     memory = read_memory(home, request)
     file = home.files.file_of(memory.id)
     doubt = home.memories.stale().get(memory.id)
-    usage = home.usage.of([memory.id]).get(memory.id, Usage())
+    usage = home.usage.of([memory.id])[memory.id]
     edges = home.co_recall.of([memory.id], store.today(home))[:_MAX_COMPANIONS]
     others = {
         other.id: other for other in home.memories.rows_of([edge.other for edge in edges]).values()

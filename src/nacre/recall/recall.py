@@ -97,7 +97,7 @@ from nacre.values.recall import (
     RecallResult,
     TurnHit,
 )
-from nacre.values.review import FeedbackReport, Judged, Reason, Usage, Verdict
+from nacre.values.review import FeedbackReport, Judged, Reason, Verdict
 from nacre.values.session import Speaker, StoredTurn, Trust, Turn
 
 
@@ -700,7 +700,7 @@ def _judge(
     usage = home.usage.of([memory.id for memory in memories])
     judged = []
     for memory in memories:
-        before, finding = usage.get(memory.id, Usage()).quality, findings[memory.id]
+        before, finding = usage[memory.id].quality, findings[memory.id]
         after = quality_after(before, finding.verdict, memory.kind, share)
         home.usage.set_quality(memory.id, after)
         judged.append(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -24,12 +24,19 @@ from nacre.memories.judge import OUTLIVED, SUPERSEDES, mark_ended
 from nacre.memories.placement import as_confirmation
 from nacre.memories.usage import is_protected
 from nacre.operations import operation
-from nacre.review.consolidate import SIGNALS, DreamAction, DreamReport, Promotion, Step
+from nacre.review.consolidate import (
+    SIGNALS,
+    DreamAction,
+    DreamReport,
+    MemoriesById,
+    Promotion,
+    Step,
+)
 from nacre.review.naming import ProjectNames
 from nacre.review.pages import MERGED, Cluster, clusters, mark
 from nacre.review.queue import ORIGIN
+from nacre.store.memories import UsageById
 from nacre.values.memory import Confirmation, Expiry, Kind, Link, Memory, Retirement, TombstoneKind
-from nacre.values.review import Usage
 from nacre.vault import files
 
 
@@ -131,9 +138,7 @@ def may_end(home: Home, memories: Iterable[Memory]) -> list[Memory]:
 _MAX_CONFIRMATIONS = 20
 
 
-def apply_steps(
-    home: Home, steps: Sequence[Step], memories: Mapping[str, Memory]
-) -> dict[str, Memory]:
+def apply_steps(home: Home, steps: Sequence[Step], memories: MemoriesById) -> dict[str, Memory]:
     """Return the kept and superseded memories after the steps. Statement times do not change."""
     changed: dict[str, Memory] = {}
     for step in steps:
@@ -147,7 +152,7 @@ def apply_steps(
     return changed
 
 
-def _changed(home: Home, step: Step, memories: Mapping[str, Memory]) -> list[Memory]:
+def _changed(home: Home, step: Step, memories: MemoriesById) -> list[Memory]:
     if step.into is None:
         return []
     memory = memories[step.into]
@@ -171,7 +176,7 @@ def _changed(home: Home, step: Step, memories: Mapping[str, Memory]) -> list[Mem
     ]
 
 
-def _enrich_keeper(home: Home, step: Step, memories: Mapping[str, Memory]) -> Memory:
+def _enrich_keeper(home: Home, step: Step, memories: MemoriesById) -> Memory:
     """Return the kept memory with the writer's words and data from the merged memories.
 
     The data are the earliest date, the highest importance, and all tags, links and confirmations. Nothing
@@ -220,7 +225,7 @@ def _sayings(memory: Memory) -> list[Confirmation]:
     return [as_confirmation(memory), *memory.confirmed]
 
 
-def _redirect_superseded(home: Home, step: Step, memories: Mapping[str, Memory]) -> list[Memory]:
+def _redirect_superseded(home: Home, step: Step, memories: MemoriesById) -> list[Memory]:
     """Mark memories that a merged memory superseded as superseded by the kept memory."""
     keeper = memories[step.into or ""]
     old = [
@@ -236,7 +241,7 @@ def _redirect_superseded(home: Home, step: Step, memories: Mapping[str, Memory])
     return [*followed, replace(keeper, links=(*keeper.links, *links))] if links else followed
 
 
-def retire(change: Change, steps: Sequence[Step], memories: Mapping[str, Memory]) -> None:
+def retire(change: Change, steps: Sequence[Step], memories: MemoriesById) -> None:
     """Retire the memories that the steps end, and the memories that an expired memory had superseded."""
     home = change.home
     now = home.now()
@@ -279,7 +284,7 @@ def path_of(now: datetime) -> str:
     return f"{FOLDER}/{shown_day(now)}.md"
 
 
-def render_section(report: DreamReport, memories: Mapping[str, Memory], now: datetime) -> str:
+def render_section(report: DreamReport, memories: MemoriesById, now: datetime) -> str:
     """Return a dream as a section of its day's diary."""
     plan = report.plan
     ending = plan.ending - sum(len(step.ends) for step, _ in report.left)
@@ -316,7 +321,7 @@ def render_section(report: DreamReport, memories: Mapping[str, Memory], now: dat
     return "\n".join(lines) + "\n"
 
 
-def _step(step: Step, memories: Mapping[str, Memory]) -> list[str]:
+def _step(step: Step, memories: MemoriesById) -> list[str]:
     if step.action is DreamAction.FILE:
         return [f"- {_memory_line(step.into or '', memories)}: into {step.project}: {step.why}"]
     if step.action is DreamAction.JOIN:
@@ -344,7 +349,7 @@ def _step(step: Step, memories: Mapping[str, Memory]) -> list[str]:
     ]
 
 
-def _subject_text(step: Step, memories: Mapping[str, Memory]) -> str:
+def _subject_text(step: Step, memories: MemoriesById) -> str:
     memory_id = next((memory_id for memory_id in (*step.ends, step.into) if memory_id), None)
     return _memory_line(memory_id, memories) if memory_id else step.subject
 
@@ -359,7 +364,7 @@ def _attribution(step: Step) -> str:
     return f"; {step.by}: {step.why}" if step.by else ""
 
 
-def _memory_line(memory_id: str, memories: Mapping[str, Memory]) -> str:
+def _memory_line(memory_id: str, memories: MemoriesById) -> str:
     memory = memories.get(memory_id)
     text = shorten(" ".join(memory.content.split()), _LINE_CHARACTERS) if memory else "?"
     return f"{text} ({memory_id[-8:]})"
@@ -496,7 +501,7 @@ def plan_filing(home: Home, inbox: Iterable[Memory], project: str | None) -> lis
 def plan_shelving(
     home: Home,
     inbox: Iterable[Memory],
-    usage: Mapping[str, Usage],
+    usage: UsageById,
     now: datetime,
     protected: Sequence[str],
 ) -> list[Step]:
@@ -507,7 +512,7 @@ def plan_shelving(
         times, first = attempts.get(memory.id, (0, now))
         if times < TRIES or now - first < PATIENCE or not may_be_shelved(memory, protected):
             continue
-        if not usage.get(memory.id, Usage()).recall_count:
+        if not usage[memory.id].recall_count:
             why = f"{NOBODY_KNOWS}: dreams tried {times} times since {shown_day(first)}"
             steps.append(Step(DreamAction.SHELVE, (memory.id,), None, memory.subject, why))
     return steps

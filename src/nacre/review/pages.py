@@ -40,17 +40,17 @@ from nacre.memories import projects
 from nacre.memories.projects import evidence
 from nacre.memories.statements import negations, new_word, read, swaps, whole_numbers
 from nacre.memories.usage import is_protected
-from nacre.review.consolidate import DreamAction, PageDraft, Promotion, Step
+from nacre.review.consolidate import DreamAction, MemoriesById, PageDraft, Promotion, Section, Step
 from nacre.sessions.topics import summarise
+from nacre.store.memories import UsageById
 from nacre.values.memory import Expiry, Intent, Kind, Memory, SessionFilter, TombstoneKind
-from nacre.values.review import Usage
 from nacre.values.session import SessionKind, Speaker, StoredSession, Summary, Topic
 from nacre.vault import files
 from nacre.vault.documents import load, split
 
 
 def plan_merging(
-    memories: Iterable[Memory], usage: Mapping[str, Usage], protected: Sequence[str]
+    memories: Iterable[Memory], usage: UsageById, protected: Sequence[str]
 ) -> list[Step]:
     """Return steps that merge memories with the same kind, place and normalised text.
 
@@ -103,12 +103,12 @@ def have_same_terms(left: Memory, right: Memory) -> bool:
     )
 
 
-def weight(memory: Memory, usage: Mapping[str, Usage]) -> tuple[Any, ...]:
+def weight(memory: Memory, usage: UsageById) -> tuple[Any, ...]:
     """Return the sort key that selects the kept memory. See seed facts 1.4.
 
     Vouched memories win, then the owner's, the most used, and the latest.
     """
-    used = usage.get(memory.id, Usage())
+    used = usage[memory.id]
     mentions = len(memory.confirmed) + used.recall_count
     return memory.is_vouched, memory.is_owners, mentions, memory.last_said, memory.id
 
@@ -224,7 +224,7 @@ def mark(memories: Iterable[Memory]) -> str:
     return content_hash("\0".join(parts)).hex()[:16]
 
 
-def unfit(step: Step, memories: Mapping[str, Memory]) -> str | None:
+def unfit(step: Step, memories: MemoriesById) -> str | None:
     """Return the reason to reject a writer's step, or ``None``."""
     named = [memories[memory] for memory in (step.into or "", *step.ends)]
     if step.mark != mark(named):
@@ -341,9 +341,6 @@ UNREADABLE = (FileNotFoundError, UnicodeDecodeError, InvalidMemoryError, Unusabl
 _NOTE = "*`nacre dream` rewrites this part; your text outside of it is kept.*"
 _HEADING = "## "
 _FALSE_WORDS = frozenset({"false", "no", "off"})
-
-Section = tuple[str, tuple[str, ...]]
-"""A heading of nacre's part, and the lines below the heading."""
 
 
 @frozen

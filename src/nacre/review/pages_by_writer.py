@@ -27,14 +27,21 @@ from nacre.llm.providers import describe
 from nacre.memories.vectors import embed_memories
 from nacre.protocols import LanguageModel
 from nacre.redact.redactor import Redactor
-from nacre.review.consolidate import NO_WRITER, DreamEstimate, PageDraft, Step, answers, writer_of
+from nacre.review.consolidate import (
+    NO_WRITER,
+    DreamEstimate,
+    PageDraft,
+    Section,
+    Step,
+    answers,
+    writer_of,
+)
 from nacre.review.pages import (
     SESSIONS_SHOWN,
     UNREADABLE,
     Cluster,
     Form,
     Page,
-    Section,
     activity,
     clusters,
     fingerprint,
@@ -62,10 +69,10 @@ from nacre.review.relations import (
     wanted_pairs,
     words_of,
 )
+from nacre.store.memories import UsageById
 from nacre.values.memory import Kind, Memory
 from nacre.values.models import DOLLAR, Prompt, Tokens
 from nacre.values.reports import OnProgress
-from nacre.values.review import Usage
 from nacre.values.session import Speaker, Task
 
 BORNE = "borne-1"
@@ -532,7 +539,7 @@ _ANSWER_TOKENS_WRITING = 200
 def ask_about_clusters(
     home: Home,
     memories: Sequence[Memory],
-    usage: Mapping[str, Usage],
+    usage: UsageById,
     *,
     background: bool,
     on_progress: OnProgress | None = None,

@@ -65,7 +65,6 @@ from nacre.values.review import (
     Relates,
     Unanswered,
     UnansweredQuestion,
-    Usage,
 )
 from nacre.values.session import Speaker, Trust
 
@@ -233,7 +232,7 @@ def _keep_doubted(
             )
             for memory in kept:
                 home.reviews.dismiss(memory.id, to_ms(change.at) or 0)
-                if usage.get(memory.id, Usage()).quality < KEPT_QUALITY:
+                if usage[memory.id].quality < KEPT_QUALITY:
                     home.usage.set_quality(memory.id, KEPT_QUALITY)
     return kept
 
@@ -449,11 +448,7 @@ def _unconnected(home: Home) -> list[Question]:
     near = {(link.source, link.target): link.strength for link in home.links.alike()}
     shared = _sharing(active)
     usage = home.usage.of(list(memories))
-    uses = {
-        memory.id: len(memory.confirmed)
-        + (usage[memory.id].access_count if memory.id in usage else 0)
-        for memory in active
-    }
+    uses = {memory.id: len(memory.confirmed) + usage[memory.id].access_count for memory in active}
     ranked: dict[tuple[str, str], tuple[int, float, float, Question]] = {}
     for pair in chain(near, shared):
         if pair in connected or any(memory_id not in memories for memory_id in pair):

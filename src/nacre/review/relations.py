@@ -22,13 +22,14 @@ from nacre.learn.extract import may_be_shown
 from nacre.llm.failures import Schema, ask, schema_of
 from nacre.protocols import LanguageModel
 from nacre.redact.redactor import Redactor
-from nacre.review.consolidate import DreamAction, Step, answers
+from nacre.review.consolidate import DreamAction, MemoriesById, Step, answers
 from nacre.review.pages import Cluster, fingerprint, last_stated, mark, unfit, weight
 from nacre.review.queue import list_unconnected
+from nacre.store.memories import UsageById
 from nacre.values.memory import Kind, Memory
 from nacre.values.models import Prompt, Tokens
 from nacre.values.reports import OnProgress
-from nacre.values.review import Relates, Usage
+from nacre.values.review import Relates
 from nacre.values.session import Task
 
 SORT, COMPARE = "sort-1", "compare-1"
@@ -107,7 +108,7 @@ def sort_prompt(clusters: Sequence[Cluster], seconds: float) -> Prompt:
 
 
 def compare_prompt(
-    steps: Sequence[Step], memories: Mapping[str, Memory], probe: Cluster, seconds: float
+    steps: Sequence[Step], memories: MemoriesById, probe: Cluster, seconds: float
 ) -> Prompt:
     """Return the prompt that verifies steps. The writer must reject the included probe."""
     cases: list[dict[str, object]] = []
@@ -277,7 +278,7 @@ class Consultation:
 
     model: LanguageModel
     redactor: Redactor
-    usage: Mapping[str, Usage]
+    usage: UsageById
     seconds: float
 
     def about(self, clusters: Sequence[Cluster]) -> Outcome:
@@ -607,7 +608,7 @@ class PairsQuestion:
         return None if link_objection(step, {memory.id: memory for memory in pair}) else step
 
 
-def link_objection(step: Step, present: Mapping[str, Memory]) -> str | None:
+def link_objection(step: Step, present: MemoriesById) -> str | None:
     """Return the objection to a link in the current state of the memories, or ``None``."""
     pair = [present.get(memory_id) for memory_id in (step.into or "", *step.links)]
     source, target = pair if len(pair) == 2 else (None, None)

@@ -28,6 +28,7 @@ from nacre.review.consolidate import (
     DreamEstimate,
     DreamPlan,
     DreamReport,
+    MemoriesById,
     PageDraft,
     Promotion,
     Step,
@@ -68,9 +69,10 @@ from nacre.review.pages_by_writer import (
     note_settled,
 )
 from nacre.review.relations import Outcome, link_objection, settled_mark
+from nacre.store.memories import UsageById
 from nacre.values.memory import Intent, Memory
 from nacre.values.reports import OnProgress
-from nacre.values.review import Reason, Usage
+from nacre.values.review import Reason
 from nacre.values.session import Task
 
 LEAST_A_NIGHT, SHARE_A_NIGHT = 20, 0.02
@@ -173,7 +175,7 @@ def _plan_tidying(
     home: Home,
     request: DreamPlanRequest,
     memories: Sequence[Memory],
-    usage: Mapping[str, Usage],
+    usage: UsageById,
     drafts: Mapping[str, PageDraft],
 ) -> tuple[list[Step], list[Promotion], tuple[str, ...] | None]:
     """Return steps for the inbox and pages, the evaluation of projects, and the ids of unfiled memories."""
@@ -212,7 +214,7 @@ def _staying(memories: Sequence[Memory], steps: Sequence[Step]) -> list[Memory]:
 
 def _by_rules(
     home: Home, project: str | None, apart: Collection[str] = ()
-) -> tuple[list[Memory], list[Memory], Mapping[str, Usage], list[Step]]:
+) -> tuple[list[Memory], list[Memory], UsageById, list[Step]]:
     """Return the active memories, the memories that may be retired, the usage, and the steps by rules.
 
     Skip memories of the projects in ``apart``, which the dream joins with other projects.
@@ -250,7 +252,7 @@ def _split_at_bound(steps: Sequence[Step], most: int) -> tuple[list[Step], list[
     return kept, put_off
 
 
-def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str]) -> str | None:
+def objection(step: Step, present: MemoriesById, protected: Sequence[str]) -> str | None:
     """Return the objection to a step in the current state of the memories, or ``None``.
 
     All memories must be active. Memories to retire must be unprotected. A kept memory must contain the
@@ -283,7 +285,7 @@ def objection(step: Step, present: Mapping[str, Memory], protected: Sequence[str
     return link_objection(step, present) if step.action is DreamAction.LINK else None
 
 
-def _objection_to_unlinking(step: Step, present: Mapping[str, Memory]) -> str | None:
+def _objection_to_unlinking(step: Step, present: MemoriesById) -> str | None:
     memory = present.get(step.into or "")
     if memory is None or not memory.is_active:
         return "it no longer exists"
@@ -492,9 +494,7 @@ def _present(home: Home, steps: Iterable[Step]) -> dict[str, Memory]:
     return {memory.id: memory for memory in home.memories.in_any_state(sorted(ids))}
 
 
-def _objections(
-    home: Home, steps: Sequence[Step], memories: Mapping[str, Memory]
-) -> dict[Step, str]:
+def _objections(home: Home, steps: Sequence[Step], memories: MemoriesById) -> dict[Step, str]:
     """Return the steps that must not be executed, with reasons. Call under the lock."""
     protected = home.settings.texts("forgetting.protect")
     deleted = gone_for_good(home, {link for step in steps for link in step.links})
@@ -530,7 +530,7 @@ def _find_edit(home: Home, step: Step) -> str | None:
     return None
 
 
-def _note(change: Change, report: DreamReport, memories: Mapping[str, Memory]) -> None:
+def _note(change: Change, report: DreamReport, memories: MemoriesById) -> None:
     """Write the dream to the diary, on a new page or as a section of the day's page."""
     home, now = change.home, change.home.now()
     path = diary.path_of(now)
