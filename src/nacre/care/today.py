@@ -35,7 +35,7 @@ from nacre.values.reports import Check
 Project = Annotated[str | None, Meta(description="Only entries of this project.")]
 
 
-class TodayRequest(Request, frozen=True, kw_only=True):
+class TodayRequest(Request):
     """What a day, or several, brought, and what waits now."""
 
     since: Annotated[date | None, Meta(description="The first day; default: the last day.")] = None
@@ -51,7 +51,7 @@ class TodayRequest(Request, frozen=True, kw_only=True):
     ] = 5
 
 
-class ActivityRequest(Request, frozen=True, kw_only=True):
+class ActivityRequest(Request):
     """Numbers for pictures, by day, week or month."""
 
     since: Annotated[

@@ -732,7 +732,7 @@ def _save_queries(file: Path, queries: Sequence[SavedQuery]) -> None:
 # -- Requests --------------------------------------------------------------------------------------
 
 
-class QueriesRequest(Request, frozen=True, kw_only=True):
+class QueriesRequest(Request):
     """The saved queries."""
 
     queries: Annotated[
@@ -740,7 +740,7 @@ class QueriesRequest(Request, frozen=True, kw_only=True):
     ] = None
 
 
-class EvaluateRequest(QueriesRequest, frozen=True, kw_only=True):
+class EvaluateRequest(QueriesRequest):
     """Ask saved queries of the memory."""
 
     limit: (
@@ -756,7 +756,7 @@ class EvaluateRequest(QueriesRequest, frozen=True, kw_only=True):
     compare: Annotated[bool, Meta(description="Show changes since the saved baseline.")] = False
 
 
-class AddQueryRequest(QueriesRequest, frozen=True, kw_only=True):
+class AddQueryRequest(QueriesRequest):
     """Save a query."""
 
     question: Annotated[str, Meta(description="The question.", min_length=1)]
@@ -769,7 +769,7 @@ class AddQueryRequest(QueriesRequest, frozen=True, kw_only=True):
     ] = ()
 
 
-class RemoveQueryRequest(QueriesRequest, frozen=True, kw_only=True):
+class RemoveQueryRequest(QueriesRequest):
     """Forget a saved query."""
 
     query_id: Annotated[str, Meta(description="The query's id.")]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 PageName = Annotated[Literal["identity", "profile", "project"], Meta(description="Which page.")]
 
 
-class HandoffRequest(Request, frozen=True, kw_only=True):
+class HandoffRequest(Request):
     """The latest handoff of a folder's project; ``store`` makes a new one."""
 
     folder: Annotated[
@@ -32,7 +32,7 @@ class HandoffRequest(Request, frozen=True, kw_only=True):
     ] = None
 
 
-class GivenRequest(Request, frozen=True, kw_only=True):
+class GivenRequest(Request):
     """The context delivered to a host's session."""
 
     session: Annotated[str, Meta(description="The host's session, as <tool>:<id>.")]
@@ -41,14 +41,14 @@ class GivenRequest(Request, frozen=True, kw_only=True):
     ] = None
 
 
-class OwnPageRequest(Request, frozen=True, kw_only=True):
+class OwnPageRequest(Request):
     """A page of the owner or a project."""
 
     name: PageName
     project: Annotated[str | None, Meta(description="The project, for a project's page.")] = None
 
 
-class WritePageRequest(OwnPageRequest, frozen=True, kw_only=True):
+class WritePageRequest(OwnPageRequest):
     """Write a page of the owner or a project."""
 
     text: Annotated[

@@ -224,7 +224,7 @@ def _below(text: str, level: int) -> Iterator[str]:
 Overwrite = Annotated[bool, Meta(description="Overwrite the file.")]
 
 
-class ExportOptions(Request, frozen=True, kw_only=True):
+class ExportOptions(Request):
     """What goes out: the form, whether sessions and retired memories do, and one project or all."""
 
     form: Annotated[
@@ -246,7 +246,7 @@ class ExportRequest(ExportOptions, frozen=True, kw_only=True):
     overwrite: Overwrite = False
 
 
-class ImportOptions(Request, frozen=True, kw_only=True):
+class ImportOptions(Request):
     """Take in what another memory or an account's export holds."""
 
     path: Annotated[Path, Meta(description="A file or folder.")]
@@ -260,14 +260,14 @@ class ImportOptions(Request, frozen=True, kw_only=True):
     vectors: Annotated[bool, Meta(description="False: the next ingest makes the vectors.")] = True
 
 
-class BackupRequest(Request, frozen=True, kw_only=True):
+class BackupRequest(Request):
     """Back up the whole home."""
 
     target: Annotated[Path, Meta(description="The file to write.")]
     overwrite: Overwrite = False
 
 
-class RestoreRequest(Request, frozen=True, kw_only=True):
+class RestoreRequest(Request):
     """Bring a backup back."""
 
     backup: Annotated[Path, Meta(description="The backup's file.")]

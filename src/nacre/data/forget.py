@@ -340,7 +340,7 @@ def rename_files(change: Change, match: Pattern) -> None:
 # -- Requests --------------------------------------------------------------------------------------
 
 
-class ForgetRequest(Request, frozen=True, kw_only=True):
+class ForgetRequest(Request):
     """What is to be forgotten: one of these, or all of a project ``before`` a time."""
 
     sessions: Annotated[tuple[str, ...], Meta(description="Sessions, by their ids.")] = ()
@@ -370,7 +370,7 @@ class ForgetRequest(Request, frozen=True, kw_only=True):
         return chosen[0]
 
 
-class AllowAgainRequest(Request, frozen=True, kw_only=True):
+class AllowAgainRequest(Request):
     """Let what was forgotten be read again."""
 
     reference: Annotated[
@@ -378,7 +378,7 @@ class AllowAgainRequest(Request, frozen=True, kw_only=True):
     ]
 
 
-class ScrubOptions(Request, frozen=True, kw_only=True):
+class ScrubOptions(Request):
     """Apply the present rules of redaction to everything that is stored."""
 
     dry_run: Annotated[

@@ -683,7 +683,7 @@ def _text(data: bytes | None) -> str | None:
 # -- Requests --------------------------------------------------------------------------------------
 
 
-class SyncRequest(Request, frozen=True, kw_only=True):
+class SyncRequest(Request):
     """Keep the vault in step with a remote."""
 
     remote: Annotated[

@@ -604,7 +604,7 @@ def _same(left: Memory, right: Memory) -> bool:
 # -- Requests --------------------------------------------------------------------------------------
 
 
-class LogRequest(Request, frozen=True, kw_only=True):
+class LogRequest(Request):
     """Operations, the newest first: all, those on one memory, in one project, or of one action."""
 
     reference: Annotated[str | None, Meta(description="Only operations on this memory.")] = None
@@ -618,7 +618,7 @@ class LogRequest(Request, frozen=True, kw_only=True):
     offset: Annotated[int, Meta(description="Items to skip.", ge=0)] = 0
 
 
-class DiffRequest(Request, frozen=True, kw_only=True):
+class DiffRequest(Request):
     """What an operation changed."""
 
     reference: Annotated[
@@ -629,7 +629,7 @@ class DiffRequest(Request, frozen=True, kw_only=True):
     ] = None
 
 
-class UndoRequest(Request, frozen=True, kw_only=True):
+class UndoRequest(Request):
     """Bring back what an operation changed."""
 
     operation: Annotated[

@@ -747,7 +747,7 @@ def damage(home: Home, state: sessions.Archived) -> str | None:
 # -- Requests ------------------------------------------------------------------
 
 
-class RestoreSessionRequest(Request, frozen=True, kw_only=True):
+class RestoreSessionRequest(Request):
     """Restore the transcript of a session."""
 
     reference: Annotated[str, Meta(description="A session's id, or its beginning.")]

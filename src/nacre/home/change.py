@@ -941,21 +941,21 @@ def write_json(file: Path, value: object) -> None:
 # -- Requests ------------------------------------------------------------------
 
 
-class PlaceRequest(Request, frozen=True, kw_only=True):
+class PlaceRequest(Request):
     """The project of a name or, without a name or with ``.``, of a folder."""
 
     name: Annotated[str | None, Meta(description="The name, slug or alias of a project.")] = None
     folder: Annotated[str | None, Meta(description="A folder of the project.")] = None
 
 
-class TieRequest(Request, frozen=True, kw_only=True):
+class TieRequest(Request):
     """Assign a folder and its repository's remote to a project."""
 
     project: Annotated[str, Meta(description="The name, slug or alias of a known project.")]
     folder: Annotated[str, Meta(description="The folder.")]
 
 
-class PageRequest(Request, frozen=True, kw_only=True):
+class PageRequest(Request):
     """The page of a project, or the owner's profile."""
 
     project: Annotated[

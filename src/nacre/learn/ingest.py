@@ -356,7 +356,7 @@ def _events(home: Home, jobs: Sequence[Job], exclusions: Exclusions) -> Iterator
 # -- Requests --------------------------------------------------------------------------------------
 
 
-class IngestOptions(Request, frozen=True, kw_only=True):
+class IngestOptions(Request):
     """The options of an ingest: paths, discovery, learning and vectors.
 
     Without paths discovery always runs. Named paths are noted in the ledger, so that a rebuild finds them again; with

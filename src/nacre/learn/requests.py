@@ -21,7 +21,7 @@ class Way(StrEnum):
     CHUNKS = "chunks"
 
 
-class ExtractRequest(Request, frozen=True, kw_only=True):
+class ExtractRequest(Request):
     """A preview of the memories that a text or a session yields."""
 
     text: Annotated[
@@ -34,7 +34,7 @@ class ExtractRequest(Request, frozen=True, kw_only=True):
     )
 
 
-class ProposalRequest(Request, frozen=True, kw_only=True):
+class ProposalRequest(Request):
     """The sessions to extract from: those of a transcript, or ``session``, which is in the transcript if both are
     given.
     """

@@ -24,7 +24,7 @@ class TurnQuery(RecallQuery):
     role: Annotated[str, bounds("Only turns of this speaker.", pattern=f"^({ROLES})$")] = "all"
 
 
-class DeepQuery(Request, frozen=True, kw_only=True):
+class DeepQuery(Request):
     """Context for a question: whole memories of one project.
 
     ``recent`` are the messages before it, the latest last.
@@ -40,7 +40,7 @@ class DeepQuery(Request, frozen=True, kw_only=True):
     session: Annotated[str | None, Meta(description="The host's session.")] = None
 
 
-class FeedbackRequest(Request, frozen=True, kw_only=True):
+class FeedbackRequest(Request):
     """The memories to judge by an agent's reply; default: those used in the session since the last feedback."""
 
     reply: Annotated[str, Meta(description="The agent's reply, which is not kept.")]
@@ -55,7 +55,7 @@ class FeedbackRequest(Request, frozen=True, kw_only=True):
     ] = ()
 
 
-class JudgeRequest(Request, frozen=True, kw_only=True):
+class JudgeRequest(Request):
     """A person's feedback on memories."""
 
     references: Annotated[

@@ -39,7 +39,7 @@ Role = Annotated[
 WhoseDeeds = Annotated[DeedFilter, Meta(description="The scope: sessions and times.")]
 
 
-class SessionsRequest(Request, frozen=True, kw_only=True):
+class SessionsRequest(Request):
     """Sessions, the newest first."""
 
     filter: Annotated[SessionFilter, Meta(description="Which sessions.")] = SessionFilter()
@@ -47,7 +47,7 @@ class SessionsRequest(Request, frozen=True, kw_only=True):
     offset: Offset = 0
 
 
-class SessionRequest(Request, frozen=True, kw_only=True):
+class SessionRequest(Request):
     """A session with its turns from ``first`` on, ``around`` a turn, or (``at_end``) its last ones."""
 
     reference: Annotated[
@@ -64,7 +64,7 @@ class SessionRequest(Request, frozen=True, kw_only=True):
     ] = None
 
 
-class ResumeRequest(Request, frozen=True, kw_only=True):
+class ResumeRequest(Request):
     """The session to resume."""
 
     what: (
@@ -85,7 +85,7 @@ class ResumeRequest(Request, frozen=True, kw_only=True):
     ] = None
 
 
-class MatchRequest(Request, frozen=True, kw_only=True):
+class MatchRequest(Request):
     """Turns that a regular expression matches."""
 
     expression: Annotated[str, Meta(description="A regular expression, which ignores case.")]
@@ -97,7 +97,7 @@ class MatchRequest(Request, frozen=True, kw_only=True):
     seconds: Annotated[float, Meta(description="Time limit of the search.", gt=0, le=60)] = 10.0
 
 
-class ChatSearchRequest(Request, frozen=True, kw_only=True):
+class ChatSearchRequest(Request):
     """A search in conversations in channels."""
 
     query: Annotated[str, Meta(description="A question or keywords.", max_length=4_000)]
@@ -129,7 +129,7 @@ class ChatSearchRequest(Request, frozen=True, kw_only=True):
     until: Annotated[datetime | None, Meta(description="Before then.")] = None
 
 
-class DidQuery(Request, frozen=True, kw_only=True):
+class DidQuery(Request):
     """The history of a file or folder."""
 
     path: Annotated[str, Meta(description="A file or folder.", max_length=20_000)]
@@ -140,7 +140,7 @@ class DidQuery(Request, frozen=True, kw_only=True):
     offset: Offset = 0
 
 
-class FixQuery(Request, frozen=True, kw_only=True):
+class FixQuery(Request):
     """Earlier attempts to fix an error."""
 
     error: Annotated[str, Meta(description="The error as printed: a line or a whole trace.")]

@@ -86,7 +86,7 @@ Provider = Annotated[str, Meta(description="The provider's name.", min_length=1)
 Key = Annotated[str, Meta(description="The setting's key, such as recall.limit.")]
 
 
-class WriterRequest(Request, frozen=True, kw_only=True):
+class WriterRequest(Request):
     """Who writes from the sessions that end from now on, and what it may take."""
 
     writer: Annotated[str, Meta(description="provider:model, as claude-cli:haiku.", min_length=1)]

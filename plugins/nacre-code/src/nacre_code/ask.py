@@ -495,7 +495,7 @@ def _hint(home: home.Home) -> str:
 Project = Annotated[str | None, Meta(description="Only this project.")]
 
 
-class IngestCodeRequest(Request, frozen=True, kw_only=True):
+class IngestCodeRequest(Request):
     """Read the code of a repository."""
 
     folder: Annotated[
@@ -514,13 +514,13 @@ class IngestCodeRequest(Request, frozen=True, kw_only=True):
     ] = 600.0
 
 
-class ForgetCodeRequest(Request, frozen=True, kw_only=True):
+class ForgetCodeRequest(Request):
     """Forget the code of a project."""
 
     project: Annotated[str, Meta(description="The project.", min_length=1)]
 
 
-class CodeRequest(Request, frozen=True, kw_only=True):
+class CodeRequest(Request):
     """The connections of a symbol or file."""
 
     name: Annotated[
@@ -538,20 +538,20 @@ class CodeRequest(Request, frozen=True, kw_only=True):
     limit: Limit = 50
 
 
-class CallersRequest(CodeRequest, frozen=True, kw_only=True):
+class CallersRequest(CodeRequest):
     """The callers of a symbol."""
 
     depth: Annotated[int, Meta(description="Steps from caller to caller.", ge=1, le=10)] = 1
 
 
-class ImpactRequest(CodeRequest, frozen=True, kw_only=True):
+class ImpactRequest(CodeRequest):
     """Everything affected by a change to a file or its symbol."""
 
     symbol: Annotated[str, Meta(description="A symbol of the file.", max_length=500)] | None = None
     depth: Annotated[int, Meta(description="Steps from caller to caller.", ge=1, le=10)] = 3
 
 
-class StaleRequest(Request, frozen=True, kw_only=True):
+class StaleRequest(Request):
     """Memories that may be out of date because files they name changed."""
 
     project: Project = None

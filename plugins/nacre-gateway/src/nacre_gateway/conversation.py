@@ -305,7 +305,7 @@ Reference = Annotated[
 ]
 
 
-class ChatsRequest(Request, frozen=True, kw_only=True):
+class ChatsRequest(Request):
     """Conversations of the gateway, the most recently used first."""
 
     channel: ChannelName | None = None
@@ -314,20 +314,20 @@ class ChatsRequest(Request, frozen=True, kw_only=True):
     offset: Annotated[int, Meta(description="Items to skip.", ge=0)] = 0
 
 
-class ChatRequest(Request, frozen=True, kw_only=True):
+class ChatRequest(Request):
     """A conversation with its last messages."""
 
     reference: Reference
     limit: Annotated[int, Meta(description="Maximum number of messages.", ge=0, le=1_000)] = 20
 
 
-class EndChatRequest(Request, frozen=True, kw_only=True):
+class EndChatRequest(Request):
     """End a conversation. The next message begins a new one."""
 
     reference: Reference
 
 
-class PairRequest(Request, frozen=True, kw_only=True):
+class PairRequest(Request):
     """Let a sender write to the agent, by their code or by channel and id."""
 
     who: Annotated[
@@ -339,7 +339,7 @@ class PairRequest(Request, frozen=True, kw_only=True):
     ] = False
 
 
-class UnpairRequest(Request, frozen=True, kw_only=True):
+class UnpairRequest(Request):
     """Stop a sender from writing."""
 
     who: Annotated[

@@ -293,7 +293,7 @@ Address = Annotated[
 ]
 
 
-class MoveRequest(Request, frozen=True, kw_only=True):
+class MoveRequest(Request):
     """Carry the memory of this home to a server, or from one; exactly one of ``to`` and ``source`` is set."""
 
     to: Address | None = None

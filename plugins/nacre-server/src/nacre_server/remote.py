@@ -309,7 +309,7 @@ _Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 _Line = Annotated[str, Meta(max_length=1_000_000)]
 
 
-class AddRemoteRequest(Request, frozen=True, kw_only=True):
+class AddRemoteRequest(Request):
     """Keep this home in step with a space on a server."""
 
     url: Annotated[
@@ -321,7 +321,7 @@ class AddRemoteRequest(Request, frozen=True, kw_only=True):
     private: Annotated[bool, Meta(description="Also send private memories and sessions.")] = True
 
 
-class RemoteChangesRequest(Request, frozen=True, kw_only=True):
+class RemoteChangesRequest(Request):
     """Ask a server what became of its documents and ledger."""
 
     since: Annotated[_Number, Meta(description="The last version that the caller has.")] = 0
@@ -330,21 +330,21 @@ class RemoteChangesRequest(Request, frozen=True, kw_only=True):
     ] = 0
 
 
-class RemoteVersionsRequest(Request, frozen=True, kw_only=True):
+class RemoteVersionsRequest(Request):
     """Ask a server what documents held when they went up to a version."""
 
     at: Annotated[_Number, Meta(description="The version.")]
     names: Annotated[list[str], Meta(description="Hashes of their paths.", max_length=MOST_NAMES)]
 
 
-class RemotePushRequest(Request, frozen=True, kw_only=True):
+class RemotePushRequest(Request):
     """Give a server documents and lines of the ledger: all of them are taken, or none."""
 
     documents: Annotated[list[PushedDocument], Meta(description="The documents' new contents.")]
     ledger: Annotated[list[_Line], Meta(description="Ledger lines that the server may lack.")]
 
 
-class RemoteTurnsRequest(Request, frozen=True, kw_only=True):
+class RemoteTurnsRequest(Request):
     """Give a server turns of sessions; what it has already stays as it is."""
 
     sessions: Annotated[

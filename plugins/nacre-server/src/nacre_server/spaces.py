@@ -231,13 +231,13 @@ KeyId = Annotated[
 OfSpace = Annotated[str | None, Meta(description="The space; default: the open space.")]
 
 
-class SpaceRequest(Request, frozen=True, kw_only=True):
+class SpaceRequest(Request):
     """A space. The default is the open one."""
 
     space: OfSpace = None
 
 
-class CreateSpaceRequest(Request, frozen=True, kw_only=True):
+class CreateSpaceRequest(Request):
     """Create a space."""
 
     space: SpaceName
@@ -250,7 +250,7 @@ class CreateSpaceRequest(Request, frozen=True, kw_only=True):
     raising: Raise = Raising.MEMBERS
 
 
-class AddMemberRequest(Request, frozen=True, kw_only=True):
+class AddMemberRequest(Request):
     """Add an account to a space, or change its role."""
 
     space: SpaceName
@@ -258,20 +258,20 @@ class AddMemberRequest(Request, frozen=True, kw_only=True):
     role: Annotated[Role, Meta(description="What the account may do in the space.")] = Role.MEMBER
 
 
-class RemoveMemberRequest(Request, frozen=True, kw_only=True):
+class RemoveMemberRequest(Request):
     """Remove an account and its keys from a space."""
 
     space: SpaceName
     account: Account
 
 
-class LogRequest(Request, frozen=True, kw_only=True):
+class LogRequest(Request):
     """Show the audit log of the open space."""
 
     limit: Annotated[int, Meta(description="Maximum number of lines.", ge=1, le=10_000)] = 50
 
 
-class CreateKeyRequest(Request, frozen=True, kw_only=True):
+class CreateKeyRequest(Request):
     """Create a key to a space."""
 
     space: OfSpace = None
@@ -282,14 +282,14 @@ class CreateKeyRequest(Request, frozen=True, kw_only=True):
     days: Days = 90
 
 
-class RevokeKeyRequest(Request, frozen=True, kw_only=True):
+class RevokeKeyRequest(Request):
     """Revoke a key."""
 
     id: KeyId
     space: OfSpace = None
 
 
-class ShareRequest(Request, frozen=True, kw_only=True):
+class ShareRequest(Request):
     """Copy a memory into another space."""
 
     reference: Reference
