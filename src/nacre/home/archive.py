@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Annotated, BinaryIO
 
 import msgspec
-from msgspec import Meta
 
 from nacre.base import ids
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.named_files import named_file
 from nacre.base.request import Request
@@ -750,7 +750,5 @@ def damage(home: Home, state: sessions.Archived) -> str | None:
 class RestoreSessionRequest(Request):
     """Restore the transcript of a session."""
 
-    reference: Annotated[str, Meta(description="A session's id, or its beginning.")]
-    folder: Annotated[
-        Path | None, Meta(description="The target folder; default: its original place.")
-    ] = None
+    reference: Annotated[str, bounds("A session's id, or its beginning.")]
+    folder: Annotated[Path | None, bounds("The target folder; default: its original place.")] = None

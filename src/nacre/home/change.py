@@ -23,11 +23,10 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
-from msgspec import Meta
-
 from nacre.base import files as private_files
 from nacre.base import json as json_text
 from nacre.base import locks
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash
 from nacre.base.request import Request
@@ -944,22 +943,22 @@ def write_json(file: Path, value: object) -> None:
 class PlaceRequest(Request):
     """The project of a name or, without a name or with ``.``, of a folder."""
 
-    name: Annotated[str | None, Meta(description="The name, slug or alias of a project.")] = None
-    folder: Annotated[str | None, Meta(description="A folder of the project.")] = None
+    name: Annotated[str | None, bounds("The name, slug or alias of a project.")] = None
+    folder: Annotated[str | None, bounds("A folder of the project.")] = None
 
 
 class TieRequest(Request):
     """Assign a folder and its repository's remote to a project."""
 
-    project: Annotated[str, Meta(description="The name, slug or alias of a known project.")]
-    folder: Annotated[str, Meta(description="The folder.")]
+    project: Annotated[str, bounds("The name, slug or alias of a known project.")]
+    folder: Annotated[str, bounds("The folder.")]
 
 
 class PageRequest(Request):
     """The page of a project, or the owner's profile."""
 
     project: Annotated[
-        str | None, Meta(description="The project's slug; without one, the owner's profile.")
+        str | None, bounds("The project's slug; without one, the owner's profile.")
     ] = None
 
 

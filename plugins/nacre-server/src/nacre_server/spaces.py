@@ -12,8 +12,7 @@ from hashlib import blake2b
 from secrets import token_hex, token_urlsafe
 from typing import TYPE_CHECKING, Annotated
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms, to_ms
 from nacre.base.request import Request
@@ -215,20 +214,18 @@ class Shared:
 
 _NAME = r"^[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$"
 SpaceName = Annotated[
-    str, Meta(description="The space: up to 64 lower-case letters, digits and . _ -", pattern=_NAME)
+    str, bounds("The space: up to 64 lower-case letters, digits and . _ -", pattern=_NAME)
 ]
 Account = Annotated[
     str,
-    Meta(description="The account: up to 64 lower-case letters, digits and . _ -", pattern=_NAME),
+    bounds("The account: up to 64 lower-case letters, digits and . _ -", pattern=_NAME),
 ]
-Days = Annotated[int, Meta(description="Days until the key expires.", ge=1, le=3650)]
-Raise = Annotated[
-    Raising, Meta(description="The role required to share personal memories into the space.")
-]
+Days = Annotated[int, bounds("Days until the key expires.", ge=1, le=3650)]
+Raise = Annotated[Raising, bounds("The role required to share personal memories into the space.")]
 KeyId = Annotated[
-    str, Meta(description="The key, by the eight characters after nacre_.", pattern="^[0-9a-f]{8}$")
+    str, bounds("The key, by the eight characters after nacre_.", pattern="^[0-9a-f]{8}$")
 ]
-OfSpace = Annotated[str | None, Meta(description="The space; default: the open space.")]
+OfSpace = Annotated[str | None, bounds("The space; default: the open space.")]
 
 
 class SpaceRequest(Request):
@@ -243,9 +240,7 @@ class CreateSpaceRequest(Request):
     space: SpaceName
     kind: Annotated[
         SpaceKind,
-        Meta(
-            description="The owning account. A personal space belongs to the account of the same name."
-        ),
+        bounds("The owning account. A personal space belongs to the account of the same name."),
     ] = SpaceKind.TEAM
     raising: Raise = Raising.MEMBERS
 
@@ -255,7 +250,7 @@ class AddMemberRequest(Request):
 
     space: SpaceName
     account: Account
-    role: Annotated[Role, Meta(description="What the account may do in the space.")] = Role.MEMBER
+    role: Annotated[Role, bounds("What the account may do in the space.")] = Role.MEMBER
 
 
 class RemoveMemberRequest(Request):
@@ -268,17 +263,15 @@ class RemoveMemberRequest(Request):
 class LogRequest(Request):
     """Show the audit log of the open space."""
 
-    limit: Annotated[int, Meta(description="Maximum number of lines.", ge=1, le=10_000)] = 50
+    limit: Annotated[int, bounds("Maximum number of lines.", ge=1, le=10_000)] = 50
 
 
 class CreateKeyRequest(Request):
     """Create a key to a space."""
 
     space: OfSpace = None
-    account: Annotated[str | None, Meta(description="The account of the key; default: yours.")] = (
-        None
-    )
-    role: Annotated[Role, Meta(description="The highest role that the key gives.")] = Role.MEMBER
+    account: Annotated[str | None, bounds("The account of the key; default: yours.")] = None
+    role: Annotated[Role, bounds("The highest role that the key gives.")] = Role.MEMBER
     days: Days = 90
 
 
@@ -295,7 +288,7 @@ class ShareRequest(Request):
     reference: Reference
     space: SpaceName
     scope: Annotated[
-        Scope | None, Meta(description="Who may see the copy. Required to share a private memory.")
+        Scope | None, bounds("Who may see the copy. Required to share a private memory.")
     ] = None
 
 
