@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from nacre.base.frozen import frozen
-from nacre.errors import ConflictError, InvalidQueryError, NotFoundError
+from nacre.errors import InvalidQueryError, NotFoundError
 from nacre.home.home import Home
 from nacre.home.views import Listing
 from nacre.memories import store
@@ -65,69 +65,56 @@ def choose(home: Home, request: RetireRequest) -> RetirePlan:
     """
     catch_up(home)
     active = [memory for memory in home.memories.everything() if memory.is_active]
-    choice = _Choice(home, active, persist=request.persist)
-    for text in request.references:
-        choice.add_named(text, Match.PATTERN if "*" in text else Match.EXACT)
-    for text in request.contains:
-        choice.add_named(text, Match.CONTAINS)
+    persist = request.persist
+    patterns = [
+        (text, Match.PATTERN if "*" in text else Match.EXACT) for text in request.references
+    ]
+    patterns += [(text, Match.CONTAINS) for text in request.contains]
+    chosen = [_named(home, active, text, match, persist=persist) for text, match in patterns]
     for text in request.subjects:
         about = [memory for memory in active if fits(memory.subject, text, Match.EXACT)]
-        choice.add_about(text, about, may_be_none=request.persist)
-    for text in request.like:
-        choice.add_about(text, _similar_to(active, text), is_wider=True)
-    return RetirePlan(tuple(choice.found.values()), tuple(choice.named), choice.is_wider)
+        chosen.append(_about(text, about, may_be_none=persist))
+    chosen += [_about(text, _similar_to(active, text)) for text in request.like]
+    return RetirePlan(
+        tuple({memory.id: memory for _, matches in chosen for memory in matches}.values()),
+        tuple(name for names, _ in chosen for name in names),
+        bool(request.like) or any(len(matches) > 1 for _, matches in chosen),
+    )
 
 
-class _Choice:
-    """The memories chosen so far, with their names."""
+_Name = tuple[str, Match, str | None]
+_Named = tuple[list[_Name], Sequence[Memory]]
+"""Names, and the memories that they match."""
 
-    def __init__(self, home: Home, active: Sequence[Memory], *, persist: bool) -> None:
-        self._home, self._active, self._persist = home, active, persist
-        self.found: dict[str, Memory] = {}
-        self.named: list[tuple[str, Match, str | None]] = []
-        self.is_wider = False
 
-    def add_named(self, text: str, match: Match) -> None:
-        """Add the memories that match a subject, pattern or id.
+def _named(
+    home: Home, active: Sequence[Memory], text: str, match: Match, *, persist: bool
+) -> _Named:
+    """Return the memories that match a subject, pattern or id.
 
-        Raises InvalidQueryError, NotFoundError, ConflictError.
-        """
-        if not text.strip(" *"):
-            raise InvalidQueryError(
-                f"{text!r} matches all memories",
-                hint="name the words that the subjects have in common",
-            )
-        matches = [memory for memory in self._active if fits(memory.subject, text, match)]
-        name, key = text, None
-        if match is Match.EXACT and not matches:
-            matches = _by_id(self._home, text, persist=self._persist)
-            name, key = (matches[0].subject, matches[0].canonical_key) if matches else (text, None)
-        if not matches and not self._persist:
-            hint = "nacre list shows subjects; --persist retires later ones too"
-            raise NotFoundError(f"no memory is about {text!r}", hint=hint)
-        self.named.append((name, match, key))
-        self._add(matches)
+    Raises InvalidQueryError, NotFoundError, ConflictError.
+    """
+    if not text.strip(" *"):
+        raise InvalidQueryError(
+            f"{text!r} matches all memories", hint="name the words that the subjects have in common"
+        )
+    matches = [memory for memory in active if fits(memory.subject, text, match)]
+    name, key = text, None
+    if match is Match.EXACT and not matches:
+        matches = _by_id(home, text, persist=persist)
+        name, key = (matches[0].subject, matches[0].canonical_key) if matches else (text, None)
+    if not matches and not persist:
+        hint = "nacre list shows subjects; --persist retires later ones too"
+        raise NotFoundError(f"no memory is about {text!r}", hint=hint)
+    return [(name, match, key)], matches
 
-    def add_about(
-        self,
-        text: str,
-        matches: Sequence[Memory],
-        *,
-        may_be_none: bool = False,
-        is_wider: bool = False,
-    ) -> None:
-        """Add memories about a subject, each under its exact subject. Raises NotFoundError."""
-        if not matches and not may_be_none:
-            raise NotFoundError(f"no memory is about {text!r}", hint="nacre list shows subjects")
-        self.named += [
-            (memory.subject, Match.EXACT, memory.canonical_key) for memory in matches
-        ] or [(text, Match.EXACT, None)]
-        self.is_wider |= is_wider
-        self._add(matches)
 
-    def _add(self, matches: Sequence[Memory]) -> None:
-        self.is_wider |= len(matches) > 1
-        self.found.update((memory.id, memory) for memory in matches)
+def _about(text: str, matches: Sequence[Memory], *, may_be_none: bool = False) -> _Named:
+    """Return memories about a subject, each under its exact subject. Raises NotFoundError."""
+    if not matches and not may_be_none:
+        raise NotFoundError(f"no memory is about {text!r}", hint="nacre list shows subjects")
+    names: list[_Name] = [(memory.subject, Match.EXACT, memory.canonical_key) for memory in matches]
+    return names or [(text, Match.EXACT, None)], matches
 
 
 def _similar_to(active: Sequence[Memory], text: str) -> list[Memory]:
@@ -243,11 +230,7 @@ def _by_id(home: Home, reference: str, *, persist: bool) -> list[Memory]:
         if persist:
             return []
         raise
-    if memory.retired:
-        raise ConflictError(
-            f"{memory.subject!r} is already retired",
-            hint=f"its file is in retired/: nacre show {memory.id}",
-        )
+    store.refuse_retired(memory)
     return [memory]
 
 

@@ -585,19 +585,23 @@ def retire(home: Home, references: Sequence[str], reason: str | None = None) -> 
                 memory.id: memory for memory in (get(home, reference) for reference in references)
             }.values()
         )
-        already_retired = next((memory for memory in memories if memory.retired), None)
-        if already_retired:
-            raise ConflictError(
-                f"{already_retired.subject!r} is already retired",
-                hint=f"its file is in retired/: nacre show {already_retired.id}",
-            )
         for memory in memories:
+            refuse_retired(memory)
             refuse_broken(home, memory)
         ids = {memory.id for memory in memories}
         clean = home.redactor.clean(reason) if reason else None
         change.describe(subject=subject_of(memories), why=clean)
         with change.transaction():
             return [_retire(change, memory, clean, ids) for memory in memories]
+
+
+def refuse_retired(memory: Memory) -> None:
+    """Raise ConflictError if a memory is retired."""
+    if memory.retired:
+        raise ConflictError(
+            f"{memory.subject!r} is already retired",
+            hint=f"its file is in retired/: nacre show {memory.id}",
+        )
 
 
 def _retire(change: Change, memory: Memory, reason: str | None, ids: Collection[str]) -> Memory:
