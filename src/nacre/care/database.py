@@ -180,7 +180,7 @@ def _build(
             from_archive=True,
         )
         report = ingest(home, options, on_progress)
-        with home.database.transaction():
+        with home.transaction():
             home.sessions.mark_all_extracted()
         home.database_file.fold_log()
         return report

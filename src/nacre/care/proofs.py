@@ -172,13 +172,13 @@ def prove_full_text(home: Home) -> Proof:
 
 
 def _reindex(ids: Sequence[str], home: Home) -> None:
-    with home.database.transaction():
+    with home.transaction():
         for memory in filter(None, map(home.memories.find, ids)):
             home.memories.put(memory)
 
 
 def _forget_text(table: str, rows: Sequence[int], home: Home) -> None:
-    with home.database.transaction():
+    with home.transaction():
         maintenance.Soundness(home.database_file).forget_text(table, rows)
 
 
@@ -309,7 +309,7 @@ def _count_missing(
 
 
 def _count_again(row: int, home: Home) -> None:
-    with home.database.transaction():
+    with home.transaction():
         home.sessions.refresh([row])
 
 
@@ -474,7 +474,7 @@ def prove_projects(home: Home) -> Proof:
 
 
 def _read_page_again(project: Project, home: Home) -> None:
-    with home.database.transaction():
+    with home.transaction():
         home.files.save_project(replace(project, mtime_ns=-1), [])
     read_pages(home)
 

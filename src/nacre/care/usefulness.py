@@ -322,7 +322,7 @@ _SEED = 20_26
 @operation("usefulness", takes_long=True)
 def usefulness(home: Home) -> Usefulness:
     """Compare the sessions that were held out with the others."""
-    now = to_ms(home.clock()) or 0
+    now = home.now_ms()
     if not home.database.unwritable:
         note_share(home.settings, now)
     draw, share = read_draw(home.settings.home), home.settings.number(SHARE)

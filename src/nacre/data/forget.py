@@ -256,7 +256,7 @@ def rename(change: Change, misnamed: Iterable[tuple[SeenMemoryFile, Memory]]) ->
         path = path_for(memory, is_taken)
         write = Intent("write", path, text, None, memory.id)
         moves.append((write, Intent("remove", file.path, base=file.hash, memory=memory.id)))
-    with home.database.transaction():
+    with home.transaction():
         for write, remove in moves:
             home.files.forget(remove.path)
             data = to_bytes(write.document or "")
@@ -267,7 +267,7 @@ def rename(change: Change, misnamed: Iterable[tuple[SeenMemoryFile, Memory]]) ->
             if renamed := home.memories.find(write.memory or ""):
                 home.memories.names.put(renamed)
     change.apply()
-    with home.database.transaction():
+    with home.transaction():
         for write, remove in moves:
             home.journal.rename(remove.path, write.path)
     return [remove.path for _, remove in moves]
@@ -279,7 +279,7 @@ def _clean(change: Change, names: Sequence[str]) -> None:
     writes = [write for name in names if (write := _cleaned(home, name))]
     change.intend(writes)
     change.apply()
-    with home.database.transaction():
+    with home.transaction():
         for write in writes:
             home.files.distrust(write.path)
     read_written(change, [write.path for write in writes], awaits=False)
@@ -301,7 +301,7 @@ def _cleaned(home: Home, name: str) -> Intent | None:
             "write", name, cleaned, bytes_hash(data), seen_file.memory if seen_file else None
         )
     home.vault.write(LEDGER, cleaned, base=bytes_hash(data))
-    with home.database.transaction():
+    with home.transaction():
         home.journal.set_ledger_end(*home.vault.append(LEDGER, []))
     return None
 

@@ -463,7 +463,7 @@ class _Ingest:
         self._home.sessions.save_ingest(
             self._home.ids(),
             to_ms(began) or 0,
-            to_ms(self._home.now()) or 0,
+            self._home.now_ms(),
             files=report.files,
             sessions=report.sessions,
             turns=report.turns,
@@ -497,7 +497,7 @@ class _Ingest:
                 read_archived(home, included), on_commit
             )
             held_back = self._tally.left_out | self._tally.withheld
-            with home.database.transaction():
+            with home.transaction():
                 withhold(
                     home,
                     [(state.tool, state.path) for state in states if Path(state.path) in held_back],

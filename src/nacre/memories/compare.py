@@ -354,7 +354,7 @@ def settle(home: Home, rows: Sequence[int]) -> dict[str, StoreOutcome]:
     memories = {row: memory for row, memory in memories_by_row.items() if not memory.superseded_by}
     near = {row: _neighbours(home, row, memory) for row, memory in memories.items()}
     limits = calibration_of(home.vectors.model(), home.vectors.seen())
-    with home.database.transaction():
+    with home.transaction():
         for row, memory in memories.items():
             home.database.yield_write_lock()
             alike = {other.id: cosine for other, cosine in near[row] if cosine >= limits.link}

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, UnsetType
 
-from nacre.base import ids
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.request import Request
@@ -365,11 +364,9 @@ def wish(home: Home, memories: Sequence[Memory], action: str) -> None:
         one_line(home.redactor.clean(f"{agent} asked for this memory to be {action}")),
         _MAX_DETAIL_CHARACTERS,
     )
-    with home.database.transaction():
+    with home.transaction():
         for memory in memories:
-            home.reviews.add(
-                memory.id, review.Reason.WISH, detail, ids.to_ms(home.now()) or 0, once=True
-            )
+            home.reviews.add(memory.id, review.Reason.WISH, detail, home.now_ms(), once=True)
 
 
 def keep(change: home_change.Change, memories: Sequence[Memory]) -> None:

@@ -139,7 +139,7 @@ def _read_edits(change: Change, removal: Change) -> int:
         _journal(change, [] if is_in_git else follow_up.written)
         follow_up.written.clear()
 
-    with home.database.transaction():
+    with home.transaction():
         home.files.keep_unreadable(
             {(path, stat.mtime_ns, stat.size) for path, stat in stats.items()}
         )
@@ -196,7 +196,7 @@ def read_written(change: Change, paths: Iterable[str], *, awaits: bool) -> None:
     changed = {path: stat for path, stat in stats.items() if _is_changed(stat, seen.get(path))}
     missing = [file for path, file in seen.items() if path not in stats]
     follow_up = _FollowUp(awaits=awaits)
-    with home.database.transaction():
+    with home.transaction():
         for file in missing:
             home.files.forget(file.path)
         _read_all(change, changed, seen, follow_up)
@@ -464,7 +464,7 @@ def _give_ids(change: Change, nameless: list[_FileWithoutId]) -> None:
         except (EditConflictError, UnusableVaultError, FileNotFoundError):
             continue
         digest = bytes_hash(document.encode("utf-8"))
-        with home.database.transaction():
+        with home.transaction():
             home.files.save(
                 SeenMemoryFile(file.path, file.memory, stat.mtime_ns, stat.size, digest)
             )
@@ -483,7 +483,7 @@ def _retire_unfiled(change: Change, unfiled: Sequence[str]) -> None:
         return
     home = change.home
     retirement = Retirement(home.now(), DELETED)
-    with home.database.transaction():
+    with home.transaction():
         for memory_id in unfiled:
             change.yield_locks()
             memory = home.memories.find(memory_id)

@@ -102,7 +102,7 @@ def withdraw_matching(home: Home, match: Pattern) -> None:
 
 
 def _withhold(home: Home, states: list[sessions.Archived]) -> None:
-    with home.database.transaction():
+    with home.transaction():
         archive.withhold(home, [(state.tool, state.path) for state in states])
 
 
@@ -421,7 +421,7 @@ def apply_tombstones(home: Home, *, patient: bool = True) -> int:
 
         clear_traces(home, is_revealing)
         _name_sessions(home, affected, due_tombstones)
-        with home.database.transaction():
+        with home.transaction():
             home.tombstones.set_due(home.tombstones.due() - due)
             home.tombstones.set("erase", "1")
     return len(affected.sessions) + sum(map(len, affected.turns.values())) + len(affected.memories)
@@ -445,7 +445,7 @@ def _erase_candidates(home: Home, barred: Barred) -> None:
         for memory in memories
         if barred.strip(memory) != memory or barred.has_words(memory.content)
     ]
-    with home.database.transaction():
+    with home.transaction():
         home.candidates.delete(forgotten_ids)
 
 
@@ -553,7 +553,7 @@ def _erase_sessions(home: Home, affected: Affected) -> None:
 def clear_traces(home: Home, is_revealing: Callable[[str], bool]) -> None:
     """Delete matching questions and doubts, and all traces and cached answers."""
     fold_notes(home)
-    with home.database.transaction():
+    with home.transaction():
         home.traces.delete_answered()
         home.traces.delete_where(is_revealing)
         home.reviews.delete_where(is_revealing)

@@ -799,7 +799,7 @@ def unlink_origin(
     sources = home.links.of_origin(origin, project)
     with home.change("unlink", why=f"all of origin {origin}") as change:
         for start in range(0, len(sources), BATCH):
-            with home.database.transaction():
+            with home.transaction():
                 for memory in home.memories.in_any_state(sources[start : start + BATCH]):
                     remaining = [
                         link

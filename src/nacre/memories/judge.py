@@ -1024,7 +1024,7 @@ def _retire_arrived(home: Home) -> int:
         ]
         due = [(memory, rule) for memory in affected if (rule := standing_for(home, memory))]
         retired = sum(_retire(change, memory, rule) for memory, rule in due)
-        with home.database.transaction():
+        with home.transaction():
             home.tombstones.set_arrived(())
         return retired
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from functools import partial
 
-from nacre.base.ids import to_ms
 from nacre.base.text import shorten, title_of, visible, written
 from nacre.base.times import day_of
 from nacre.errors import EditConflictError
@@ -79,7 +78,7 @@ def place(
     """
     home = change.home
     repeat = None if is_echo else partial(confirm, change, memory=memory, touched=touched)
-    with home.database.transaction():
+    with home.transaction():
         existing = _in_same_words(home, memory)
         if existing and _was_undone(memory, existing):
             memory = replace(memory, id=existing.id)
@@ -152,7 +151,7 @@ def await_models(home: Home, memory: Memory, before: Memory | None = None) -> No
         reworded = (
             before is not None and before.content != memory.content and before.claim == memory.claim
         )
-        home.claims.wait(memory.id, to_ms(home.now()) or 0, reworded=reworded)
+        home.claims.wait(memory.id, home.now_ms(), reworded=reworded)
 
 
 def _judged_fields(memory: Memory) -> tuple[object, ...]:
@@ -302,7 +301,7 @@ def _confirmed(memory: Memory, added: Confirmation) -> tuple[Confirmation, ...]:
 
 def put(change: Change, memory: Memory, comparisons: Sequence[Comparison]) -> StoreOutcome:
     """Write a memory and the changes that result from its comparisons."""
-    with change.home.database.transaction():
+    with change.home.transaction():
         newest = min(
             (comparison for comparison in comparisons if comparison.is_replaced),
             key=lambda comparison: comparison.other.last_said,
@@ -470,7 +469,7 @@ def _reverse_doubts(change: Change, known_id: str, memory: Memory) -> None:
         ) and update(change, without_doubt(doubting_memory, known_id)):
             existing = reversed_memory
     if doubting and not home.reviews.doubts([known_id]):
-        home.reviews.settle(known_id, Reason.CONTRADICTED, to_ms(home.now()) or 0)
+        home.reviews.settle(known_id, Reason.CONTRADICTED, home.now_ms())
 
 
 def rarity_of(home: Home) -> Rarity:

@@ -130,7 +130,7 @@ def fold_usage(home: Home, seconds: float = math.inf) -> int:
 
 def use_together(home: Home, session: str, memory_ids: Sequence[str], day: int) -> None:
     """Pair memories with each other and with memories used earlier in a session, up to 20 memories per session."""
-    with home.database.transaction():
+    with home.transaction():
         before = home.session_uses.paired(session)
         new = [memory for memory in dict.fromkeys(memory_ids) if memory not in before]
         room = PAIRED_A_SESSION - len(before)
@@ -153,7 +153,7 @@ def learned_together(home: Home, memories: Sequence[Memory]) -> None:
 
 def today(home: Home) -> int:
     """Return the current UTC day, counted from 1970."""
-    return (to_ms(home.clock()) or 0) // _DAY_MS
+    return home.now_ms() // _DAY_MS
 
 
 def queue_reviews(home: Home) -> None:
@@ -161,7 +161,7 @@ def queue_reviews(home: Home) -> None:
 
     Also queue agents' proposals, and memories whose source document no longer contains them.
     """
-    at = to_ms(home.now()) or 0
+    at = home.now_ms()
     for memory, quality, recalls in home.reviews.low_quality():
         detail = f"quality {quality:.2f} after {recalls} recalls"
         home.reviews.add(memory, Reason.LOW_QUALITY, detail, at, once=False)
@@ -230,9 +230,9 @@ def _steps_taken(home: Home) -> dict[str, int]:
 def _fold(change: Change, spool: Path, deadline: float) -> int:
     """Count a renamed spool until the deadline, or until another process continues."""
     home = change.home
-    now = to_ms(home.clock()) or 0
+    now = home.now_ms()
     count = 0
-    with home.database.transaction():
+    with home.transaction():
         if home.usage.value("folded") == spool.name:
             return 0
         uses = sorted(

@@ -75,16 +75,16 @@ def heed_ledger(home: Home) -> None:
             new_runs = {tombstone.run for tombstone in added if tombstone.kind not in effectless}
             rules = standing_retirements(entries)
             affected = _affected_by_new_rules(home, rules)
-            with home.database.transaction():
+            with home.transaction():
                 home.tombstones.replace_standing(rules)
                 home.tombstones.set_arrived({*home.tombstones.arrived(), *affected})
                 home.tombstones.set_due(home.tombstones.due() | new_runs)
             for start in range(0, max(len(added), len(removed)), _STEP_ROWS):
-                with home.database.transaction():
+                with home.transaction():
                     home.tombstones.change(
                         added[start : start + _STEP_ROWS], removed[start : start + _STEP_ROWS]
                     )
-        with home.database.transaction():
+        with home.transaction():
             home.tombstones.set("told", digest)
             home.tombstones.set("ledger", stamp)
 

@@ -9,7 +9,6 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from nacre.base.frozen import frozen
-from nacre.base.ids import to_ms
 from nacre.base.text import STOP_WORDS, count_tokens, excerpt, segment, words
 from nacre.base.times import Window
 from nacre.errors import EmbedderUnavailableError, InvalidQueryError
@@ -663,7 +662,7 @@ def feedback(
         )
         likeness = measure.holds(memory)
         findings[memory.id] = _Judgement(verdict(likeness, repeated, measure.borders), likeness)
-    with home.database.transaction():
+    with home.transaction():
         judged = _judge(home, memories, findings, REPLY_SHARE)
         if session and not references:
             # Each use is judged only once. The used memories also count as used together.
@@ -680,10 +679,10 @@ def judge(home: Home, references: Sequence[str], *, good: bool) -> FeedbackRepor
     fold_usage(home)
     memories = _memories_named(home, references)
     judgement = _Judgement(Verdict.USED if good else Verdict.CORRECTED, None)
-    with home.database.transaction():
+    with home.transaction():
         judged = _judge(home, memories, {memory.id: judgement for memory in memories}, PERSON_SHARE)
         for memory in memories if not good else ():
-            at = to_ms(home.now()) or 0
+            at = home.now_ms()
             home.reviews.add(memory.id, Reason.MANUAL, "you called it bad", at, once=False)
     return FeedbackReport(judged, "person")
 

@@ -534,7 +534,7 @@ def _close(change: Change, pair: Pair, choice: Choice) -> None:
     """Close the conflict. Also close the older memory's doubt, unless the memory is in a different pair."""
     home = change.home
     judged = home.claims.judged().get((pair.older.id, pair.newer.id))
-    with home.database.transaction():
+    with home.transaction():
         home.claims.settled(pair.older.id, pair.newer.id)
         was_counted = (
             judged and judged.relation == _CONTRADICTS and not outranks(pair.older, pair.newer)
@@ -654,7 +654,7 @@ class _Run:
                 self.on_progress(Progress("judging", self.counts.get("judged", 0), total))
 
     def now(self) -> int:
-        return to_ms(self.home.now()) or 0
+        return self.home.now_ms()
 
     def judge_batch(self, due: Sequence[Due]) -> None:
         """Ask models about a few memories in parallel, then write the results in order."""
@@ -866,7 +866,7 @@ class _Judgement:
         changed += [memory for memory in self.others.values() if memory != before.get(memory.id)]
         if changed:
             self.change.put(changed, self.entries)
-        at = to_ms(home.now()) or 0
+        at = home.now_ms()
         for earlier, later, finding in self.kept:
             judgement = JudgedPair(
                 finding.judged.bearing.value, finding.judged.confidence, finding.by, None

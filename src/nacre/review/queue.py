@@ -625,7 +625,7 @@ def _reopen_candidate(home: Home, candidate: HeldCandidate) -> Memory:
             "the changes of this decision are unknown after a rebuild without git",
             hint=f"nacre retire {kept.id[-8:]} retires the memory",
         )
-    with home.database.transaction():
+    with home.transaction():
         home.candidates.unsettle(candidate.memory.id)
     return candidate.memory
 
@@ -655,7 +655,7 @@ def _reopen_review(home: Home, reference: str) -> Memory:
             f"there is no review decision about {reference}",
             hint="nacre undo reverts other changes",
         )
-    with home.database.transaction():
+    with home.transaction():
         home.reviews.reopen(memories[0].id, at)
     return get(home, memories[0].id)
 
@@ -741,7 +741,7 @@ def list_unanswered(home: Home, request: UnansweredRequest) -> Unanswered:
 def dismiss(home: Home, request: GapRequest) -> UnansweredQuestion:
     """Hide a gap in all its wordings. Raises NotFoundError, ConflictError."""
     wordings = _find_group(home, request.reference)
-    with home.database.transaction():
+    with home.transaction():
         dismissed = dict.fromkeys([*_dismissed(home), *(wording.key for wording in wordings)])
         home.usage.set_value(_DISMISSED, json.dumps(list(dismissed)[-_MAX_DISMISSED:]))
     return _describe_gap(wordings)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from nacre.base.ids import bytes_hash, to_ms
+from nacre.base.ids import bytes_hash
 from nacre.base.locks import FileLock
 from nacre.base.text import one_line, shorten
 from nacre.base.times import shown_day
@@ -328,7 +328,7 @@ def plan(home: Home, request: DreamPlanRequest, on_progress: OnProgress | None =
     """
     plan_ = _plan(home, request, on_progress)
     if not home.actor.is_agent:
-        with home.database.transaction():
+        with home.transaction():
             _note_shown(home, plan_)
     return plan_
 
@@ -405,7 +405,7 @@ def _dream(home: Home, plan_: DreamPlan, *, may_act: bool) -> DreamReport:
     ):  # the owner must first see a plan with such steps
         plan_ = _restrict(plan_, [step.key for step in plan_.steps if not step.by])
     report = DreamReport(plan_, is_first=True) if is_first else carry_out(home, plan_)
-    with home.vault_lock, home.database.transaction():
+    with home.vault_lock, home.transaction():
         home.usage.set_value(_LAST, home.now().isoformat())
         _note_shown(home, shown)
         links = [step for step in _done(report) if step.action is DreamAction.LINK]
@@ -441,7 +441,7 @@ def _have_reviewed(home: Home, plan_: DreamPlan) -> None:
             words = f", with this text: {step.words}" if step.words else ""
             detail = f"a writer {_PROPOSALS[step.action]} {stays.subject} ({stays.id[-8:]}){words}; not done: {why}"
             for end in step.ends:
-                home.reviews.add(end, Reason.MERGE, detail, to_ms(home.now()) or 0, once=True)
+                home.reviews.add(end, Reason.MERGE, detail, home.now_ms(), once=True)
 
 
 def carry_out(home: Home, plan_: DreamPlan) -> DreamReport:

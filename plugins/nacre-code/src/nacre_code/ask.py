@@ -19,7 +19,6 @@ import msgspec
 from nacre.base import files as base_files
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
-from nacre.base.ids import to_ms
 from nacre.base.lazy import load
 from nacre.base.request import Request
 from nacre.base.text import identifiers
@@ -1020,8 +1019,8 @@ def note_stale(home: home.Home) -> None:
         if item.confidence >= MIN_MARKED
     ]
     home.memories.set_stale(marked)
-    at = to_ms(home.now()) or 0
-    with home.database.transaction():
+    at = home.now_ms()
+    with home.transaction():
         for memory, confidence, why in marked:
             if confidence >= review.LEAST_REVIEWED:
                 home.reviews.add(memory, review.Reason.STALE, why, at, once=True)

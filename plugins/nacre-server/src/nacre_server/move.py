@@ -538,12 +538,12 @@ def _index(home: Home, notify: OnProgress, *, is_new: bool) -> int:
     turns = home.database.column("list_turns_unindexed")
     total = len(memories) + len(turns)
     for at in range(0, len(memories), _INDEX_PORTION):
-        with home.database.transaction():
+        with home.transaction():
             home.memories.index_again(memories[at : at + _INDEX_PORTION])
         notify(Progress("words", at, total))
     for at in range(0, len(turns), _INDEX_PORTION):
         rows = turns[at : at + _INDEX_PORTION]
-        with home.database.transaction():
+        with home.transaction():
             stored_turns = home.sessions.by_rows(rows).items()
             home.deeds.index_again(
                 [Deeds(row, stored.turn.tool_calls) for row, stored in stored_turns]

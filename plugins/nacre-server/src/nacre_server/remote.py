@@ -1030,7 +1030,7 @@ def take_turns(home: Home, request: RemoteTurnsRequest) -> int:
     """
     _require_own(home)
     gate = Gate(home)
-    with home.database.transaction():
+    with home.transaction():
         gate.refresh()
         new = sum(_take_session(home, gate, session) for session in request.sessions)
         if new:

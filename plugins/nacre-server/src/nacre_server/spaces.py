@@ -352,7 +352,7 @@ def managed(home: Home, space: str | None) -> Iterator[Managed]:
                 f"{caller.account} does not own {name}",
                 hint="ask one of its owners: nacre server spaces members",
             )
-        yield Managed(registry, caller, name, to_ms(home.now()) or 0)
+        yield Managed(registry, caller, name, home.now_ms())
 
 
 @operation("spaces", by_key=True)
@@ -381,7 +381,7 @@ def create_space(home: Home, request: CreateSpaceRequest) -> Space:
     """
     caller = standing(home)
     owner = request.space if request.kind is SpaceKind.PERSON else caller.account
-    at = to_ms(home.now()) or 0
+    at = home.now_ms()
     with registry_of(home) as registry:
         if owner != request.space and registry.is_used(request.space):
             raise ConflictError(
