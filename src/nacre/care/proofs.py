@@ -521,7 +521,7 @@ def prove_ledger(home: Home) -> Proof:
 def _record(memory: Memory, home: Home) -> None:
     reason = memory.retired.reason if memory.retired else None
     with home.change("retire", why=reason) as change:
-        change.append([change.entry("retire", memory=memory.id, reason=reason)])
+        change.note("retire", memory=memory.id, reason=reason)
 
 
 def _label(memory: Memory) -> str:

@@ -186,7 +186,7 @@ def scrub_memories(home: Home, run: Run, tally: Tally, *, dry_run: bool) -> None
     _in_parts(run, changed, _redact)
     if changed:
         with run.part() as change:
-            change.append([change.entry(SCRUB, count=len(changed), reason=REASON)])
+            change.note(SCRUB, count=len(changed), reason=REASON)
     misnamed = [file.memory for file, _ in _misnamed(home, home.files.seen().values())]
     _in_parts(run, misnamed, _rename)
 
@@ -623,7 +623,7 @@ def allow_again(home: Home, request: AllowAgainRequest) -> Forgotten:
     of, owner = _matching_runs(home, request.reference.strip(), runs)
     with home.vault_lock:
         with home.change(ALLOW_AGAIN) as change, change.transaction():
-            change.append([change.entry(ALLOW_AGAIN, of=of, **owner)])
+            change.note(ALLOW_AGAIN, of=of, **owner)
         heed_ledger(home)
         home.erasing.delete_held_cursors()
     return runs[of[-1]]

@@ -126,6 +126,10 @@ class Change:
         """
         self._operation.record(intents, applied=applied)
 
+    def note(self, action: str, **details: object) -> None:
+        """Append one entry to the ledger; see :meth:`entry`."""
+        self.append([self.entry(action, **details)])
+
     def append(self, entries: Iterable[files.LedgerEntry]) -> None:
         self.intend([Intent("append", files.LEDGER, entry.line()) for entry in entries])
 

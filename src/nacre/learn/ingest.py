@@ -593,7 +593,7 @@ def _note_paths(home: Home, run: Run, paths: Sequence[Path], memories: Sequence[
     fresh = [path for path in absolute if Path(path) not in recorded]
     if fresh:
         with part_of(home, run, "ingest") as change:
-            change.append([change.entry("ingest", paths=fresh, **memories_in_entry(memories))])
+            change.note("ingest", paths=fresh, **memories_in_entry(memories))
             change.explain(None if memories else f"{fresh[0]} was read")
 
 

@@ -581,5 +581,5 @@ def _name_sessions(home: Home, affected: Affected, runs: Sequence[Tombstone]) ->
     tombstones = [Tombstone(TombstoneKind.SESSION, session, scopes[0]) for session in session_ids]
     details = {"run": scopes[0], "sessions": {session: [] for session in session_ids}}
     with home.change(FORGET) as change, change.transaction():
-        change.append([change.entry(FORGET, **details)])
+        change.note(FORGET, **details)
         home.tombstones.add(tombstones)

@@ -35,7 +35,7 @@ from nacre.memories.judge import (
     vouches,
     without_doubt,
 )
-from nacre.values.memory import Confidence, Confirmation, Link, Memory
+from nacre.values.memory import Confidence, Confirmation, Link, Memory, by_id
 from nacre.values.reports import Replaced, StoreOutcome
 from nacre.values.review import Reason
 
@@ -115,7 +115,7 @@ def _compare_and_put(
 ) -> StoreOutcome:
     home = change.home
     rows = home.comparisons.alike(memory, limit=_MAX_CANDIDATES)
-    others = {other.id: other for other in (*home.memories.by_rows(rows).values(), *candidates)}
+    others = by_id((*home.memories.by_rows(rows).values(), *candidates))
     present = [other for other in others.values() if not other.superseded_by]
     comparisons = compare(memory, present, rarity=rarity_of(home))
     repeated = next((comparison for comparison in comparisons if comparison.repeats), None)
@@ -332,7 +332,7 @@ def put(change: Change, memory: Memory, comparisons: Sequence[Comparison]) -> St
             update(change, other)
         if successor:
             _insert_into_history(change, memory, successor)
-        updated_by_id = {other.id: other for other in changed}
+        updated_by_id = by_id(changed)
         similar = [
             updated_by_id.get(comparison.other.id, comparison.other)
             for comparison in comparisons

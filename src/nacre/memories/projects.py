@@ -419,7 +419,7 @@ def rename(
                 write(change, rename_page(home, page, old, slug, new_name), page, moved_from=old)
             let_sessions_follow(home)
             memories = _move_memories(change, old, slug)
-            change.append([change.entry(RENAME, project=old, into=slug, reason=reason or None)])
+            change.note(RENAME, project=old, into=slug, reason=reason or None)
         operation = change.operation_id
     follow_pages(home)
     return ProjectMoved(
@@ -485,7 +485,7 @@ def merge_within(change: Change, source: str, into: str, reason: str | None) -> 
     write(change, page_text, other)
     let_sessions_follow(home)
     memories = _move_memories(change, source, into)
-    change.append([change.entry(MERGE, project=source, into=into, reason=reason or None)])
+    change.note(MERGE, project=source, into=into, reason=reason or None)
     return ProjectMoved(source, into, memories, sessions, change.operation_id, retired)
 
 
@@ -646,7 +646,7 @@ def depend(
         if dependencies != present:
             with change.transaction():
                 write(change, set_dependencies(home, slug, page, dependencies), page)
-                change.append([change.entry(DEPEND, project=slug, on=dependencies)])
+                change.note(DEPEND, project=slug, on=dependencies)
     return next(line for line in list_projects(home) if line.slug == slug)
 
 

@@ -35,7 +35,7 @@ from nacre.memories.judge import (
     standing_for,
 )
 from nacre.protocols import LanguageModel
-from nacre.values.memory import Memory
+from nacre.values.memory import Memory, by_id
 from nacre.values.session import Task
 
 if TYPE_CHECKING:
@@ -300,7 +300,7 @@ class _Outcomes:
 
     def all(self, memories: Iterable[Memory]) -> tuple[Memory, ...]:
         """Return the distinct future states of some memories, in order."""
-        return tuple({memory.id: memory for memory in map(self.of, memories)}.values())
+        return tuple(by_id(map(self.of, memories)).values())
 
     def follow(self, home: Home, memory: Memory, target: Memory, decision: Decision) -> None:
         """Apply a model's decision."""

@@ -27,7 +27,7 @@ from nacre.memories.store import retire
 from nacre.memories.tombstones import RETIRE_ALWAYS, RETIRE_NO_LONGER, heed_ledger, rule_of
 from nacre.memories.usage import bring_back
 from nacre.operations import operation
-from nacre.values.memory import Match, Memory, StandingRetirement
+from nacre.values.memory import Match, Memory, StandingRetirement, by_id
 
 NEARLY = 0.8
 """Minimum share of common letters for similar subjects, which allows at least one typo."""
@@ -158,7 +158,7 @@ def _retire_for_agent(
     wish(home, pending, f"{action}: {reason}" if reason else action)
     pending_ids = {memory.id for memory in pending}
     own_ids = [memory.id for memory in memories if memory.id not in pending_ids]
-    retired = {memory.id: memory for memory in (retire(home, own_ids, reason) if own_ids else ())}
+    retired = by_id(retire(home, own_ids, reason) if own_ids else ())
     return [retired.get(memory.id, memory) for memory in memories]
 
 

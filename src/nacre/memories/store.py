@@ -46,7 +46,15 @@ from nacre.memories.placement import await_models, place, put
 from nacre.memories.vectors import embed_memories, has_vectors
 from nacre.store.rows import noted_pair
 from nacre.values.codec import keys_of
-from nacre.values.memory import BESIDE_PASTE, MAX_BODY_BYTES, Kind, Memory, Retirement, Source
+from nacre.values.memory import (
+    BESIDE_PASTE,
+    MAX_BODY_BYTES,
+    Kind,
+    Memory,
+    Retirement,
+    Source,
+    by_id,
+)
 from nacre.values.recall import Filter
 from nacre.values.reports import Replaced, StoreOutcome
 from nacre.values.review import UNSAID, Reason, StepsDue
@@ -580,11 +588,7 @@ def retire(home: Home, references: Sequence[str], reason: str | None = None) -> 
     with home.change("retire") as change:
         scan(home)
         fold_usage(home, _FOLDING_SECONDS)
-        memories = list(
-            {
-                memory.id: memory for memory in (get(home, reference) for reference in references)
-            }.values()
-        )
+        memories = list(by_id(get(home, reference) for reference in references).values())
         for memory in memories:
             refuse_retired(memory)
             refuse_broken(home, memory)

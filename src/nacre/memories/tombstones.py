@@ -35,6 +35,7 @@ from nacre.values.memory import (
     TombstoneKind,
     TurnPlace,
     TurnText,
+    by_id,
 )
 from nacre.values.session import Handoff, Session, SessionKind, Turn
 from nacre.vault import files
@@ -456,7 +457,7 @@ def survey(home: Home, barred: Barred) -> Affected:
             if by_row[row] not in emptied
         },
         memories=tuple(memories),
-        changed=tuple(detach(home, memories, {memory.id: memory for memory in changed}, now)),
+        changed=tuple(detach(home, memories, by_id(changed), now)),
         untitled=tuple(
             session
             for session in sessions

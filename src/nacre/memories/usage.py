@@ -21,7 +21,7 @@ from nacre.home import views as home_views
 from nacre.home.home import Home
 from nacre.memories import decision, edit, judge, store
 from nacre.operations import operation
-from nacre.values.memory import Kind, Link, Memory
+from nacre.values.memory import Kind, Link, Memory, by_id
 from nacre.values.recall import Filter
 from nacre.values.review import Maturity, Usage, Verdict
 from nacre.vault.files import GIT_FOLDER, LISTING, global_page, is_derived, project_page
@@ -45,7 +45,7 @@ def edges(
     else:
         pairs = home.co_recall.of([store.get(home, reference).id], day)[:limit]
     ids = sorted({memory for pair in pairs for memory in (pair.memory, pair.other)})
-    memories = {memory.id: memory for memory in home.memories.rows_of(ids).values()}
+    memories = by_id(home.memories.rows_of(ids).values())
     return [
         home_views.UsedTogether(
             memories[pair.memory], memories[pair.other], pair.weight, pair.sessions
@@ -319,9 +319,7 @@ def look_at(home: Home, request: decision.GetRequest) -> home_views.MemoryView:
     doubt = home.memories.stale().get(memory.id)
     usage = home.usage.of([memory.id])[memory.id]
     edges = home.co_recall.of([memory.id], store.today(home))[:_MAX_COMPANIONS]
-    others = {
-        other.id: other for other in home.memories.rows_of([edge.other for edge in edges]).values()
-    }
+    others = by_id(home.memories.rows_of([edge.other for edge in edges]).values())
     companions = (
         home_views.CompanionView(others[edge.other], edge.weight, edge.sessions) for edge in edges
     )

@@ -83,7 +83,7 @@ from nacre.recall.ranking import (
 from nacre.recall.scoring import BORDER, in_words, is_sure, matches, select_answering, sureness_of
 from nacre.recall.turns import ScoredTurn, TurnRecall
 from nacre.store.search import Corpus
-from nacre.values.memory import Memory, Scope
+from nacre.values.memory import Memory, Scope, by_id
 from nacre.values.recall import (
     DEFAULT_RADIUS_DAYS,
     MOST_RADIUS_DAYS,
@@ -711,12 +711,12 @@ def _judge(
 
 def _memories_named(home: Home, references: Sequence[str]) -> list[Memory]:
     memories = [get(home, reference) for reference in references]
-    return list({memory.id: memory for memory in memories}.values())
+    return list(by_id(memories).values())
 
 
 def _used_in(home: Home, session: str) -> list[Memory]:
     ids = home.session_uses.unjudged(session_name(session))
-    active = {memory.id: memory for memory in home.memories.rows_of(ids).values()}
+    active = by_id(home.memories.rows_of(ids).values())
     return [active[memory_id] for memory_id in ids if memory_id in active]
 
 

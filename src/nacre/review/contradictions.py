@@ -71,7 +71,16 @@ from nacre.protocols import LanguageModel
 from nacre.review import claims
 from nacre.review import judgements as review_judgements
 from nacre.store.review import Due
-from nacre.values.memory import DROP, Claim, Confirmation, HeldCandidate, Link, Memory, Retirement
+from nacre.values.memory import (
+    DROP,
+    Claim,
+    Confirmation,
+    HeldCandidate,
+    Link,
+    Memory,
+    Retirement,
+    by_id,
+)
 from nacre.values.reports import OnProgress, Progress, StoreOutcome
 from nacre.values.review import JudgedPair, Reason, Relates
 from nacre.values.session import Task, Trust
@@ -444,7 +453,7 @@ def list_waiting(home: Home) -> list[Pair]:
     """Return the pairs in conflict without reading manual edits."""
     doubts = home.reviews.doubts()
     ids = sorted({memory for doubt in doubts for memory in (doubt.older, doubt.newer)})
-    memories = {memory.id: memory for memory in home.memories.in_any_state(ids)}
+    memories = by_id(home.memories.in_any_state(ids))
     judged = home.claims.judged()
     return [
         Pair(
@@ -853,7 +862,7 @@ class _Judgement:
     def write(self) -> None:
         home = self.change.home
         involved = home.memories.in_any_state([self.memory.id, *self.others])
-        before = {memory.id: memory for memory in involved}
+        before = by_id(involved)
         claiming = replace(
             self.memory, claim=None if self.is_claimless else self.claim or self.memory.claim
         )
@@ -959,7 +968,7 @@ def drop(home: Home, candidates: Sequence[HeldCandidate]) -> list[Memory]:
         home.change(DROP, subject=count(len(memories), "candidate")) as change,
         change.transaction(),
     ):
-        change.append([change.entry(DROP, candidates=sorted(memory.id for memory in memories))])
+        change.note(DROP, candidates=sorted(memory.id for memory in memories))
         for memory in memories:
             _settle(change, memory)
     return memories

@@ -36,7 +36,16 @@ from nacre.review.naming import ProjectNames
 from nacre.review.pages import MERGED, Cluster, clusters, mark
 from nacre.review.queue import ORIGIN
 from nacre.store.memories import UsageById
-from nacre.values.memory import Confirmation, Expiry, Kind, Link, Memory, Retirement, TombstoneKind
+from nacre.values.memory import (
+    Confirmation,
+    Expiry,
+    Kind,
+    Link,
+    Memory,
+    Retirement,
+    TombstoneKind,
+    by_id,
+)
 from nacre.vault import files
 
 
@@ -143,12 +152,9 @@ def apply_steps(home: Home, steps: Sequence[Step], memories: MemoriesById) -> di
     changed: dict[str, Memory] = {}
     for step in steps:
         present = {**memories, **changed}
-        changed |= {memory.id: memory for memory in _changed(home, step, present)}
+        changed |= by_id(_changed(home, step, present))
         if step.action is DreamAction.MERGE:
-            changed |= {
-                memory.id: memory
-                for memory in _redirect_superseded(home, step, {**memories, **changed})
-            }
+            changed |= by_id(_redirect_superseded(home, step, {**memories, **changed}))
     return changed
 
 

@@ -70,7 +70,7 @@ from nacre.review.relations import (
     words_of,
 )
 from nacre.store.memories import UsageById
-from nacre.values.memory import Kind, Memory
+from nacre.values.memory import Kind, Memory, by_id
 from nacre.values.models import DOLLAR, Prompt, Tokens
 from nacre.values.reports import OnProgress
 from nacre.values.session import Speaker, Task
@@ -422,7 +422,7 @@ def _memories_to_show(memories: Sequence[Memory], named: set[str]) -> list[Memor
     alternating = (memory for pair in zip(by_weight, by_day, strict=True) for memory in pair)
     chosen: list[Memory] = []
     tokens_left = TOKENS_SHOWN
-    for memory in {memory.id: memory for memory in (*on_page, *alternating)}.values():
+    for memory in by_id((*on_page, *alternating)).values():
         tokens_left -= _size(_source(memory))
         if tokens_left >= 0:
             chosen.append(memory)

@@ -52,7 +52,7 @@ from nacre.review.contradictions import (
     settle,
     target_of,
 )
-from nacre.values.memory import REVIEW, HeldCandidate, Kind, Link, Memory, Operation
+from nacre.values.memory import REVIEW, HeldCandidate, Kind, Link, Memory, Operation, by_id
 from nacre.values.models import NOT_SURE, AskedQuestion
 from nacre.values.recall import Filter, RecallQuery
 from nacre.values.reports import StoreOutcome
@@ -158,7 +158,7 @@ def _doubts(home: Home) -> list[tuple[Memory, QueuedReview]]:
     queue_reviews(home)
     entries = home.reviews.pending()
     rows = home.memories.rows_of([entry.memory for entry in entries])
-    memories = {memory.id: memory for memory in rows.values()}
+    memories = by_id(rows.values())
     return [(memories[entry.memory], entry) for entry in entries]
 
 
@@ -227,9 +227,7 @@ def _keep_doubted(
             kept = [_reword(change, kept[0], content)]
         keep(change, kept)
         with change.transaction():
-            change.append(
-                [change.entry(REVIEW, **memories_in_entry([memory.id for memory in kept]))]
-            )
+            change.note(REVIEW, **memories_in_entry([memory.id for memory in kept]))
             for memory in kept:
                 home.reviews.dismiss(memory.id, to_ms(change.at) or 0)
                 if usage[memory.id].quality < KEPT_QUALITY:
@@ -297,9 +295,7 @@ def _waiting(home: Home, references: Sequence[str]) -> list[tuple[Memory, Queued
     """Return each referenced memory with the first pending review entry."""
     catch_up(home)
     waiting = {memory.id: (memory, entry) for memory, entry in reversed(_doubts(home))}
-    referenced = {
-        memory.id: memory for memory in (store.get(home, reference) for reference in references)
-    }
+    referenced = by_id(store.get(home, reference) for reference in references)
     absent = next((memory for memory in referenced.values() if memory.id not in waiting), None)
     if absent:
         raise NotFoundError(
@@ -443,7 +439,7 @@ def _unconnected(home: Home) -> list[Question]:
     active = [
         memory for memory in home.memories.everything() if memory.is_active and memory.is_vouched
     ]
-    memories = {memory.id: memory for memory in active}
+    memories = by_id(active)
     connected = home.links.connected()
     near = {(link.source, link.target): link.strength for link in home.links.alike()}
     shared = _sharing(active)
@@ -512,7 +508,7 @@ def answer(home: Home, request: ReflectAnswerRequest) -> Reflected:
                 "these two memories have no conflict", hint="--link contradicts creates one"
             )
         pair = contradictions.resolve(home, pair, request.keep)
-        memories = {memory.id: memory for memory in (pair.older, pair.newer)}
+        memories = by_id((pair.older, pair.newer))
         return Reflected("settled", memories[first.id], memories[second.id])
     with home.change(_ACTION, subject=first.subject) as change, change.transaction():
         if request.link:
@@ -553,7 +549,7 @@ def _add_link(
         first, second = (second, first) if second.is_said_after(first) else (first, second)
     elif pair:
         pair = settle(change, pair, Choice.KEEP_BOTH)
-        memories = {memory.id: memory for memory in (pair.older, pair.newer)}
+        memories = by_id((pair.older, pair.newer))
         first, second = memories[first.id], memories[second.id]
     others = [old for old in first.links if (old.rel, old.to) != (link.value, second.id)]
     first = replace(first, links=(*others, Link(link.value, second.id, origin=ORIGIN)))

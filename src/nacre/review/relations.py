@@ -26,7 +26,7 @@ from nacre.review.consolidate import DreamAction, MemoriesById, Step, answers
 from nacre.review.pages import Cluster, fingerprint, last_stated, mark, unfit, weight
 from nacre.review.queue import list_unconnected
 from nacre.store.memories import UsageById
-from nacre.values.memory import Kind, Memory
+from nacre.values.memory import Kind, Memory, by_id
 from nacre.values.models import Prompt, Tokens
 from nacre.values.reports import OnProgress
 from nacre.values.review import Relates
@@ -294,7 +294,7 @@ class Consultation:
         if any(memory.id in probe_ids for memory in _members(_named(answer), shown)):
             return Outcome(misled=1)
         steps, refused = self._sift(answer, shown, clusters)
-        memories = {memory.id: memory for memory in shown}
+        memories = by_id(shown)
         if not steps:
             return Outcome(refused=tuple(refused), settled=tuple(map(fingerprint, clusters)))
         looked = verify_steps(
@@ -330,7 +330,7 @@ class Consultation:
         """
         good: list[Step] = []
         refused: list[Failed] = []
-        memories = {memory.id: memory for memory in shown}
+        memories = by_id(shown)
         together = [{memory.id for memory in cluster} for cluster in clusters]
         over = {memory.id for memory in _members([over.number for over in answer.over], shown)}
         mergings = (self._merging(same, over, shown) for same in answer.merges)
@@ -605,7 +605,7 @@ class PairsQuestion:
             by=self.model.name,
             mark=mark(pair),
         )
-        return None if link_objection(step, {memory.id: memory for memory in pair}) else step
+        return None if link_objection(step, by_id(pair)) else step
 
 
 def link_objection(step: Step, present: MemoriesById) -> str | None:

@@ -70,7 +70,7 @@ from nacre.review.pages_by_writer import (
 )
 from nacre.review.relations import Outcome, link_objection, settled_mark
 from nacre.store.memories import UsageById
-from nacre.values.memory import Intent, Memory
+from nacre.values.memory import Intent, Memory, by_id
 from nacre.values.reports import OnProgress
 from nacre.values.review import Reason
 from nacre.values.session import Task
@@ -478,7 +478,7 @@ def carry_out(home: Home, plan_: DreamPlan) -> DreamReport:
             )
             _note(change, report, memories)
             if ending:
-                change.append([change.entry(DREAM, **{ENDED: [memory.id for memory in ending]})])
+                change.note(DREAM, **{ENDED: [memory.id for memory in ending]})
     if joins:
         follow_pages(home)
     return report
@@ -491,7 +491,7 @@ def _present(home: Home, steps: Iterable[Step]) -> dict[str, Memory]:
         for memory_id in (*step.ends, *step.links, step.into)
         if memory_id
     }
-    return {memory.id: memory for memory in home.memories.in_any_state(sorted(ids))}
+    return by_id(home.memories.in_any_state(sorted(ids)))
 
 
 def _objections(home: Home, steps: Sequence[Step], memories: MemoriesById) -> dict[Step, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import field, replace
@@ -274,6 +274,11 @@ class Memory:
 
     def _order(self) -> tuple[datetime, bool, str]:
         return self.last_said, self.last_said > self.created, self.id
+
+
+def by_id(memories: Iterable[Memory]) -> dict[str, Memory]:
+    """Return memories by id."""
+    return {memory.id: memory for memory in memories}
 
 
 # -- Results of extraction -----------------------------------------------------
