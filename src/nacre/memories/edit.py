@@ -51,11 +51,6 @@ class _FileWithoutId:
     created: str | None
     rest: _FollowUp
 
-    @property
-    def identity(self) -> dict[str, str]:
-        """The values to add to the front matter."""
-        return {"id": self.memory, **({"created": self.created} if self.created else {})}
-
 
 @frozen
 class _ReadFile:
@@ -457,7 +452,8 @@ def _give_ids(change: Change, nameless: list[_FileWithoutId]) -> None:
     """
     home = change.home
     for file in nameless:
-        document = adopt(file.text, file.identity)
+        created = {"created": file.created} if file.created else {}
+        document = adopt(file.text, {"id": file.memory, **created})
         try:
             home.vault.write(file.path, document, base=file.base)
             stat = home.vault.stat(file.path)

@@ -87,10 +87,6 @@ class Net:
                 components.append(sorted(members))
         return sorted(components, key=lambda members: (-len(members), members))
 
-    def most_linked(self, among: Iterable[int], limit: int) -> list[int]:
-        """Return the memories with the most links. Ties go to the older memory."""
-        return sorted(among, key=lambda at: (-self.degrees[at], at))[:limit]
-
 
 def cached(home: Home, request: object, kind: type[T], analyse: Callable[[], T]) -> T:
     """Return the analysis for a request from today's cache, or compute and cache it.
@@ -509,12 +505,13 @@ def central(home: Home, request: AnalysisRequest) -> Central:
     """Return the memories with the most links."""
     edit.catch_up(home)
     net = net_of(home, request.project)
-    return Central(central_of(home, net, request.limit), len(net.ids), len(net.links))
+    found = central_of(home, net, net.linked, request.limit)
+    return Central(found, len(net.ids), len(net.links))
 
 
-def central_of(home: Home, net: Net, limit: int) -> tuple[CentralMemory, ...]:
-    """Return the most linked memories of a graph."""
-    chosen = net.most_linked(net.linked, limit)
+def central_of(home: Home, net: Net, among: Iterable[int], limit: int) -> tuple[CentralMemory, ...]:
+    """Return the memories with the most links. Ties go to the older memory."""
+    chosen = sorted(among, key=lambda at: (-net.degrees[at], at))[:limit]
     memories = memories_of(home, net, chosen)
     return tuple(CentralMemory(memories[at], net.degrees[at]) for at in chosen if at in memories)
 
@@ -548,16 +545,15 @@ def components(home: Home, request: AnalysisRequest) -> Components:
     """Return the connected components, largest first, each with its most linked memories."""
     edit.catch_up(home)
     net = net_of(home, request.project)
-    counts = [0] * len(net.ids)
-    for source, _ in net.links:
-        counts[source] += 1
-    largest = []
-    for members in net.components[: request.limit]:
-        top = net.most_linked(members, _SHORTLIST)
-        memories = memories_of(home, net, top)
-        central_memories = tuple(memories[at] for at in top if at in memories)
-        largest.append(Component(len(members), sum(counts[at] for at in members), central_memories))
-    return Components(tuple(largest), len(net.components), len(net.ids) - len(net.linked))
+    largest = tuple(
+        Component(
+            len(members),
+            sum(net.degrees[at] for at in members) // 2,
+            tuple(item.memory for item in central_of(home, net, members, _SHORTLIST)),
+        )
+        for members in net.components[: request.limit]
+    )
+    return Components(largest, len(net.components), len(net.ids) - len(net.linked))
 
 
 # -- Brief ---------------------------------------------------------------------
@@ -601,7 +597,9 @@ def _brief(home: Home, project: str | None) -> Brief:
         home, Filter(projects=in_project, strict=True, since=since), limit=_RECENT_MEMORIES
     )
     central = tuple(
-        item for item in central_of(home, net, _CENTRAL_CANDIDATES) if item.memory.is_vouched
+        item
+        for item in central_of(home, net, net.linked, _CENTRAL_CANDIDATES)
+        if item.memory.is_vouched
     )[:_SHORTLIST]
     summary = Brief(
         "",

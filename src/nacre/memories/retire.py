@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -101,8 +102,10 @@ def _named(
     matches = [memory for memory in active if fits(memory.subject, text, match)]
     name, key = text, None
     if match is Match.EXACT and not matches:
-        matches = _by_id(home, text, persist=persist)
-        name, key = (matches[0].subject, matches[0].canonical_key) if matches else (text, None)
+        with suppress(NotFoundError) if persist else nullcontext():
+            memory = store.get(home, text)
+            store.refuse_retired(memory)
+            matches, name, key = [memory], memory.subject, memory.canonical_key
     if not matches and not persist:
         hint = "nacre list shows subjects; --persist retires later ones too"
         raise NotFoundError(f"no memory is about {text!r}", hint=hint)
@@ -221,17 +224,6 @@ def _add_rules(home: Home, chosen: RetirePlan, reason: str | None) -> list[Stand
         change.append(entries)
         home.tombstones.add_standing(rules)
     return rules
-
-
-def _by_id(home: Home, reference: str, *, persist: bool) -> list[Memory]:
-    try:
-        memory = store.get(home, reference)
-    except NotFoundError:
-        if persist:
-            return []
-        raise
-    store.refuse_retired(memory)
-    return [memory]
 
 
 def _rule(home: Home, reference: str) -> StandingRetirement | None:

@@ -287,12 +287,12 @@ def _count(home: Home, session: str, use: Use) -> None:
     Opening a memory counts as an access. A recall counts once per session, and again if the session
     continues a day later.
     """
+    first: set[str] = set()
     if use.is_look:
         home.usage.look(use.ids)
-        home.session_uses.record(session, use.ids, use.at, recalled=())
-        return
-    first = set(use.ids) - home.session_uses.recalled(session, use.at - _DAY_MS)
-    home.usage.record(use.ids, use.at, first=first)
+    else:
+        first = set(use.ids) - home.session_uses.recalled(session, use.at - _DAY_MS)
+        home.usage.record(use.ids, use.at, first=first)
     home.session_uses.record(session, use.ids, use.at, recalled=first)
 
 

@@ -229,10 +229,10 @@ def plan_ending(
         if is_kept or is_protected(memory, protected):
             continue
         used = usage[memory.id]
-        if why := _expiry(memory, used, now):
-            steps.append(Step(DreamAction.EXPIRE, (memory.id,), None, memory.subject, why))
-        elif why := _disuse(memory, used, now, settings):
-            steps.append(Step(DreamAction.FORGET, (memory.id,), None, memory.subject, why))
+        expiry = _expiry(memory, used, now)
+        if why := expiry or _disuse(memory, used, now, settings):
+            action = DreamAction.EXPIRE if expiry else DreamAction.FORGET
+            steps.append(Step(action, (memory.id,), None, memory.subject, why))
     return steps
 
 

@@ -919,17 +919,14 @@ def plan_pages(
     New sessions, a writer's draft, or lines that are no longer valid are reasons to write a page.
     ``memories`` must be active. ``drafts`` are keyed by project, with an empty key for the profile.
     """
-    steps, promotions = [], []
-    for slug in sorted({file.slug for file in home.files.projects()}):
+    planned = []
+    for slug in (*sorted({file.slug for file in home.files.projects()}), ""):
         if project in (None, slug):
-            project_memories = [memory for memory in memories if memory.project == slug]
-            promotion, step = _promotion(
-                home, slug, project_memories, drafts.get(slug), backfill=backfill
-            )
-            promotions += [promotion] if promotion else []
-            steps += [step] if step else []
-    profile = _profile(home, drafts.get("")) if project is None else None
-    return [*steps, *([profile] if profile else [])], promotions
+            own = [memory for memory in memories if memory.project == slug]
+            planned.append(_promotion(home, slug, own, drafts.get(slug), backfill=backfill))
+    return [step for _, step in planned if step], [
+        promotion for promotion, _ in planned if promotion
+    ]
 
 
 def _promotion(
@@ -939,23 +936,22 @@ def _promotion(
         page = read_page(home, slug)
     except UNREADABLE:
         return None, None
-    sessions = latest(home, slug, _since(home, page, backfill=backfill))
+    sessions = latest(home, slug, _since(home, page, backfill=backfill)) if slug else []
     promotion = weigh(slug, sessions, home.now()) if sessions else None
     is_worth = promotion is not None and not promotion.failed
     written = _sections_to_write(home, page, slug, draft)
-    before = OF_PROJECT.written(page.part)
+    before = form_of(slug).written(page.part)
     if not (is_worth or draft or written != before):
         return promotion, None
     words = home.redactor.clean(_part(home, slug, memories, page, written, is_worth=is_worth))
     if words == page.part or not (words or before):
         return promotion, None
-    days = (
-        f"{count(len(sessions), 'session')} up to {_day(sessions[0].stored.ended)}"
-        if sessions
-        else ""
-    )
-    why = [f"{days}, score {promotion.score:.2f}"] if promotion and is_worth else []
-    return _checked_step(home, page, slug, words, draft, why, promotion)
+    why = [draft.why] if draft else []
+    if promotion and is_worth:
+        days = f"{count(len(sessions), 'session')} up to {_day(sessions[0].stored.ended)}"
+        why.insert(0, f"{days}, score {promotion.score:.2f}")
+    reason = "; ".join(why) or "its sources no longer hold"
+    return _checked_step(home, page, slug, words, draft, reason, promotion)
 
 
 def _checked_step(
@@ -964,11 +960,10 @@ def _checked_step(
     slug: str,
     words: str,
     draft: PageDraft | None,
-    why: Sequence[str],
+    reason: str,
     promotion: Promotion | None,
 ) -> tuple[Promotion | None, Step | None]:
     """Return the promotion and the step that writes a page, or the promotion with an objection to the step."""
-    reason = "; ".join([*why, *([draft.why] if draft else [])]) or "its sources no longer hold"
     step = Step(
         DreamAction.PAGE,
         (),
@@ -984,18 +979,6 @@ def _checked_step(
     if objection:
         return (replace(promotion, failed=(objection,)) if promotion else None), None
     return (promotion if promotion and not promotion.failed else None), step
-
-
-def _profile(home: Home, draft: PageDraft | None) -> Step | None:
-    try:
-        page = read_page(home, "")
-    except UNREADABLE:
-        return None
-    written = _sections_to_write(home, page, "", draft)
-    words = home.redactor.clean(compose(written))
-    if words == page.part or not (draft or page.part):
-        return None
-    return _checked_step(home, page, "", words, draft, (), None)[1]
 
 
 def _sections_to_write(
@@ -1051,7 +1034,7 @@ def activity(home: Home, slug: str, page: Page, sessions: Sequence[SummarisedSes
     """
     lines = tuple(_session_line(home, session) for session in sessions if session.topics)
     shown = by_source([("", lines)])
-    for source, line in OF_PROJECT.ruled(page.part).items():
+    for source, line in form_of(slug).ruled(page.part).items():
         if source not in shown and stays(home, slug, source):
             shown[source] = line
     return sorted(shown.values(), key=lambda line: line[:DAY], reverse=True)[:SESSIONS_SHOWN]

@@ -511,19 +511,6 @@ def consult(
     )
 
 
-def estimate_consulting(
-    home: Home, memories: Sequence[Memory], project: str | None, settled: Sequence[str]
-) -> tuple[int, int, int, Tokens]:
-    """Return how many pages and pairs a dream asks about, and the maximum number of calls and tokens."""
-    name = name_for(home, Task.DREAM)
-    pages = wanted_pages(home, memories, project, name)
-    pairs = wanted_pairs(home, memories, settled, name)
-    page_calls, page_tokens = tokens_for(pages)
-    pair_calls, pair_tokens = tokens_for_relations(pairs)
-    tokens = Tokens(page_tokens.input + pair_tokens.input, page_tokens.output + pair_tokens.output)
-    return min(len(pages), MOST_PAGES), min(len(pairs), MOST_PAIRS), page_calls + pair_calls, tokens
-
-
 # -- Clusters of similar memories ---------------------------------------------
 
 
@@ -589,11 +576,11 @@ def estimate(
     calls = 2 * len(batches(chosen))
     asking = sum(count_tokens(words_of(prompt)) for prompt in (SORT, COMPARE)) * calls // 2
     tokens = Tokens(asking + 2 * sum(map(size_of, chosen)), _ANSWER_TOKENS_WRITING * len(chosen))
-    pages = pairs = 0
+    pages, pairs = [], []
     if all_memories is not None:
-        pages, pairs, more_calls, more = estimate_consulting(
-            home, all_memories, project, list_settled(home)
-        )
+        pages = wanted_pages(home, all_memories, project, name)
+        pairs = wanted_pairs(home, all_memories, list_settled(home), name)
+    for more_calls, more in (tokens_for(pages), tokens_for_relations(pairs)):
         calls += more_calls
         tokens = Tokens(tokens.input + more.input, tokens.output + more.output)
     try:
@@ -609,8 +596,8 @@ def estimate(
         ceil(tokens.cost(price) * DOLLAR) if price else None,
         unasked,
         note,
-        pages,
-        pairs,
+        min(len(pages), MOST_PAGES),
+        min(len(pairs), MOST_PAIRS),
     )
 
 
