@@ -402,9 +402,7 @@ def apply_tombstones(home: Home, *, patient: bool = True) -> int:
         # These handoffs were written while sessions were deleted.
         for handoff in handed_over(home, (*affected.sessions, *affected.turns), barred):
             home.handoffs.remove(handoff)
-        slugs = [project.slug for project in home.files.projects()]
-        for _, scope in barred.before:
-            remove_empty_projects(home, barred.projects(scope, slugs) or ())
+        _clear_pages(home, barred)
         gone_ids = barred.memories | {memory.id for memory in affected.memories}
         clear_words(home, gone_ids)
         _erase_candidates(home, Barred(everything))
@@ -521,15 +519,19 @@ def _erase_memories(change: Change, affected: Affected) -> None:
     erase_naming(home, affected.memories)
     with change.transaction():
         for memory_id in sorted(memory.id for memory in affected.memories):
-            # Without an intent, because an intent would store the text again.
-            if file := home.files.file_of(memory_id):
-                home.vault.forget(file.path)
-                home.files.forget(file.path)
-            home.memories.delete(memory_id)
-            home.erasing.delete_traces(memory_id)
+            _erase_memory(home, memory_id)
             change.yield_locks()
     for handoff in affected.handoffs:
         home.handoffs.remove(handoff)
+
+
+def _erase_memory(home: Home, memory_id: str) -> None:
+    """Delete a memory without an intent, because an intent would store the text again."""
+    if file := home.files.file_of(memory_id):
+        home.vault.forget(file.path)
+        home.files.forget(file.path)
+    home.memories.delete(memory_id)
+    home.erasing.delete_traces(memory_id)
 
 
 def _erase_sessions(home: Home, affected: Affected) -> None:
@@ -558,6 +560,12 @@ def clear_traces(home: Home, is_revealing: Callable[[str], bool]) -> None:
         home.traces.delete_where(is_revealing)
         home.reviews.delete_where(is_revealing)
         home.spending.clear_answers()
+
+
+def _clear_pages(home: Home, barred: Barred) -> None:
+    slugs = [project.slug for project in home.files.projects()]
+    for _, scope in barred.before:
+        remove_empty_projects(home, barred.projects(scope, slugs) or ())
 
 
 def remove_empty_projects(home: Home, slugs: Iterable[str]) -> None:
