@@ -67,7 +67,9 @@ class GoldModel:
         verdicts = [
             {
                 "number": int(number),
-                "support": _best_sentence(statement, [turns.get(turn, "") for turn in cited.split(", ")]),
+                "support": _best_sentence(
+                    statement, [turns.get(turn, "") for turn in cited.split(", ")]
+                ),
                 "finding": "holds",
                 "wrong": [],
             }

@@ -31,7 +31,6 @@ from nacre.memories import store as remembering
 from nacre.memories.decision import (
     EditRequest,
     GetRequest,
-    ReferenceRequest,
     RetireRequest,
     StoreRequest,
 )
@@ -448,7 +447,7 @@ class MemoryHome:
 
     def history(self, reference: str) -> list[Step]:
         """Return a memory with its predecessors and successors, oldest first. Raises NotFoundError."""
-        return history_of(self._home, ReferenceRequest(reference=reference))
+        return history_of(self._home, reference)
 
     def retire(
         self,

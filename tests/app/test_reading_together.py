@@ -120,11 +120,7 @@ def test_unusable_shared_answer_falls_back_to_single_sessions(world: World) -> N
     sessions(world)
 
     def answer(prompt: Prompt) -> Any:
-        return (
-            "I would rather not."
-            if "several sessions" in prompt.shared
-            else every_rule(prompt)
-        )
+        return "I would rather not." if "several sessions" in prompt.shared else every_rule(prompt)
 
     model = ScriptedModel(answer)
     memories, report = read(world, model)

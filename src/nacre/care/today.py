@@ -9,8 +9,7 @@ from datetime import date, timedelta
 from itertools import accumulate
 from typing import Annotated
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.request import Request
 from nacre.care.health import problems
@@ -32,32 +31,32 @@ from nacre.values.models import UNANSWERED
 from nacre.values.recall import Filter
 from nacre.values.reports import Check
 
-Project = Annotated[str | None, Meta(description="Only entries of this project.")]
+Project = Annotated[str | None, bounds("Only entries of this project.")]
 
 
-class TodayRequest(Request, frozen=True, kw_only=True):
+class TodayRequest(Request):
     """What a day, or several, brought, and what waits now."""
 
-    since: Annotated[date | None, Meta(description="The first day; default: the last day.")] = None
-    until: Annotated[date | None, Meta(description="The last day; default: today.")] = None
+    since: Annotated[date | None, bounds("The first day; default: the last day.")] = None
+    until: Annotated[date | None, bounds("The last day; default: today.")] = None
     project: Project = None
     limit: Annotated[
         int,
-        Meta(
-            description="Maximum number of memories, of sessions and of pending items.",
+        bounds(
+            "Maximum number of memories, of sessions and of pending items.",
             ge=0,
             le=100,
         ),
     ] = 5
 
 
-class ActivityRequest(Request, frozen=True, kw_only=True):
+class ActivityRequest(Request):
     """Numbers for pictures, by day, week or month."""
 
-    since: Annotated[
-        date | None, Meta(description="The first day; default: a year before the last day.")
-    ] = None
-    until: Annotated[date | None, Meta(description="The last day; default: today.")] = None
+    since: Annotated[date | None, bounds("The first day; default: a year before the last day.")] = (
+        None
+    )
+    until: Annotated[date | None, bounds("The last day; default: today.")] = None
     project: Project = None
 
 

@@ -17,10 +17,11 @@ from pathlib import Path
 from random import Random
 from typing import Annotated, Any
 
-from msgspec import Meta, MsgspecError
+from msgspec import MsgspecError
 
 from nacre import __version__
 from nacre.base import json
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms, to_ms
 from nacre.base.request import Request
@@ -324,7 +325,7 @@ _SEED = 20_26
 @operation("usefulness", takes_long=True)
 def usefulness(home: Home) -> Usefulness:
     """Compare the sessions that were held out with the others."""
-    now = to_ms(home.clock()) or 0
+    now = home.now_ms()
     if not home.database.unwritable:
         note_share(home.settings, now)
     draw, share = read_draw(home.settings.home), home.settings.number(SHARE)
@@ -692,47 +693,41 @@ def _save_queries(file: Path, queries: Sequence[SavedQuery]) -> None:
 # -- Requests --------------------------------------------------------------------------------------
 
 
-class QueriesRequest(Request, frozen=True, kw_only=True):
+class QueriesRequest(Request):
     """The saved queries."""
 
-    queries: Annotated[
-        Path | None, Meta(description="The file of saved queries, if not the default.")
-    ] = None
+    queries: Annotated[Path | None, bounds("The file of saved queries, if not the default.")] = None
 
 
-class EvaluateRequest(QueriesRequest, frozen=True, kw_only=True):
+class EvaluateRequest(QueriesRequest):
     """Ask saved queries of the memory."""
 
     limit: (
         Annotated[
             int,
-            Meta(
-                description="Memories per query; default: 10, or as in the baseline.", ge=1, le=1000
-            ),
+            bounds("Memories per query; default: 10, or as in the baseline.", ge=1, le=1000),
         ]
         | None
     ) = None
-    budget: Annotated[int, Meta(description="Maximum tokens at a session's start.", ge=1)] = 2000
-    compare: Annotated[bool, Meta(description="Show changes since the saved baseline.")] = False
+    budget: Annotated[int, bounds("Maximum tokens at a session's start.", ge=1)] = 2000
+    compare: Annotated[bool, bounds("Show changes since the saved baseline.")] = False
 
 
-class AddQueryRequest(QueriesRequest, frozen=True, kw_only=True):
+class AddQueryRequest(QueriesRequest):
     """Save a query."""
 
-    question: Annotated[str, Meta(description="The question.", min_length=1)]
-    query_id: Annotated[
-        str | None, Meta(description="Its id; derived from the question by default.")
-    ] = None
+    question: Annotated[str, bounds("The question.", min_length=1)]
+    query_id: Annotated[str | None, bounds("Its id; derived from the question by default.")] = None
     expects: Annotated[
         tuple[str, ...],
-        Meta(description="Memories that should be recalled, by their ids or subjects."),
+        bounds("Memories that should be recalled, by their ids or subjects."),
     ] = ()
 
 
-class RemoveQueryRequest(QueriesRequest, frozen=True, kw_only=True):
+class RemoveQueryRequest(QueriesRequest):
     """Forget a saved query."""
 
-    query_id: Annotated[str, Meta(description="The query's id.")]
+    query_id: Annotated[str, bounds("The query's id.")]
 
 
 # -- Operations ----------------------------------------------------------------------------------

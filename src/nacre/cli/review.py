@@ -33,7 +33,7 @@ from nacre.errors import DepartedError
 from nacre.home import views
 from nacre.memories import store
 from nacre.recall import recall
-from nacre.review import queue
+from nacre.review import contradictions, queue
 from nacre.values import review as reviews
 from nacre.values import session
 
@@ -165,7 +165,7 @@ def judge(run: Run, background: bool) -> None:
 
     With models.background, new memories are judged in the background.
     """
-    report = perform(run, queue.judge, background=background)
+    report = perform(run, contradictions.judge_waiting, background=background)
     if not background:
         run.present(report, _render_judged)
 

@@ -677,7 +677,7 @@ def _held_out_context(
     home: Home, state: SessionState, before: SessionState, began: float
 ) -> ContextBlock:
     """Return an empty context. Its state keeps the start time, so that the session stays in the holdout group."""
-    after = replace(state, started=state.started or to_ms(home.clock()) or 0, held_out=True)
+    after = replace(state, started=state.started or home.now_ms(), held_out=True)
     took = (time.perf_counter() - began) * 1000
     return ContextBlock(gate=HELD_OUT, took_ms=took, state=after if after != before else None)
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from nacre.base import files
 from nacre.base.frozen import frozen
-from nacre.base.ids import first_id, keyed_hash, to_ms
+from nacre.base.ids import first_id, keyed_hash
 from nacre.base.link import session_file
 from nacre.base.text import CHARACTERS_PER_TOKEN, count_tokens, identifiers, words
 from nacre.context import categories
@@ -289,7 +289,7 @@ class Draw:
 
 def takes(home: Home, session: str) -> bool:
     """Return True if a session is held out under the share that applied when the session started."""
-    began = read_state(home.settings.home, session).started or to_ms(home.clock()) or 0
+    began = read_state(home.settings.home, session).started or home.now_ms()
     return read_draw(home.settings.home).takes(session, began)
 
 

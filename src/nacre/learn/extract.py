@@ -226,7 +226,7 @@ def doubt(home: home.Home, seen: Memory, why: str, sessions: Iterable[str]) -> b
     if memory is None or not memory.is_active or memory.content != seen.content:
         return False
     reason = home.redactor.clean(shorten(one_line(visible(why)), _WHY_CHARACTERS))
-    return home.reviews.doubt(memory.id, reason, to_ms(home.now()) or 0, sessions)
+    return home.reviews.doubt(memory.id, reason, home.now_ms(), sessions)
 
 
 # -- Consent: sessions and memories that a writer may see ------------------------------------------
@@ -659,7 +659,7 @@ class WaitingCandidates:
         )
         store.delete(self._risen)
         store.expire(to_ms(self._home.now() - KEPT) or 0)
-        store.blank(to_ms(self._home.now()) or 0)
+        store.blank(self._home.now_ms())
         self._new, self._read, self._risen = [], [], set()
 
     def _note(self, candidate: HeldCandidate) -> None:

@@ -191,7 +191,7 @@ class ModelExtractor:
             fold_notes(
                 home
             )  # first, because answered calls among the notes would mark the model as healthy
-            with home.database.transaction():
+            with home.transaction():
                 until = home.now() + ASKED_AGAIN_AFTER
                 home.spending.fail(
                     Health(extraction.model, until, shorten(problem, _PROBLEM_CHARACTERS))

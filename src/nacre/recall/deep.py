@@ -35,7 +35,7 @@ from nacre.recall.ranking import note_question
 from nacre.recall.recall import check, recall
 from nacre.recall.requests import DeepQuery
 from nacre.recall.scoring import BORDER
-from nacre.values.memory import Kind, Memory, Scope
+from nacre.values.memory import Kind, Memory, Scope, by_id
 from nacre.values.models import NOTHING_FOUND
 from nacre.values.recall import (
     Candidate,
@@ -765,10 +765,7 @@ def _manifest(run: _Run, criteria: Filter, ranked: Sequence[MemoryHit]) -> list[
         with_dependencies(home, criteria), limit=MOST, today=home.today()
     )
     latest = home.memories.by_rows(rows)
-    shown = {
-        memory.id: memory
-        for memory in (*(hit.memory for hit in ranked), *(latest[row] for row in rows))
-    }
+    shown = by_id((*(hit.memory for hit in ranked), *(latest[row] for row in rows)))
     return sorted(
         list(shown.values())[:MOST], key=lambda memory: (memory.updated, memory.id), reverse=True
     )

@@ -718,7 +718,7 @@ class MemoryRecall:
                 in_part="name" in parts[row],
                 is_leant_to=memory.kind in lanes.leans,
             )
-            memory_usage = usage.get(memory.id, Usage())
+            memory_usage = usage[memory.id]
             score, components = score_of(
                 memory,
                 parts[row],

@@ -9,7 +9,6 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from nacre.base.frozen import frozen
-from nacre.base.ids import to_ms
 from nacre.base.text import STOP_WORDS, count_tokens, excerpt, segment, words
 from nacre.base.times import Window
 from nacre.errors import EmbedderUnavailableError, InvalidQueryError
@@ -84,7 +83,7 @@ from nacre.recall.ranking import (
 from nacre.recall.scoring import BORDER, in_words, is_sure, matches, select_answering, sureness_of
 from nacre.recall.turns import ScoredTurn, TurnRecall
 from nacre.store.search import Corpus
-from nacre.values.memory import Memory, Scope
+from nacre.values.memory import Memory, Scope, by_id
 from nacre.values.recall import (
     DEFAULT_RADIUS_DAYS,
     MOST_RADIUS_DAYS,
@@ -97,7 +96,7 @@ from nacre.values.recall import (
     RecallResult,
     TurnHit,
 )
-from nacre.values.review import FeedbackReport, Judged, Reason, Usage, Verdict
+from nacre.values.review import FeedbackReport, Judged, Reason, Verdict
 from nacre.values.session import Speaker, StoredTurn, Trust, Turn
 
 
@@ -663,7 +662,7 @@ def feedback(
         )
         likeness = measure.holds(memory)
         findings[memory.id] = _Judgement(verdict(likeness, repeated, measure.borders), likeness)
-    with home.database.transaction():
+    with home.transaction():
         judged = _judge(home, memories, findings, REPLY_SHARE)
         if session and not references:
             # Each use is judged only once. The used memories also count as used together.
@@ -680,10 +679,10 @@ def judge(home: Home, references: Sequence[str], *, good: bool) -> FeedbackRepor
     fold_usage(home)
     memories = _memories_named(home, references)
     judgement = _Judgement(Verdict.USED if good else Verdict.CORRECTED, None)
-    with home.database.transaction():
+    with home.transaction():
         judged = _judge(home, memories, {memory.id: judgement for memory in memories}, PERSON_SHARE)
         for memory in memories if not good else ():
-            at = to_ms(home.now()) or 0
+            at = home.now_ms()
             home.reviews.add(memory.id, Reason.MANUAL, "you called it bad", at, once=False)
     return FeedbackReport(judged, "person")
 
@@ -700,7 +699,7 @@ def _judge(
     usage = home.usage.of([memory.id for memory in memories])
     judged = []
     for memory in memories:
-        before, finding = usage.get(memory.id, Usage()).quality, findings[memory.id]
+        before, finding = usage[memory.id].quality, findings[memory.id]
         after = quality_after(before, finding.verdict, memory.kind, share)
         home.usage.set_quality(memory.id, after)
         judged.append(
@@ -712,12 +711,12 @@ def _judge(
 
 def _memories_named(home: Home, references: Sequence[str]) -> list[Memory]:
     memories = [get(home, reference) for reference in references]
-    return list({memory.id: memory for memory in memories}.values())
+    return list(by_id(memories).values())
 
 
 def _used_in(home: Home, session: str) -> list[Memory]:
     ids = home.session_uses.unjudged(session_name(session))
-    active = {memory.id: memory for memory in home.memories.rows_of(ids).values()}
+    active = by_id(home.memories.rows_of(ids).values())
     return [active[memory_id] for memory_id in ids if memory_id in active]
 
 

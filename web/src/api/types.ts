@@ -2560,11 +2560,20 @@ export interface GivenRequest {
   state?: SessionStateInput | null;
 }
 
+export interface GraphUnlinkOriginRequest {
+  origin: string;
+  project?: string | null;
+}
+
 export interface HandoffRequest {
   folder?: string | null;
   store?: boolean;
   session?: string | null;
   words?: string | null;
+}
+
+export interface HistoryRequest {
+  reference: string;
 }
 
 export interface HookCall {
@@ -2637,11 +2646,6 @@ export interface InvalidateRequest {
 export interface JudgeRequest {
   references: Array<string>;
   good: boolean;
-}
-
-export interface JudgeWaitingRequest {
-  background?: boolean;
-  seconds?: number | null;
 }
 
 export interface LinkRequest {
@@ -2754,7 +2758,7 @@ export interface ProjectRenameRequest {
   reason?: string | null;
 }
 
-export interface ProjectRequest {
+export interface ProjectShowRequest {
   project: string;
 }
 
@@ -2816,10 +2820,6 @@ export interface RecallQuery {
   expand?: boolean;
   rerank?: boolean;
   is_prompt?: boolean;
-}
-
-export interface ReferenceRequest {
-  reference: string;
 }
 
 export interface ReferencesRequest {
@@ -2901,6 +2901,11 @@ export interface RetireRequest {
 export interface ReviewDropRequest {
   references: Array<string>;
   reason?: string | null;
+}
+
+export interface ReviewJudgeRequest {
+  background?: boolean;
+  seconds?: number | null;
 }
 
 export interface ReviewKeepRequest {
@@ -3153,11 +3158,6 @@ export interface UndoRequest {
   force?: boolean;
 }
 
-export interface UnlinkOriginRequest {
-  origin: string;
-  project?: string | null;
-}
-
 export interface UnlinkRequest {
   source: string;
   target: string;
@@ -3278,7 +3278,7 @@ export interface Operations {
   "graph-link": [LinkRequest, LinkChange];
   "graph-unlink": [UnlinkRequest, LinkChange];
   "graph-invalidate": [InvalidateRequest, LinkChange];
-  "graph-unlink-origin": [UnlinkOriginRequest, LinkChange];
+  "graph-unlink-origin": [GraphUnlinkOriginRequest, LinkChange];
   "graph-list": [LinksRequest, LinkPage];
   "graph-show": [TraverseRequest, Traversal];
   "graph-map": [MapRequest, GraphMap];
@@ -3286,7 +3286,7 @@ export interface Operations {
   "project-merge-plan": [ProjectMergeRequest, ProjectMergePlan];
   "project-merge": [ProjectMergeRequest, ProjectMoved];
   "project-list": [Record<string, never>, Array<ProjectLine>];
-  "project-show": [ProjectRequest, ProjectDetail];
+  "project-show": [ProjectShowRequest, ProjectDetail];
   "project-depend": [ProjectDependRequest, ProjectLine];
   "retire-plan": [RetireRequest, RetirePlan];
   "unretire": [ReferencesRequest, BroughtBack];
@@ -3297,7 +3297,7 @@ export interface Operations {
   "todo-done": [ReferencesRequest, Array<Memory>];
   "retire": [RetireRequest, Array<Memory>];
   "edges": [EdgesRequest, Array<UsedTogether>];
-  "history": [ReferenceRequest, Array<NacreHomeViewsStep>];
+  "history": [HistoryRequest, Array<NacreHomeViewsStep>];
   "look": [GetRequest, MemoryView];
   "get": [GetRequest, Memory];
   "embed": [Record<string, never>, Standing];
@@ -3310,9 +3310,9 @@ export interface Operations {
   "search-sessions": [TurnQuery, RecallResult];
   "feedback": [FeedbackRequest, FeedbackReport];
   "feedback-judge": [JudgeRequest, FeedbackReport];
+  "review-judge": [ReviewJudgeRequest, JudgeReport];
   "alike": [AlikeRequest, Alike];
   "review-resolve": [ReviewResolveRequest, Pair];
-  "review-judge": [JudgeWaitingRequest, JudgeReport];
   "review": [ReviewRequest, PendingPage];
   "review-keep": [ReviewKeepRequest, Array<Memory>];
   "review-drop": [ReviewDropRequest, Array<Memory>];

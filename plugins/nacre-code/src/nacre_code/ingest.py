@@ -602,7 +602,7 @@ def _read_files(
 def _store_files(home: Home, opened: CodeProject, waiting: list[NewFile], tally: _Tally) -> None:
     stored = CodeGraph(home.database).hashes(opened.row)
     former = [stored[file.path][0] for file in waiting if file.path in stored]
-    with home.database.transaction():
+    with home.transaction():
         if former:
             CodeGraph(home.database).drop(opened.row, former)
         CodeGraph(home.database).put(opened.row, waiting)

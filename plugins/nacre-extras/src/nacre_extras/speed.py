@@ -113,7 +113,7 @@ def multiply_turns(home: Home, turns: int, notify: OnProgress) -> int:
     copy = 0
     while have and have < turns:
         copy += 1
-        with home.database.transaction():
+        with home.transaction():
             for stored, said in originals:
                 have += _add_copy(home, stored, said[: max(0, turns - have)], copy)
         notify(Progress("turns", have, turns))

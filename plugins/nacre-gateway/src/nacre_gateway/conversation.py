@@ -12,9 +12,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Annotated, Any, Protocol
 
-from msgspec import Meta
-
 from nacre.base import files
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.request import Request
 from nacre.base.text import count_tokens, shorten
@@ -292,59 +291,53 @@ def owner_identities(settings: Settings) -> frozenset[str]:
 # Requests about the gateway.
 
 
-ChannelName = Annotated[
-    str, Meta(description="Name of a channel in gateway.channels.", max_length=60)
-]
+ChannelName = Annotated[str, bounds("Name of a channel in gateway.channels.", max_length=60)]
 Reference = Annotated[
     str,
-    Meta(
-        description="A conversation: its id, the start of its id, or its key.",
+    bounds(
+        "A conversation: its id, the start of its id, or its key.",
         min_length=1,
         max_length=300,
     ),
 ]
 
 
-class ChatsRequest(Request, frozen=True, kw_only=True):
+class ChatsRequest(Request):
     """Conversations of the gateway, the most recently used first."""
 
     channel: ChannelName | None = None
-    closed: Annotated[bool, Meta(description="Include ended conversations.")] = False
-    limit: Annotated[int, Meta(description="Maximum number of conversations.", ge=0, le=1_000)] = 20
-    offset: Annotated[int, Meta(description="Items to skip.", ge=0)] = 0
+    closed: Annotated[bool, bounds("Include ended conversations.")] = False
+    limit: Annotated[int, bounds("Maximum number of conversations.", ge=0, le=1_000)] = 20
+    offset: Annotated[int, bounds("Items to skip.", ge=0)] = 0
 
 
-class ChatRequest(Request, frozen=True, kw_only=True):
+class ChatRequest(Request):
     """A conversation with its last messages."""
 
     reference: Reference
-    limit: Annotated[int, Meta(description="Maximum number of messages.", ge=0, le=1_000)] = 20
+    limit: Annotated[int, bounds("Maximum number of messages.", ge=0, le=1_000)] = 20
 
 
-class EndChatRequest(Request, frozen=True, kw_only=True):
+class EndChatRequest(Request):
     """End a conversation. The next message begins a new one."""
 
     reference: Reference
 
 
-class PairRequest(Request, frozen=True, kw_only=True):
+class PairRequest(Request):
     """Let a sender write to the agent, by their code or by channel and id."""
 
     who: Annotated[
         str,
-        Meta(description="A code, or <channel>:<id> of a sender.", min_length=3, max_length=300),
+        bounds("A code, or <channel>:<id> of a sender.", min_length=3, max_length=300),
     ]
-    me: Annotated[
-        bool, Meta(description="The sender is you: these messages count as your own.")
-    ] = False
+    me: Annotated[bool, bounds("The sender is you: these messages count as your own.")] = False
 
 
-class UnpairRequest(Request, frozen=True, kw_only=True):
+class UnpairRequest(Request):
     """Stop a sender from writing."""
 
-    who: Annotated[
-        str, Meta(description="<channel>:<id> of a sender.", min_length=3, max_length=300)
-    ]
+    who: Annotated[str, bounds("<channel>:<id> of a sender.", min_length=3, max_length=300)]
 
 
 # ----------------------------------------------------------------------------

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta
 
 from nacre.base import files, json
+from nacre.base.bounds import bounds
 from nacre.base.environment import server_address
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash
@@ -285,25 +285,25 @@ def _spread(values: Sequence[str], most: int) -> list[str]:
 
 Address = Annotated[
     str,
-    Meta(
-        description="The server: postgresql://login@server:5432/database.",
+    bounds(
+        "The server: postgresql://login@server:5432/database.",
         pattern="^postgres(ql)?://",
         max_length=2_000,
     ),
 ]
 
 
-class MoveRequest(Request, frozen=True, kw_only=True):
+class MoveRequest(Request):
     """Carry the memory of this home to a server, or from one; exactly one of ``to`` and ``source`` is set."""
 
     to: Address | None = None
     source: Address | None = None
-    tenant: Annotated[
-        str | None, Meta(description="The tenant on the server; default: storage.tenant.")
-    ] = None
+    tenant: Annotated[str | None, bounds("The tenant on the server; default: storage.tenant.")] = (
+        None
+    )
     questions: Annotated[
         int,
-        Meta(description="Number of questions that both sides must answer alike.", ge=0, le=10_000),
+        bounds("Number of questions that both sides must answer alike.", ge=0, le=10_000),
     ] = 200
 
 
@@ -538,12 +538,12 @@ def _index(home: Home, notify: OnProgress, *, is_new: bool) -> int:
     turns = home.database.column("list_turns_unindexed")
     total = len(memories) + len(turns)
     for at in range(0, len(memories), _INDEX_PORTION):
-        with home.database.transaction():
+        with home.transaction():
             home.memories.index_again(memories[at : at + _INDEX_PORTION])
         notify(Progress("words", at, total))
     for at in range(0, len(turns), _INDEX_PORTION):
         rows = turns[at : at + _INDEX_PORTION]
-        with home.database.transaction():
+        with home.transaction():
             stored_turns = home.sessions.by_rows(rows).items()
             home.deeds.index_again(
                 [Deeds(row, stored.turn.tool_calls) for row, stored in stored_turns]

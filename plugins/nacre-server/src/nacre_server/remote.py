@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Meta
 
 from nacre.base import files, json
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash
 from nacre.base.locks import FileLock
@@ -309,47 +310,43 @@ _Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 _Line = Annotated[str, Meta(max_length=1_000_000)]
 
 
-class AddRemoteRequest(Request, frozen=True, kw_only=True):
+class AddRemoteRequest(Request):
     """Keep this home in step with a space on a server."""
 
     url: Annotated[
-        str, Meta(description="The address of nacre serve: https://…, or http:// on this machine.")
+        str, bounds("The address of nacre serve: https://…, or http:// on this machine.")
     ]
     key: Annotated[
-        str, Meta(description="A key for the space, from nacre server keys create.", max_length=500)
+        str, bounds("A key for the space, from nacre server keys create.", max_length=500)
     ] = ""
-    private: Annotated[bool, Meta(description="Also send private memories and sessions.")] = True
+    private: Annotated[bool, bounds("Also send private memories and sessions.")] = True
 
 
-class RemoteChangesRequest(Request, frozen=True, kw_only=True):
+class RemoteChangesRequest(Request):
     """Ask a server what became of its documents and ledger."""
 
-    since: Annotated[_Number, Meta(description="The last version that the caller has.")] = 0
-    ledger_since: Annotated[
-        _Number, Meta(description="The last line of the ledger that the caller has.")
-    ] = 0
+    since: Annotated[_Number, bounds("The last version that the caller has.")] = 0
+    ledger_since: Annotated[_Number, bounds("The last line of the ledger that the caller has.")] = 0
 
 
-class RemoteVersionsRequest(Request, frozen=True, kw_only=True):
+class RemoteVersionsRequest(Request):
     """Ask a server what documents held when they went up to a version."""
 
-    at: Annotated[_Number, Meta(description="The version.")]
-    names: Annotated[list[str], Meta(description="Hashes of their paths.", max_length=MOST_NAMES)]
+    at: Annotated[_Number, bounds("The version.")]
+    names: Annotated[list[str], bounds("Hashes of their paths.", max_length=MOST_NAMES)]
 
 
-class RemotePushRequest(Request, frozen=True, kw_only=True):
+class RemotePushRequest(Request):
     """Give a server documents and lines of the ledger: all of them are taken, or none."""
 
-    documents: Annotated[list[PushedDocument], Meta(description="The documents' new contents.")]
-    ledger: Annotated[list[_Line], Meta(description="Ledger lines that the server may lack.")]
+    documents: Annotated[list[PushedDocument], bounds("The documents' new contents.")]
+    ledger: Annotated[list[_Line], bounds("Ledger lines that the server may lack.")]
 
 
-class RemoteTurnsRequest(Request, frozen=True, kw_only=True):
+class RemoteTurnsRequest(Request):
     """Give a server turns of sessions; what it has already stays as it is."""
 
-    sessions: Annotated[
-        list[PushedSession], Meta(description="Sessions, each with its turns in order.")
-    ]
+    sessions: Annotated[list[PushedSession], bounds("Sessions, each with its turns in order.")]
 
 
 # -- The state of the exchange ---------------------------------------------------------------------
@@ -1033,7 +1030,7 @@ def take_turns(home: Home, request: RemoteTurnsRequest) -> int:
     """
     _require_own(home)
     gate = Gate(home)
-    with home.database.transaction():
+    with home.transaction():
         gate.refresh()
         new = sum(_take_session(home, gate, session) for session in request.sessions)
         if new:

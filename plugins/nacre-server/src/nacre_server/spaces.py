@@ -12,8 +12,7 @@ from hashlib import blake2b
 from secrets import token_hex, token_urlsafe
 from typing import TYPE_CHECKING, Annotated
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms, to_ms
 from nacre.base.request import Request
@@ -215,87 +214,81 @@ class Shared:
 
 _NAME = r"^[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$"
 SpaceName = Annotated[
-    str, Meta(description="The space: up to 64 lower-case letters, digits and . _ -", pattern=_NAME)
+    str, bounds("The space: up to 64 lower-case letters, digits and . _ -", pattern=_NAME)
 ]
 Account = Annotated[
     str,
-    Meta(description="The account: up to 64 lower-case letters, digits and . _ -", pattern=_NAME),
+    bounds("The account: up to 64 lower-case letters, digits and . _ -", pattern=_NAME),
 ]
-Days = Annotated[int, Meta(description="Days until the key expires.", ge=1, le=3650)]
-Raise = Annotated[
-    Raising, Meta(description="The role required to share personal memories into the space.")
-]
+Days = Annotated[int, bounds("Days until the key expires.", ge=1, le=3650)]
+Raise = Annotated[Raising, bounds("The role required to share personal memories into the space.")]
 KeyId = Annotated[
-    str, Meta(description="The key, by the eight characters after nacre_.", pattern="^[0-9a-f]{8}$")
+    str, bounds("The key, by the eight characters after nacre_.", pattern="^[0-9a-f]{8}$")
 ]
-OfSpace = Annotated[str | None, Meta(description="The space; default: the open space.")]
+OfSpace = Annotated[str | None, bounds("The space; default: the open space.")]
 
 
-class SpaceRequest(Request, frozen=True, kw_only=True):
+class SpaceRequest(Request):
     """A space. The default is the open one."""
 
     space: OfSpace = None
 
 
-class CreateSpaceRequest(Request, frozen=True, kw_only=True):
+class CreateSpaceRequest(Request):
     """Create a space."""
 
     space: SpaceName
     kind: Annotated[
         SpaceKind,
-        Meta(
-            description="The owning account. A personal space belongs to the account of the same name."
-        ),
+        bounds("The owning account. A personal space belongs to the account of the same name."),
     ] = SpaceKind.TEAM
     raising: Raise = Raising.MEMBERS
 
 
-class AddMemberRequest(Request, frozen=True, kw_only=True):
+class AddMemberRequest(Request):
     """Add an account to a space, or change its role."""
 
     space: SpaceName
     account: Account
-    role: Annotated[Role, Meta(description="What the account may do in the space.")] = Role.MEMBER
+    role: Annotated[Role, bounds("What the account may do in the space.")] = Role.MEMBER
 
 
-class RemoveMemberRequest(Request, frozen=True, kw_only=True):
+class RemoveMemberRequest(Request):
     """Remove an account and its keys from a space."""
 
     space: SpaceName
     account: Account
 
 
-class LogRequest(Request, frozen=True, kw_only=True):
+class LogRequest(Request):
     """Show the audit log of the open space."""
 
-    limit: Annotated[int, Meta(description="Maximum number of lines.", ge=1, le=10_000)] = 50
+    limit: Annotated[int, bounds("Maximum number of lines.", ge=1, le=10_000)] = 50
 
 
-class CreateKeyRequest(Request, frozen=True, kw_only=True):
+class CreateKeyRequest(Request):
     """Create a key to a space."""
 
     space: OfSpace = None
-    account: Annotated[str | None, Meta(description="The account of the key; default: yours.")] = (
-        None
-    )
-    role: Annotated[Role, Meta(description="The highest role that the key gives.")] = Role.MEMBER
+    account: Annotated[str | None, bounds("The account of the key; default: yours.")] = None
+    role: Annotated[Role, bounds("The highest role that the key gives.")] = Role.MEMBER
     days: Days = 90
 
 
-class RevokeKeyRequest(Request, frozen=True, kw_only=True):
+class RevokeKeyRequest(Request):
     """Revoke a key."""
 
     id: KeyId
     space: OfSpace = None
 
 
-class ShareRequest(Request, frozen=True, kw_only=True):
+class ShareRequest(Request):
     """Copy a memory into another space."""
 
     reference: Reference
     space: SpaceName
     scope: Annotated[
-        Scope | None, Meta(description="Who may see the copy. Required to share a private memory.")
+        Scope | None, bounds("Who may see the copy. Required to share a private memory.")
     ] = None
 
 
@@ -359,7 +352,7 @@ def managed(home: Home, space: str | None) -> Iterator[Managed]:
                 f"{caller.account} does not own {name}",
                 hint="ask one of its owners: nacre server spaces members",
             )
-        yield Managed(registry, caller, name, to_ms(home.now()) or 0)
+        yield Managed(registry, caller, name, home.now_ms())
 
 
 @operation("spaces", by_key=True)
@@ -388,7 +381,7 @@ def create_space(home: Home, request: CreateSpaceRequest) -> Space:
     """
     caller = standing(home)
     owner = request.space if request.kind is SpaceKind.PERSON else caller.account
-    at = to_ms(home.now()) or 0
+    at = home.now_ms()
     with registry_of(home) as registry:
         if owner != request.space and registry.is_used(request.space):
             raise ConflictError(
