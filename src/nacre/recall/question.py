@@ -585,7 +585,13 @@ def as_prompt(question: Question) -> Question:
         question = replace(question, lists=(), window=None)
     gloss = reading(text)
     if gloss:
-        question = _in_english(question, gloss)
+        question = replace(
+            question,
+            words=tuple(word for word in question.words if word not in gloss.fillers),
+            telling=tuple(word for word in question.telling if word not in gloss.fillers),
+            proper=frozenset(),
+            semantic=gloss.english or question.semantic,
+        )
     synonyms = synonyms_of(text, foreign=bool(gloss))
     english = gloss.english_of if gloss else {}
     plain = frozenset(
@@ -594,7 +600,11 @@ def as_prompt(question: Question) -> Question:
     ignored = synonyms.within | {
         word for name in identifiers(text) for word in words(name) if word.isdecimal()
     }
-    other_words = _words_outside_todo_phrases(text)
+    padded = f" {' '.join(words(text))} " if not is_unspaced(text) else text
+    rest = padded
+    for phrase in _phrases()[1]:
+        rest = rest.replace(f" {phrase} " if phrase.isascii() else phrase, " ")
+    other_words = None if rest == padded else words(without_particles(rest))
     leans = () if other_words is None else (Kind.TODO,)
     if (
         leans
@@ -637,17 +647,6 @@ def as_prompt(question: Question) -> Question:
     )
 
 
-def _in_english(question: Question, reading: Reading) -> Question:
-    """Apply the gloss of a foreign prompt. Ignore capitals, because some languages capitalise nouns."""
-    return replace(
-        question,
-        words=tuple(word for word in question.words if word not in reading.fillers),
-        telling=tuple(word for word in question.telling if word not in reading.fillers),
-        proper=frozenset(),
-        semantic=reading.english or question.semantic,
-    )
-
-
 def parts_of(prompt: str) -> list[str]:
     """Return a prompt's sentences, which can concern different memories. Return none for a single sentence.
 
@@ -671,15 +670,6 @@ def parts_of(prompt: str) -> list[str]:
 def is_common_name(name: str) -> bool:
     """Return True if a name consists only of everyday words."""
     return all(text_stem(word) in _common_terms() for word in words(name))
-
-
-def _words_outside_todo_phrases(text: str) -> list[str] | None:
-    """Return the words outside phrases that ask for remaining work, or ``None`` if there is no such phrase."""
-    padded = f" {' '.join(words(text))} " if not is_unspaced(text) else text
-    rest = padded
-    for phrase in _phrases()[1]:
-        rest = rest.replace(f" {phrase} " if phrase.isascii() else phrase, " ")
-    return None if rest == padded else words(without_particles(rest))
 
 
 @cache

@@ -264,7 +264,10 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
         took_ms=(time.perf_counter() - started) * 1000,
     )
     if query.update and query.mode is not Mode.BROWSE:
-        _note_use(home, query, sure, hits)
+        sure_ids = {item.memory.id for item in sure}  # companions do not count as used
+        used = [item.memory.id for item in hits if item.memory.id in sure_ids]
+        if used:
+            spool_use(home, used, session=query.session)
         note_question(home, query, outcome_of(result))
     server = home.database.server
     return server.with_further_spaces(home, original, result, recall) if server else result
@@ -357,16 +360,6 @@ def _read_question(home: Home, query: RecallQuery) -> Question:
         return question
     engine = TurnRecall(home.turn_search, home.sessions, home.selection)
     return resolve_anchor(question, lambda event: engine.time_of(read(event), query.filter))
-
-
-def _note_use(
-    home: Home, query: RecallQuery, sure: Sequence[ScoredMemory], hits: Sequence[ScoredMemory]
-) -> None:
-    """Record that the probable answers were used. Companions of these answers do not count as used."""
-    likely = {item.memory.id for item in sure}
-    used = [item.memory.id for item in hits if item.memory.id in likely]
-    if used:
-        spool_use(home, used, session=query.session)
 
 
 def check(query: RecallQuery) -> None:
@@ -736,11 +729,6 @@ def _measure(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:
             )
         except EmbedderUnavailableError:
             pass
-    return _by_words(home, reply, memories)
-
-
-def _by_words(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:
-    """Return functions that compute the share of stems in common, relative to the memory or the shorter memory."""
     search = home.memory_search
 
     def stems(text: str) -> set[str]:

@@ -246,7 +246,12 @@ class TurnRecall:
         best = max(scores.values(), default=0.0)
         trust = min(1.0, best / words.weights.ideal) ** self._recipe.doubt if best else 0.0
         turns = self._recipe.scale(scores, floor=0.0)
-        sessions = self._recipe.scale(_sessions_by_words(words), floor=0.0)
+        held: dict[int, Held] = {}
+        for (session, _), match in words.all_matches.items():
+            totals = held.setdefault(session, {})
+            for at, count in match.held.items():
+                totals[at] = totals.get(at, 0.0) + (count if count < 1.0 else 1.0)
+        sessions = self._recipe.scale(saturate_ordinary(held, words.weights), floor=0.0)
         return {
             "lexical": (
                 self._recipe.lexical,
@@ -273,16 +278,6 @@ class TurnRecall:
         sessions = self._recipe.scale(
             {session: sum(values) / len(values) for session, values in best.items()}
         )
-        return {
-            "vector": (self._recipe.vector, self._recipe.scale(self._smooth(cosines))),
-            "session_meaning": (
-                self._recipe.session,
-                {place: sessions.get(place[0], 0.0) for place in pool},
-            ),
-        }
-
-    def _smooth(self, cosines: Mapping[Place, float]) -> dict[Place, float]:
-        """Add a share of the neighbours' mean cosine, weighted by nearness, to each turn's cosine."""
         steps = [
             step for distance in range(1, self._recipe.reach + 1) for step in (-distance, distance)
         ]
@@ -290,14 +285,20 @@ class TurnRecall:
         for (session, seq), own in cosines.items():
             total = weight = 0.0
             for step in steps:
-                cosine = cosines.get((session, seq + step))
-                if cosine is not None:
-                    total += cosine / abs(step)
+                neighbour = cosines.get((session, seq + step))
+                if neighbour is not None:
+                    total += neighbour / abs(step)
                     weight += 1 / abs(step)
             smoothed[session, seq] = own + (
                 self._recipe.smoothing * total / weight if weight else 0.0
             )
-        return smoothed
+        return {
+            "vector": (self._recipe.vector, self._recipe.scale(smoothed)),
+            "session_meaning": (
+                self._recipe.session,
+                {place: sessions.get(place[0], 0.0) for place in pool},
+            ),
+        }
 
     def _bonuses(
         self,
@@ -384,13 +385,3 @@ def _closeness(
     if around is not None:
         return gaussian(abs((time - around).total_seconds()) / 86_400, radius_days)
     return window_closeness(time, window, radius_days) if window else 0.0
-
-
-def _sessions_by_words(words: _LexicalHits) -> dict[int, float]:
-    """Return the lexical score of each whole session. Each term counts at most once per turn."""
-    counts: dict[int, Held] = {}
-    for (session, _), match in words.all_matches.items():
-        totals = counts.setdefault(session, {})
-        for at, count in match.held.items():
-            totals[at] = totals.get(at, 0.0) + (count if count < 1.0 else 1.0)
-    return saturate_ordinary(counts, words.weights)

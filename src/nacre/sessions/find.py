@@ -19,7 +19,7 @@ from nacre.home import home, location
 from nacre.learn import ingest as learn_ingest
 from nacre.values.memory import DeedFilter, SessionFilter
 from nacre.values.recall import Filter, HitConfidence, TurnHit
-from nacre.values.session import StoredSession, StoredTurn, Trust, Turn
+from nacre.values.session import StoredTurn, Trust, Turn
 
 SessionId = Annotated[
     str, Meta(description="A session's id, or its beginning.", examples=["claude-code:7f3a1c2d"])
@@ -169,7 +169,12 @@ def follow_session(
     Only the session's transcript is read, and nothing is learned from it. Raises NotFoundError, ConflictError.
     """
     session = location.find_session(home, reference)
-    path = _transcript(session)
+    path = Path(session.file) if session.file else None
+    if path is None or not path.exists():
+        raise NotFoundError(
+            f"the transcript of {session.session.id} is gone", hint="omit --follow to see its end"
+        )
+    path = path
     last_turns = home.sessions.last_turns(session.row, limit)
     yield last_turns
     first = last_turns[-1].seq if last_turns else 0
@@ -192,15 +197,6 @@ def follow_session(
             if fresh:
                 yield fresh
         wait(_PAUSE_SECONDS)
-
-
-def _transcript(session: StoredSession) -> Path:
-    path = Path(session.file) if session.file else None
-    if path is None or not path.exists():
-        raise NotFoundError(
-            f"the transcript of {session.session.id} is gone", hint="omit --follow to see its end"
-        )
-    return path
 
 
 def _state(path: Path) -> tuple[int, int] | None:

@@ -41,7 +41,6 @@ from nacre.values.session import (
     Speaker,
     StoredSession,
     StoredTurn,
-    ToolCall,
     Trust,
     Turn,
 )
@@ -133,21 +132,20 @@ def _view(home: Home, stored: StoredSession, turns: Sequence[StoredTurn]) -> Ses
 
 def clean_turn(turn: Turn, clean: Callable[[str], str]) -> Turn:
     """Redact a turn with the current rules."""
-    calls = tuple(_clean_call(call, clean) for call in turn.tool_calls)
+    calls = tuple(
+        replace(
+            call,
+            name=clean(call.name),
+            input=clean(call.input),
+            outcome=call.outcome and clean(call.outcome),
+            paths=tuple(map(clean, call.paths)),
+            error=call.error and clean(call.error),
+            made=tuple(map(clean, call.made)),
+        )
+        for call in turn.tool_calls
+    )
     return replace(
         turn, text=clean(turn.text), author=turn.author and clean(turn.author), tool_calls=calls
-    )
-
-
-def _clean_call(call: ToolCall, clean: Callable[[str], str]) -> ToolCall:
-    return replace(
-        call,
-        name=clean(call.name),
-        input=clean(call.input),
-        outcome=call.outcome and clean(call.outcome),
-        paths=tuple(map(clean, call.paths)),
-        error=call.error and clean(call.error),
-        made=tuple(map(clean, call.made)),
     )
 
 
@@ -297,7 +295,23 @@ def search(home: Home, request: ChatSearchRequest) -> Passages:
 
     Raises InvalidQueryError, and NotFoundError or ConflictError for the session.
     """
-    criteria = _filter(home, request)
+    keys = home.sessions.labels(nacre_chat.TOOL)
+    sessions = [key for key in keys if request.channel in (None, nacre_chat.channel_of(key))]
+    if request.session and request.session in keys:
+        sessions = [key for key in sessions if key == request.session]
+    elif request.session:
+        session = find_session(home, request.session).session
+        sessions = [session.id] if session.label in sessions else []
+    criteria = (
+        Filter(
+            tools=(nacre_chat.TOOL,),
+            sessions=tuple(sessions),
+            since=request.since,
+            until=request.until,
+        )
+        if sessions
+        else None
+    )
     if criteria is None:
         return Passages(request.query)
     reach = request.limit * _TURNS_PER_PASSAGE
@@ -308,27 +322,6 @@ def search(home: Home, request: ChatSearchRequest) -> Passages:
         if len(spans) >= request.limit or not result.truncated or reach >= _MAX_TURNS:
             return Passages(request.query, tuple(span.passage() for span in spans), result.lanes)
         reach *= 4
-
-
-def _filter(home: Home, request: ChatSearchRequest) -> Filter | None:
-    """Return the filter of a search, or ``None`` if no conversation matches."""
-    keys = home.sessions.labels(nacre_chat.TOOL)
-    sessions = [key for key in keys if request.channel in (None, nacre_chat.channel_of(key))]
-    if request.session and request.session in keys:
-        sessions = [key for key in sessions if key == request.session]
-    elif request.session:
-        session = find_session(home, request.session).session
-        sessions = [session.id] if session.label in sessions else []
-    return (
-        Filter(
-            tools=(nacre_chat.TOOL,),
-            sessions=tuple(sessions),
-            since=request.since,
-            until=request.until,
-        )
-        if sessions
-        else None
-    )
 
 
 def _spans(home: Home, hits: Sequence[TurnHit], request: ChatSearchRequest) -> list[_Span]:

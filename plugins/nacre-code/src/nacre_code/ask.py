@@ -1062,7 +1062,13 @@ def _assess(
     root = _working_tree(home, memory, request.folder)
     files = tuple(_stale_file(path, edits, root) for path, edits in sorted(changes.items()))
     lag = (max(item.last for item in files) - stated) / timedelta(days=1)
-    symbols = _symbol_names(mentions)
+    names = dict.fromkeys(
+        symbol_parts(mention.written)[-1]
+        for mention in mentions
+        if len(mention.written) >= _MIN_CHARACTERS.get(mention.manner, 10_000)
+        and symbol_parts(mention.written)
+    )
+    symbols = list(names)
     missing = (
         _missing_symbols(root, [item.path for item in files if not item.is_gone], symbols)
         if root
@@ -1119,17 +1125,6 @@ def _stale_file(
         max(last for _, last, _ in edits),
         is_gone,
     )
-
-
-def _symbol_names(mentions: Sequence[code.Mention]) -> list[str]:
-    """Return the last parts of names in backticks and code blocks."""
-    names = dict.fromkeys(
-        symbol_parts(mention.written)[-1]
-        for mention in mentions
-        if len(mention.written) >= _MIN_CHARACTERS.get(mention.manner, 10_000)
-        and symbol_parts(mention.written)
-    )
-    return list(names)
 
 
 def _missing_symbols(root: Path, paths: Sequence[str], symbols: Sequence[str]) -> list[str] | None:

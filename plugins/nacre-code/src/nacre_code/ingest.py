@@ -136,7 +136,13 @@ class _Reading:
             self._imports += self._reader.imports(node)
             self._default = self._reader.default(node) or self._default
         elif capture == "variable":
-            self._declare(node)
+            self._imports += (
+                self._reader.imports(node) if node.type == "variable_declarator" else ()
+            )
+            for name, kind in self._reader.variables(node):
+                if not name or not kind or len(self._variables) >= MAX_REFERENCES:
+                    continue
+                self._variables[Variable(self._scope, name, kind)] = None
         elif len(self._calls) < MAX_REFERENCES:
             self._call(capture, node)
 
@@ -194,13 +200,6 @@ class _Reading:
         self._open.append((node.end_byte, number))
         if kind in CLASS_KINDS:
             self._bases += (Base(number, base) for base in self._reader.bases(node) if base)
-
-    def _declare(self, node: Node) -> None:
-        self._imports += self._reader.imports(node) if node.type == "variable_declarator" else ()
-        for name, kind in self._reader.variables(node):
-            if not name or not kind or len(self._variables) >= MAX_REFERENCES:
-                continue
-            self._variables[Variable(self._scope, name, kind)] = None
 
     def _call(self, capture: str, node: Node) -> None:
         if capture == "new":
@@ -494,7 +493,24 @@ def ingest_code(
     listing = list_code(root, home.settings.environ, request.max_files)
     tally = _Tally(files=len(listing.code), left_out=listing.left_out)
     changed = _find_changed(home, opened, root, listing, tally, is_forced=request.force)
-    _read_files(home, opened, root, changed, tally, on_progress, started + request.seconds)
+    until = started + request.seconds
+    digests = dict(changed)
+    waiting: list[NewFile] = []
+    done = 0
+    for read in read_all(root, list(digests), count_processes(len(digests))):
+        done += 1
+        if read.facts is None:
+            tally.failed.append(read.path)
+        else:
+            waiting.append(_new_file(home, read.path, digests[read.path], read.facts))
+        if len(waiting) >= _FILES_PER_TRANSACTION:
+            _store_files(home, opened, waiting, tally)
+            if on_progress:
+                on_progress(Progress("code", done, len(digests)))
+        if time.monotonic() > until:
+            break
+    _store_files(home, opened, waiting, tally)
+    tally.left_out += len(digests) - done
     is_whole = (
         former is not None
         and former.is_linked
@@ -568,35 +584,6 @@ def _find_changed(
         CodeGraph(home.database).drop(opened.row, [stored[path][0] for path in sorted(deleted)])
         tally.removed = len(deleted)
     return changed
-
-
-def _read_files(
-    home: Home,
-    opened: CodeProject,
-    root: Path,
-    changed: Sequence[tuple[str, bytes]],
-    tally: _Tally,
-    on_progress: OnProgress | None,
-    until: float,
-) -> None:
-    """Parse files and store their facts, a few hundred per transaction."""
-    digests = dict(changed)
-    waiting: list[NewFile] = []
-    done = 0
-    for read in read_all(root, list(digests), count_processes(len(digests))):
-        done += 1
-        if read.facts is None:
-            tally.failed.append(read.path)
-        else:
-            waiting.append(_new_file(home, read.path, digests[read.path], read.facts))
-        if len(waiting) >= _FILES_PER_TRANSACTION:
-            _store_files(home, opened, waiting, tally)
-            if on_progress:
-                on_progress(Progress("code", done, len(digests)))
-        if time.monotonic() > until:
-            break
-    _store_files(home, opened, waiting, tally)
-    tally.left_out += len(digests) - done
 
 
 def _store_files(home: Home, opened: CodeProject, waiting: list[NewFile], tally: _Tally) -> None:

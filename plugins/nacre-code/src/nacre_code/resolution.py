@@ -191,7 +191,25 @@ class Index:
         self.functions: dict[tuple[str, str], list[Node]] = defaultdict(list)
         for number, path in enumerate(self.paths):
             self.folders[posixpath.dirname(path)].append(number)
-            self._add(number)
+            family, definitions = self.families[number], self.facts[number].definitions
+            top: dict[str, int] = {}
+            qualified: dict[str, int] = {}
+            for place, definition in enumerate(definitions):
+                if (
+                    definition.kind in INNER_KINDS
+                    or qualified.setdefault(definition.qualified, place) != place
+                ):
+                    continue
+                if definition.owner:
+                    self.members[family, definition.owner][definition.name].append((number, place))
+                    if definition.kind == "method":
+                        self.methods[family, definition.name].append((number, place))
+                elif self._is_top(definitions, definition):
+                    top.setdefault(definition.name, place)
+                    if not definition.hidden:
+                        self.functions[family, definition.name].append((number, place))
+            self.top.append(top)
+            self.qualified.append(qualified)
         self.known_folders: set[str] = set()
         for folder in self.folders:
             while folder not in self.known_folders:
@@ -210,27 +228,6 @@ class Index:
         return (
             nodes[0] if len(nodes) == 1 else next((node for node in nodes if node[0] == near), None)
         )
-
-    def _add(self, number: int) -> None:
-        family, definitions = self.families[number], self.facts[number].definitions
-        top: dict[str, int] = {}
-        qualified: dict[str, int] = {}
-        for place, definition in enumerate(definitions):
-            if (
-                definition.kind in INNER_KINDS
-                or qualified.setdefault(definition.qualified, place) != place
-            ):
-                continue
-            if definition.owner:
-                self.members[family, definition.owner][definition.name].append((number, place))
-                if definition.kind == "method":
-                    self.methods[family, definition.name].append((number, place))
-            elif self._is_top(definitions, definition):
-                top.setdefault(definition.name, place)
-                if not definition.hidden:
-                    self.functions[family, definition.name].append((number, place))
-        self.top.append(top)
-        self.qualified.append(qualified)
 
     @staticmethod
     def _is_top(definitions: Sequence[Definition], definition: Definition) -> bool:
@@ -768,10 +765,6 @@ class Names:
             return self.index.only(
                 self.index.functions.get((self.index.families[file], name), ()), file
             )
-        return self._builtin(file, name)
-
-    def _builtin(self, file: int, name: str) -> Module | None:
-        """Return OUTSIDE for builtins and for capitalised names without a binding here."""
         is_known = name in _BUILTIN.get(self.index.families[file], ()) or name[:1].isupper()
         return OUTSIDE if is_known else None
 
@@ -910,10 +903,6 @@ class Calls:
             return self._names.member(receiver_type, call.name)
         if receiver_type is not _UNKNOWN:
             return None
-        return self._of_name(file, call)
-
-    def _of_name(self, file: int, call: Call) -> Node | None:
-        """Resolve a call whose receiver is not a variable: a module, a class, or unknown."""
         if call.receiver.endswith("()"):
             return self._names.unique_method(file, call.name)
         receiver = self._names.chain(file, call.scope, call.receiver)
@@ -950,29 +939,25 @@ class Calls:
             return self._call_type(file, scope, receiver[:-2])
         before, dot, last = receiver.rpartition(".")
         if not dot:
-            return self._head_type(file, scope, receiver)
-        owner = self._type_of(file, scope, before)
-        return self._field_type(owner, last) if isinstance(owner, tuple) else owner
-
-    def _head_type(self, file: int, scope: int, head: str) -> Node | object | None:
-        if head in ("self", "cls", "Self"):
-            return self._names.owner_of(file, scope) or self._own_function(file, scope)
-        if head == "super" and self._index.families[file] != "rust":
-            owner = self._names.owner_of(file, scope)
-            return next(iter(self._names.bases(owner)), None) if owner else None
-        definitions = self._index.facts[file].definitions
-        around = scope
-        while True:
-            declared = self._types.get((file, around, head))
-            if declared:
-                return self._only_type(declared)
-            if around == MODULE:
-                break
-            around = definitions[around].parent
-        owner = (
-            self._names.owner_of(file, scope) if self._names.modules(file).sees_members else None
-        )
-        return self._field_type(owner, head, _UNKNOWN) if owner else _UNKNOWN
+            if receiver in ("self", "cls", "Self"):
+                return self._names.owner_of(file, scope) or self._own_function(file, scope)
+            if receiver == "super" and self._index.families[file] != "rust":
+                owner = self._names.owner_of(file, scope)
+                return next(iter(self._names.bases(owner)), None) if owner else None
+            definitions = self._index.facts[file].definitions
+            around = scope
+            while True:
+                declared = self._types.get((file, around, receiver))
+                if declared:
+                    return self._only_type(declared)
+                if around == MODULE:
+                    break
+                around = definitions[around].parent
+            sees_members = self._names.modules(file).sees_members
+            owner = self._names.owner_of(file, scope) if sees_members else None
+            return self._field_type(owner, receiver, _UNKNOWN) if owner else _UNKNOWN
+        kind = self._type_of(file, scope, before)
+        return self._field_type(kind, last) if isinstance(kind, tuple) else kind
 
     def _own_function(self, file: int, scope: int) -> Node | object | None:
         """Return the type of ``this`` in a constructor function of JavaScript."""
@@ -1129,14 +1114,18 @@ class Resolution:
         for call in calls:
             target = self._calls.resolve(file, call)
             if target:
-                yield Edge("calls", self._source(file, call.scope), target, call.line)
-
-    def _source(self, file: int, scope: int) -> Node:
-        """Return the symbol that contains a call, or the first of several with the same name."""
-        definitions = self.index.facts[file].definitions
-        while scope != MODULE and definitions[scope].kind in INNER_KINDS:
-            scope = definitions[scope].parent
-        return (
-            file,
-            self.index.qualified[file][definitions[scope].qualified] if scope != MODULE else MODULE,
-        )
+                scope = call.scope
+                definitions = self.index.facts[file].definitions
+                while scope != MODULE and definitions[scope].kind in INNER_KINDS:
+                    scope = definitions[scope].parent
+                yield Edge(
+                    "calls",
+                    (
+                        file,
+                        self.index.qualified[file][definitions[scope].qualified]
+                        if scope != MODULE
+                        else MODULE,
+                    ),
+                    target,
+                    call.line,
+                )

@@ -343,7 +343,18 @@ async def graph_data(call: Call) -> Any:
 async def links(call: Call) -> Any:
     """Return an entry's links."""
     result = await call.ask("graph-list", reference=_reference(call), limit=1000)
-    return [_edge(link) for link in result["links"]]
+    return [
+        {
+            "source": path_of(link["source"]),
+            "target": path_of(link["target"]),
+            "rel_type": link["rel"],
+            "strength": link["strength"],
+            "origin": link["origin"],
+            "valid_from": link["valid"]["since"],
+            "valid_to": link["valid"]["until"],
+        }
+        for link in result["links"]
+    ]
 
 
 @_route("GET", "/api/knowledge/{path:path}")
@@ -357,18 +368,6 @@ async def entry(call: Call) -> Any:
         "maturity": view["maturity"],
         "access_count": view["usage"]["access_count"],
         "last_accessed": view["usage"]["last_recalled"],
-    }
-
-
-def _edge(link: Any) -> dict[str, Any]:
-    return {
-        "source": path_of(link["source"]),
-        "target": path_of(link["target"]),
-        "rel_type": link["rel"],
-        "strength": link["strength"],
-        "origin": link["origin"],
-        "valid_from": link["valid"]["since"],
-        "valid_to": link["valid"]["until"],
     }
 
 
@@ -424,11 +423,19 @@ async def write(call: Call) -> Any:
     view = await call.ask("look", reference=outcome["memory_id"], update=False)
     memory = view["memory"]
     automatic = [link for link in view["links"] if link["origin"] == "auto"]
+    same = [memory] if outcome["action"] == "known" else []
     return {
         "path": path_of(memory),
         "git": {"pushed": False, "message": "the vault is committed within minutes"},
         "autoLinks": [await _auto_link(call, link) for link in automatic[:_MAX_AUTO_LINKS]],
-        "duplicateWarnings": _duplicates(outcome, memory, content),
+        "duplicateWarnings": [
+            {
+                "path": path_of(candidate),
+                "title": candidate["subject"],
+                "similarity": likeness(content, candidate["content"]),
+            }
+            for candidate in (*same, *outcome["similar"])
+        ],
         "id": memory["id"],
         "action": outcome["action"],
         "reason": outcome["reason"],
@@ -469,19 +476,6 @@ def _memory(category: str, name: str, content: str) -> dict[str, Any]:
 async def _auto_link(call: Call, link: Any) -> dict[str, Any]:
     target = await call.ask("get", reference=link["other"], update=False)
     return {"target": path_of(target), "similarity": round(link["strength"], 2)}
-
-
-def _duplicates(outcome: Any, memory: Any, content: str) -> list[dict[str, Any]]:
-    """Return memories with the same or similar content, with the share of common words."""
-    same = [memory] if outcome["action"] == "known" else []
-    return [
-        {
-            "path": path_of(candidate),
-            "title": candidate["subject"],
-            "similarity": likeness(content, candidate["content"]),
-        }
-        for candidate in (*same, *outcome["similar"])
-    ]
 
 
 _PATHS = ("/health", "/api/index-status", "/api/knowledge", "/api/sessions", "/api/events")

@@ -299,7 +299,8 @@ class _Reader:
     def tool(self, offset: int, line: str) -> Items:
         self.learn(line)
         if spent := _SPENT.match(line):
-            self.talk.spend(_tokens(spent))
+            sent, _, cached, received = (_count(group or "0") for group in spent.groups())
+            self.talk.spend(Tokens.with_cached(sent, cached, received))
         edited, committed = _EDITED.match(line), _COMMITTED.match(line)
         if _SCRAPED.search(line):
             self.scraped()
@@ -327,16 +328,6 @@ class _Reader:
             self.talk.learn(tool_version=match[1])
         elif (match := _MODEL.match(line)) and not self.talk.session.model:
             self.talk.learn(model=match[1])
-
-
-def _tokens(match: re.Match[str]) -> Tokens:
-    """Return the tokens of an answer, which Aider rounds: to hundreds from 1,000, to thousands from
-    10,000.
-
-    Tokens written to a cache are included in the sent ones.
-    """
-    sent, _, cached, received = (_count(group or "0") for group in match.groups())
-    return Tokens.with_cached(sent, cached, received)
 
 
 def _count(text: str) -> int:

@@ -224,7 +224,14 @@ async def act(call: Call) -> Any:
     body = await call.body()
     action = str(body.get("action") or "")
     if action in _ENTRY_ACTIONS:
-        changed = _paths(body)
+        paths = body.get("ids")
+        changed = (
+            [path.strip() for path in paths if isinstance(path, str) and path.strip()]
+            if isinstance(paths, list)
+            else []
+        )
+        if not changed:
+            raise InvalidInputError("ids are missing", hint="paths as memory/list shows them")
         await _ENTRY_ACTIONS[action](call, [reference_of(path) for path in changed], body)
     elif action in _ACTIONS:
         changed = [await _ACTIONS[action](call, body)]
@@ -315,18 +322,6 @@ def _text(body: dict[str, Any], name: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise InvalidInputError(f"{name} is missing", hint="it must be a string")
     return value.strip()
-
-
-def _paths(body: dict[str, Any]) -> list[str]:
-    paths = body.get("ids")
-    names = (
-        [path.strip() for path in paths if isinstance(path, str) and path.strip()]
-        if isinstance(paths, list)
-        else []
-    )
-    if not names:
-        raise InvalidInputError("ids are missing", hint="paths as memory/list shows them")
-    return names
 
 
 @_route("POST", "/clawxmemory/api/clear")

@@ -83,25 +83,26 @@ def _read(tree: Tree) -> Iterator[Item]:
         if isinstance(content, str):  # an agent file may contain its JSON as a text
             content = named(content)
         if isinstance(content, dict) and (is_agent or "blocks" in content):
-            yield from _agents(tree, name, content)
+            agents = objects_of(content.get("agents")) or [content]
+            owners = {
+                str(block): agent for agent in agents for block in listed(agent.get("block_ids"))
+            }
+            for block in (
+                *objects_of(content.get("blocks")),
+                *objects_of(content.get("core_memory")),
+            ):
+                agent = owners.get(str(block.get("id")), agents[0])
+                yield from _block(tree, name, block, text_of(agent, "name") or "agent")
+            for passage in (item for agent in agents for item in objects_of(agent.get("passages"))):
+                yield _passage(tree, name, passage)
+            for key, label in _SKIPPED_PARTS.items():
+                among = (content, *agents) if agents[0] is not content else agents
+                if number := sum(len(listed(item.get(key))) for item in among):
+                    yield Skipped(f"{name}: {label}", "no memories", number)
         elif content is None:
             yield Skipped(name, "too large or not JSON")
         else:
             yield from _passages(tree, name, content)
-
-
-def _agents(tree: Tree, name: str, content: dict[str, Any]) -> Iterator[Item]:
-    agents = objects_of(content.get("agents")) or [content]
-    owners = {str(block): agent for agent in agents for block in listed(agent.get("block_ids"))}
-    for block in (*objects_of(content.get("blocks")), *objects_of(content.get("core_memory"))):
-        agent = owners.get(str(block.get("id")), agents[0])
-        yield from _block(tree, name, block, text_of(agent, "name") or "agent")
-    for passage in (item for agent in agents for item in objects_of(agent.get("passages"))):
-        yield _passage(tree, name, passage)
-    for key, label in _SKIPPED_PARTS.items():
-        among = (content, *agents) if agents[0] is not content else agents
-        if number := sum(len(listed(item.get(key))) for item in among):
-            yield Skipped(f"{name}: {label}", "no memories", number)
 
 
 def _block(tree: Tree, name: str, block: Mapping[str, Any], agent: str) -> Iterator[Item]:
@@ -242,7 +243,13 @@ def _read_mcp_memory(tree: Tree) -> Iterator[Item]:
 def _items(
     rows: list[dict[str, Any]], edges: list[dict[str, Any]], path: Path, modified: datetime
 ) -> Iterator[Item]:
-    ids = {str(row.get("content_hash")): _id(row) for row in rows if not row.get("deleted_at")}
+    ids = {
+        str(row.get("content_hash")): imported_id(
+            NAME_MCP_MEMORY, str(row.get("content_hash")), _stated(row)
+        )
+        for row in rows
+        if not row.get("deleted_at")
+    }
     links: dict[str, list[Link]] = {}
     alike = 0
     for edge in edges:
@@ -315,10 +322,6 @@ def _stated(row: Mapping[str, Any]) -> datetime | None:
     return moment(row.get("created_at")) or moment(row.get("created_at_iso"))
 
 
-def _id(row: Mapping[str, Any]) -> str:
-    return imported_id(NAME_MCP_MEMORY, str(row.get("content_hash")), _stated(row))
-
-
 SOURCE_MCP_MEMORY = ImportSource(
     NAME_MCP_MEMORY, "mcp-memory-service", _recognise_mcp_memory, _read_mcp_memory
 )
@@ -357,7 +360,19 @@ def _is_own(tree: Tree, name: str) -> bool:
 def _read_mem0(tree: Tree) -> Iterator[Item]:
     for name in tree.names:
         if name.lower().endswith(".md") and (tree.single or _is_own(tree, name)):
-            yield from _of_plugin(tree, name)
+            parts = _BLOCK.split(tree.clean(tree.text(name) or ""))
+            for front, body in zip(parts[1::2], parts[2::2], strict=False):
+                values: dict[str, Any] = dict(_LINE.findall(front))
+                files = [
+                    path.strip() for path in values.get("files", "").split(",") if path.strip()
+                ]
+                metadata = {
+                    "type": values.get("type"),
+                    "branch": values.get("branch"),
+                    "files": files,
+                }
+                metadata = {key: value for key, value in metadata.items() if value}
+                yield _found_mem0({**values, "memory": body, "metadata": metadata}, tree, name, [])
         elif tree.single or _is_own(tree, name):
             yield from _of_json(tree, name)
 
@@ -367,7 +382,8 @@ def _of_json(tree: Tree, name: str) -> Iterator[Item]:
     if content is None:
         yield Skipped(name, "too large or not JSON")
         return
-    rows, categories = content, {}
+    rows: Any = content
+    categories: dict[str, list[str]] = {}
     if isinstance(content, dict):
         rows = next(
             (
@@ -377,36 +393,18 @@ def _of_json(tree: Tree, name: str) -> Iterator[Item]:
             ),
             [],
         )
-        categories = _categories(content)
+        names = {
+            str(entry.get("id")): text_of(entry, "name")
+            for entry in objects_of(content.get("categories"))
+        }
+        for entry in objects_of(content.get("memory_categories")):
+            if category := names.get(str(entry.get("category_id"))):
+                categories.setdefault(str(entry.get("memory_id")), []).append(category)
     memory_rows = [row for row in objects_of(rows) if text_of(row, *_TEXT_KEYS)]
     if not memory_rows:
         yield Skipped(name, "no list of memories")
     for row in memory_rows:
         yield _found_mem0(row, tree, name, categories.get(str(row.get("id")), []))
-
-
-def _categories(content: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return categories by memory; OpenMemory keeps them in separate tables."""
-    names = {
-        str(entry.get("id")): text_of(entry, "name")
-        for entry in objects_of(content.get("categories"))
-    }
-    categories: dict[str, list[str]] = {}
-    for entry in objects_of(content.get("memory_categories")):
-        if category := names.get(str(entry.get("category_id"))):
-            categories.setdefault(str(entry.get("memory_id")), []).append(category)
-    return categories
-
-
-def _of_plugin(tree: Tree, name: str) -> Iterator[Item]:
-    """Yield the items of consecutive blocks of front matter and text."""
-    parts = _BLOCK.split(tree.clean(tree.text(name) or ""))
-    for front, body in zip(parts[1::2], parts[2::2], strict=False):
-        values: dict[str, Any] = dict(_LINE.findall(front))
-        files = [path.strip() for path in values.get("files", "").split(",") if path.strip()]
-        metadata = {"type": values.get("type"), "branch": values.get("branch"), "files": files}
-        metadata = {key: value for key, value in metadata.items() if value}
-        yield _found_mem0({**values, "memory": body, "metadata": metadata}, tree, name, [])
 
 
 def _found_mem0(row: Mapping[str, Any], tree: Tree, name: str, categories: list[str]) -> Item:
@@ -529,33 +527,29 @@ def _read_claude_mem(tree: Tree) -> Iterator[Item]:
     path = database_with(tree, _TABLES_CLAUDE_MEM)
     exports = _exports_claude_mem(tree)
     if path:
-        yield from _of_database(path, tree)
+        modified = modified_of(path)
+        with open_foreign(path, tree.clean) as database:
+            for row in database.rows("observations", _OBSERVATION):
+                yield _observation(row, path, modified)
+            for row in database.rows("session_summaries", _SUMMARY):
+                yield _summary(row, path, modified)
+            projects = {
+                str(row["id"]): row.get("name") for row in database.rows("projects", ("id", "name"))
+            }
+            # Items of the server's separate table that are not copies of observations.
+            for row in database.rows("memory_items", _ITEM):
+                if (
+                    row.get("kind") in ("observation", "manual")
+                    and row.get("legacy_observation_id") is None
+                ):
+                    row["project"] = projects.get(str(row.get("project_id")))
+                    row["memory_session_id"] = row.get("id")
+                    yield _observation(row, path, modified)
+            yield from _prompts(len(list(database.rows("user_prompts", ("created_at_epoch",)))))
     elif not exports:
         yield from refused(tree, "it has no observations in the format of claude-mem")
     for name in exports:
         yield from _of_export(tree, name)
-
-
-def _of_database(path: Path, tree: Tree) -> Iterator[Item]:
-    modified = modified_of(path)
-    with open_foreign(path, tree.clean) as database:
-        for row in database.rows("observations", _OBSERVATION):
-            yield _observation(row, path, modified)
-        for row in database.rows("session_summaries", _SUMMARY):
-            yield _summary(row, path, modified)
-        projects = {
-            str(row["id"]): row.get("name") for row in database.rows("projects", ("id", "name"))
-        }
-        # Items of the server's separate table that are not copies of observations.
-        for row in database.rows("memory_items", _ITEM):
-            if (
-                row.get("kind") in ("observation", "manual")
-                and row.get("legacy_observation_id") is None
-            ):
-                row["project"] = projects.get(str(row.get("project_id")))
-                row["memory_session_id"] = row.get("id")
-                yield _observation(row, path, modified)
-        yield from _prompts(len(list(database.rows("user_prompts", ("created_at_epoch",)))))
 
 
 def _of_export(tree: Tree, name: str) -> Iterator[Item]:

@@ -412,7 +412,41 @@ def _read_basic_memory(tree: Tree) -> Iterator[Item]:
         for called in _names_of(note):
             ids.setdefault(slugify(called), _main_id(tree, note))
     for note in all_notes:
-        yield from _memories(tree, note, ids)
+        leading = _main_id(tree, note)
+        kind = kind_of((text_of(note.front, "type") or "",), Kind.FACT)
+        tags = tags_of(note.front.get("tags"))
+        extra = {key: value for key, value in note.front.items() if key not in _KNOWN_BASIC_MEMORY}
+        names = {slugify(name): name for name in reversed(_names_of(note)[:2])}
+        main = slugify(note.title) if note.rest else ""
+        # Names, besides the subject, that other notes may use.
+        if aliases := [name for slug, name in names.items() if slug and slug != main]:
+            extra["aliases"] = aliases
+        if note.rest:
+            links = _links_basic_memory(note, ids, leading)
+            more = {
+                "subject": note.title,
+                "kind": kind,
+                "tags": tags,
+                "links": links,
+                "extra": extra,
+            }
+            yield _found_basic_memory(tree, note, _key(tree, note), note.rest, **more)
+        texts: set[str] = set()
+        for category, statement in note.observations:
+            if statement in texts:
+                continue
+            texts.add(statement)
+            yield _found_basic_memory(
+                tree,
+                note,
+                _key(tree, note, statement),
+                statement,
+                subject=f"{note.title}: {shorten(_TAG.sub('', statement).strip(), 60)}",
+                kind=kind_of((category,), Kind.FACT),
+                tags=tags_of([*tags, category, *_TAG.findall(statement)]),
+                links=(Link("part_of", leading),) if note.rest else (),
+                extra={} if note.rest or len(texts) > 1 else extra,
+            )
 
 
 def _note(tree: Tree, name: str) -> _Note | Skipped:
@@ -437,7 +471,15 @@ def _note(tree: Tree, name: str) -> _Note | Skipped:
         if relation:
             relations.append((next(filter(None, relation.groups())), relation.group(4)))
         rest.append(line)
-    text = _without_bare_headings(title, rest)
+    remaining: list[str] = []
+    for line in reversed(rest):
+        is_bare = _HEADING.match(line) and (not remaining or _HEADING.match(remaining[-1]))
+        if is_bare or (not line.strip() and (not remaining or not remaining[-1])):
+            continue
+        remaining.append(line.rstrip())
+    text = "\n".join(reversed(remaining)).strip()
+    first, _, below = text.partition("\n")
+    text = below.strip() if first.startswith("# ") and first[2:].strip() == title else text
     if not text and not observations:
         return Skipped(name, "empty")
     return _Note(name, title, front, observations, relations, text)
@@ -446,19 +488,6 @@ def _note(tree: Tree, name: str) -> _Note | Skipped:
 def _is_statement(text: str) -> bool:
     """Return True if an observation is a statement; a bare value, such as a name, belongs to its note."""
     return Note((), text).is_said and (not text.isascii() or len(text.split()) >= _MIN_WORDS)
-
-
-def _without_bare_headings(title: str, lines: list[str]) -> str:
-    """Return the remaining lines without the title and without empty sections."""
-    remaining: list[str] = []
-    for line in reversed(lines):
-        is_bare = _HEADING.match(line) and (not remaining or _HEADING.match(remaining[-1]))
-        if is_bare or (not line.strip() and (not remaining or not remaining[-1])):
-            continue
-        remaining.append(line.rstrip())
-    text = "\n".join(reversed(remaining)).strip()
-    first, _, below = text.partition("\n")
-    return below.strip() if first.startswith("# ") and first[2:].strip() == title else text
 
 
 def _names_of(note: _Note) -> tuple[str, ...]:
@@ -471,38 +500,6 @@ def _main_id(tree: Tree, note: _Note) -> str:
     """Return the main memory of a note: its rest, or else its first observation."""
     key = _key(tree, note) if note.rest else _key(tree, note, note.observations[0][1])
     return imported_id(NAME_BASIC_MEMORY, key, moment(note.front.get("created")))
-
-
-def _memories(tree: Tree, note: _Note, ids: Mapping[str, str]) -> Iterator[Item]:
-    leading = _main_id(tree, note)
-    kind = kind_of((text_of(note.front, "type") or "",), Kind.FACT)
-    tags = tags_of(note.front.get("tags"))
-    extra = {key: value for key, value in note.front.items() if key not in _KNOWN_BASIC_MEMORY}
-    names = {slugify(name): name for name in reversed(_names_of(note)[:2])}
-    main = slugify(note.title) if note.rest else ""
-    # Names, besides the subject, that other notes may use.
-    if aliases := [name for slug, name in names.items() if slug and slug != main]:
-        extra["aliases"] = aliases
-    if note.rest:
-        links = _links_basic_memory(note, ids, leading)
-        more = {"subject": note.title, "kind": kind, "tags": tags, "links": links, "extra": extra}
-        yield _found_basic_memory(tree, note, _key(tree, note), note.rest, **more)
-    texts: set[str] = set()
-    for category, statement in note.observations:
-        if statement in texts:
-            continue
-        texts.add(statement)
-        yield _found_basic_memory(
-            tree,
-            note,
-            _key(tree, note, statement),
-            statement,
-            subject=f"{note.title}: {shorten(_TAG.sub('', statement).strip(), 60)}",
-            kind=kind_of((category,), Kind.FACT),
-            tags=tags_of([*tags, category, *_TAG.findall(statement)]),
-            links=(Link("part_of", leading),) if note.rest else (),
-            extra={} if note.rest or len(texts) > 1 else extra,
-        )
 
 
 def _links_basic_memory(note: _Note, ids: Mapping[str, str], own: str) -> tuple[Link, ...]:
@@ -587,7 +584,16 @@ def _is_own(tree: Tree, name: str) -> bool:
 
 def _read_clawxmemory(tree: Tree) -> Iterator[Item]:
     if tree.single:
-        tree = _unpacked(tree)
+        try:
+            files = json.parse(tree.text(tree.names[0]) or "null").get("files")
+        except (ValueError, AttributeError):
+            files = None
+        tree = tree.grown(
+            {
+                str(entry.get("relativePath")): str(entry.get("content") or "")
+                for entry in objects_of(files)
+            }
+        )
     projects = dict(_projects(tree))
     yield from (
         Page(f"projects/{slug}/project.md", document) for slug, document in projects.values()
@@ -599,20 +605,6 @@ def _read_clawxmemory(tree: Tree) -> Iterator[Item]:
             yield from _profile(tree, name)
         elif last not in (_META, _MANIFEST):
             yield _entry_clawxmemory(tree, name, slugs)
-
-
-def _unpacked(tree: Tree) -> Tree:
-    """Return the files of a snapshot, ``{relativePath, content}``."""
-    try:
-        files = json.parse(tree.text(tree.names[0]) or "null").get("files")
-    except (ValueError, AttributeError):
-        files = None
-    return tree.grown(
-        {
-            str(entry.get("relativePath")): str(entry.get("content") or "")
-            for entry in objects_of(files)
-        }
-    )
 
 
 def _projects(tree: Tree) -> Iterator[tuple[str, tuple[str, str]]]:

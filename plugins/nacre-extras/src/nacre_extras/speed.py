@@ -311,7 +311,25 @@ def measure(
         scan(home)
         embed_memories(home)
         folder_of_work = home.sessions.newest(SessionFilter(), limit=1)[0].session.cwd
-        contexts = _contexts(home, folder_of_work, questions, notify)
+
+        def of(name: str, moment: Moment, *, has_prompt: bool) -> Latency:
+            def ask(question: str) -> None:
+                context_for(
+                    home,
+                    ContextRequest(
+                        moment, prompt=question if has_prompt else "", folder=folder_of_work
+                    ),
+                )
+
+            return _latency(
+                name, ask, questions, lambda at: notify(Progress(name, at, len(questions)))
+            )
+
+        contexts = (
+            of("session start", Moment.START, has_prompt=False),
+            of("session start with its first prompt", Moment.START, has_prompt=True),
+            of("prompt", Moment.PROMPT, has_prompt=True),
+        )
         memories = sum(home.memories.counts().values())
     finally:
         home.database.close()
@@ -375,24 +393,6 @@ def _recalls(home: Home, mode: Mode, questions: Sequence[str], notify: OnProgres
     )
 
 
-def _contexts(
-    home: Home, folder: str | None, questions: Sequence[str], notify: OnProgress
-) -> tuple[Latency, ...]:
-    def of(name: str, moment: Moment, *, has_prompt: bool) -> Latency:
-        def ask(question: str) -> None:
-            context_for(
-                home, ContextRequest(moment, prompt=question if has_prompt else "", folder=folder)
-            )
-
-        return _latency(name, ask, questions, lambda at: notify(Progress(name, at, len(questions))))
-
-    return (
-        of("session start", Moment.START, has_prompt=False),
-        of("session start with its first prompt", Moment.START, has_prompt=True),
-        of("prompt", Moment.PROMPT, has_prompt=True),
-    )
-
-
 def _latency(
     name: str, ask: Callable[[str], None], questions: Sequence[str], notify: Callable[[int], None]
 ) -> Latency:
@@ -434,7 +434,13 @@ def _run(
             hint="measure speed on Linux or macOS",
         )
     home.mkdir(parents=True, exist_ok=True)
-    given = {**_paths(), "HOME": str(home), "NACRE_HOME": str(home), **environ}
+    given = {
+        "PATH": os.defpath,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "HOME": str(home),
+        "NACRE_HOME": str(home),
+        **environ,
+    }
     counted = [sys.executable, "-ISc", _COUNTED, sys.executable, "-m", "nacre", *arguments]
     with tempfile.TemporaryFile() as output:
         ran = subprocess.run(counted, env=given, stdout=output, stderr=subprocess.PIPE, check=True)
@@ -443,17 +449,12 @@ def _run(
     seconds, status, cpu_seconds, peak = json.loads(ran.stderr)
     if code := os.waitstatus_to_exitcode(status):
         raise NacreError(f"nacre {arguments[0]} ended with exit code {code}")
-    return _Finished(seconds, cpu_seconds, _megabytes(peak), told)
-
-
-def _megabytes(peak: int) -> float:
-    """Linux counts kilobytes, macOS bytes."""
-    return peak / 1_000_000 if sys.platform == "darwin" else peak * 1024 / 1_000_000
-
-
-def _paths() -> dict[str, str]:
-    """Return the environment variables for this Python and this nacre."""
-    return {"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return _Finished(
+        seconds,
+        cpu_seconds,
+        peak / 1_000_000 if sys.platform == "darwin" else peak * 1024 / 1_000_000,
+        told,
+    )
 
 
 def _settings(home: Path) -> Settings:

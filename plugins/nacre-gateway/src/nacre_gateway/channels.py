@@ -466,30 +466,6 @@ async def fetch_public(
 
     Raises ChannelUnavailableError, ChannelRefusedError.
     """
-    address = _check_url(url, may_be_private)
-    ip = await _resolve_host(address, may_be_private)
-    place = f"[{ip}]" if ":" in ip else ip
-    pinned = address._replace(
-        netloc=f"{place}:{address.port}" if address.port else place, fragment=""
-    ).geturl()
-    host = WebApi("the attachment's host", pinned, {})
-    try:
-        await host.download(
-            pinned, target, most_bytes, {"host": address.netloc}, server_name=address.hostname
-        )
-    finally:
-        await host.close()
-
-
-def is_public(address: str) -> bool:
-    """Return True if an IP address is public. IPv6 addresses that embed an IPv4 address are not."""
-    ip = ipaddress.ip_address(address)
-    if isinstance(ip, ipaddress.IPv6Address):
-        return ip in _GLOBAL_V6 and not ip.sixtofour and not ip.teredo and ip.is_global
-    return ip.is_global and not ip.is_multicast
-
-
-def _check_url(url: str, may_be_private: bool) -> SplitResult:
     try:
         address = urlsplit(url)
         host, _ = address.hostname, address.port
@@ -501,10 +477,6 @@ def _check_url(url: str, may_be_private: bool) -> SplitResult:
         address.scheme == "http" and may_be_private and is_loopback(host)
     ):
         raise ChannelRefusedError("an attachment has no https URL", hint=_HINT)
-    return address
-
-
-async def _resolve_host(address: SplitResult, may_be_private: bool) -> str:
     try:
         async with asyncio.timeout(_RESOLVE_SECONDS):
             addresses = await asyncio.get_running_loop().getaddrinfo(
@@ -517,7 +489,26 @@ async def _resolve_host(address: SplitResult, may_be_private: bool) -> str:
     hosts = [str(info[4][0]) for info in addresses]
     if not may_be_private and not all(is_public(host) for host in hosts):
         raise ChannelRefusedError("an attachment has a private address", hint=_HINT)
-    return hosts[0]
+    ip = hosts[0]
+    place = f"[{ip}]" if ":" in ip else ip
+    pinned = address._replace(
+        netloc=f"{place}:{address.port}" if address.port else place, fragment=""
+    ).geturl()
+    api = WebApi("the attachment's host", pinned, {})
+    try:
+        await api.download(
+            pinned, target, most_bytes, {"host": address.netloc}, server_name=address.hostname
+        )
+    finally:
+        await api.close()
+
+
+def is_public(address: str) -> bool:
+    """Return True if an IP address is public. IPv6 addresses that embed an IPv4 address are not."""
+    ip = ipaddress.ip_address(address)
+    if isinstance(ip, ipaddress.IPv6Address):
+        return ip in _GLOBAL_V6 and not ip.sixtofour and not ip.teredo and ip.is_global
+    return ip.is_global and not ip.is_multicast
 
 
 # ----------------------------------------------------------------------------
@@ -628,12 +619,14 @@ def options_of(settings: Settings, name: str) -> tuple[ChannelKind, dict[str, An
     values = {key: own.get(key, option.default) for key, option in options.items()}
     for key, option in options.items():
         if option.is_required and values[key] in (None, ""):
+            value = f"env:{name.upper()}_{option.name.upper()}" if option.is_secret else "…"
             raise InvalidSettingsError(
                 f"gateway.channels.{name} needs {key}: {option.summary}",
-                hint=_example(name, option),
+                hint=f'[gateway.channels.{name}] {option.name} = "{value}"',
             )
         if option.default is not None and not isinstance(
-            values[key], _accepted_types(option.default)
+            values[key],
+            (int, float) if isinstance(option.default, float) else (type(option.default),),
         ):
             raise InvalidSettingsError(
                 f"gateway.channels.{name}.{key} cannot be {values[key]!r}", hint=option.summary
@@ -680,15 +673,6 @@ def resolve(settings: Settings, key: str, value: str) -> str:
     if not secret:
         raise InvalidSettingsError(f"{key} is empty", hint=hint)
     return secret
-
-
-def _accepted_types(default: object) -> tuple[type, ...]:
-    return (int, float) if isinstance(default, float) else (type(default),)
-
-
-def _example(name: str, option: Option) -> str:
-    value = f"env:{name.upper()}_{option.name.upper()}" if option.is_secret else "…"
-    return f'[gateway.channels.{name}] {option.name} = "{value}"'
 
 
 # ----------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from os.path import commonprefix
 from pathlib import Path
 from threading import Lock
 from typing import Annotated, Any, Protocol
@@ -37,7 +38,7 @@ from nacre.sessions.search import search
 from nacre.settings import Settings, load_settings
 from nacre.store.gateway import GatewayStore
 from nacre.values.gateway import Answer, Chat, ChatType, Incoming, Limits, Pairing, Sender
-from nacre.values.models import Capabilities, Completion, Prompt
+from nacre.values.models import Capabilities, Prompt
 from nacre.values.session import Task
 from nacre_gateway.channels import Channel, options_of
 
@@ -483,39 +484,33 @@ class ModelResponder:
             folder=question.folder,
         )
         try:
-            return self._answer(prompt, pieces)
+            try:
+                completion = self._model.complete(prompt)
+            except ModelUnavailableError as error:
+                if "models.timeout_seconds" in (error.hint or ""):
+                    error.hint = "send a shorter message"
+                raise
+            if not completion.text.strip():
+                raise ModelUnavailableError(
+                    f"{self.name} gave an empty answer", hint="send the message again", retry=False
+                )
+            text = completion.text + (_CUT_MARK if completion.is_cut else "")
+            pieces.complete(text)
+            tokens = completion.tokens
+            return Answer(
+                text,
+                self.name,
+                tokens.input + tokens.cached + tokens.written,
+                tokens.output,
+                float(cost_of(completion, self._model.capabilities) or 0),
+                tuple(completion.more.get("steps", ())),
+            )
         finally:
             pieces.close()
 
     def close(self) -> None:
         """Cancel answers in progress."""
         self._model.close()
-
-    def _answer(self, prompt: Prompt, pieces: _Pieces) -> Answer:
-        try:
-            completion = self._model.complete(prompt)
-        except ModelUnavailableError as error:
-            if "models.timeout_seconds" in (error.hint or ""):
-                error.hint = "send a shorter message"
-            raise
-        if not completion.text.strip():
-            raise ModelUnavailableError(
-                f"{self.name} gave an empty answer", hint="send the message again", retry=False
-            )
-        text = completion.text + (_CUT_MARK if completion.is_cut else "")
-        pieces.complete(text)
-        return self._to_answer(completion, text)
-
-    def _to_answer(self, completion: Completion, text: str) -> Answer:
-        tokens = completion.tokens
-        return Answer(
-            text,
-            self.name,
-            tokens.input + tokens.cached + tokens.written,
-            tokens.output,
-            float(cost_of(completion, self._model.capabilities) or 0),
-            tuple(completion.more.get("steps", ())),
-        )
 
     def _check_tools(self, question: Question) -> None:
         if not question.tools:
@@ -721,16 +716,6 @@ class CleanStream:
     def hear(self, piece: str) -> None:
         """Add a piece."""
         self._text += piece
-        end = self._passable_end()
-        if end > self._passed_end:
-            self._pass(end)
-
-    def finish(self) -> None:
-        """Pass on the rest."""
-        self._pass(len(self._text))
-
-    def _passable_end(self) -> int:
-        """Return the end of the text that may be passed on."""
         text = self._text
         end = text.rfind("\n") + 1
         if end <= self._passed_end:
@@ -740,22 +725,21 @@ class CleanStream:
                 stops[-1] if stops else pending.rfind(" ") + 1 if len(pending) > _LONG else 0
             )
         key = text.rfind(_KEY_BEGIN)
-        return min(end, key) if key >= 0 and _KEY_END not in text[key:] else end
+        end = min(end, key) if key >= 0 and _KEY_END not in text[key:] else end
+        if end > self._passed_end:
+            self._pass(end)
+
+    def finish(self) -> None:
+        """Pass on the rest."""
+        self._pass(len(self._text))
 
     def _pass(self, end: int) -> None:
         head = self._redactor.clean(self._text[:end])
         if end < len(self._text) and not self._redactor.clean(self._text).startswith(head):
             return  # this would cut a secret
-        if fresh := head[_common_prefix_length(head, self._heard) :]:
+        shared = commonprefix([head, self._heard])  # noqa: RUF071 - of characters, not of paths
+        if fresh := head[len(shared) :]:
             self._hear(fresh)
         if end > _CONTEXT and head == self._text[:end] and head.endswith("\n"):
             self._text, head, end = self._text[end:], "", 0
         self._passed_end, self._heard = end, head
-
-
-def _common_prefix_length(text: str, other: str) -> int:
-    """Return the number of leading characters two texts share."""
-    pairs = zip(text, other, strict=False)
-    return next(
-        (at for at, (own, others) in enumerate(pairs) if own != others), min(len(text), len(other))
-    )

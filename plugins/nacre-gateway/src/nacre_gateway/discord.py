@@ -63,11 +63,26 @@ def incoming(channel: str, message: Mapping[str, Any], bot: str) -> Incoming | N
         return None
     sender, own_id = identifier(author, "id"), identifier(message, "id")
     files = tuple(_parse_attachment(file) for file in mappings(message, "attachments", _MAX_FILES))
-    content = _readable(text(message, "content", MAX_CHARACTERS), message, bot)
+    words = text(message, "content", MAX_CHARACTERS)
+    words = re.sub(rf"^\s*<@!?{re.escape(bot)}>\s*", "", words) if bot else words
+    names = {
+        str(user.get("id")): _name(user, mapping(user, "member"))
+        for user in mappings(message, "mentions", 100)
+    }
+    content = re.sub(
+        r"<@!?(\d+)>", lambda match: f"@{names.get(match[1]) or match[1]}", words
+    ).strip()
     edited = text(message, "edited_timestamp", 40)
     if sender == bot or not (content or files):
         return None
-    chat = _parse_chat(channel, message)
+    guild = identifier(message, "guild_id") if message.get("guild_id") else ""
+    is_group = bool(guild) or message.get("channel_type") == _GROUP_DM
+    chat = Chat(
+        channel,
+        identifier(message, "channel_id"),
+        ChatType.GROUP if is_group else ChatType.DIRECT,
+        account=guild,
+    )
     return Incoming(
         id=f"{own_id}:{edited}" if edited else own_id,
         chat=chat,
@@ -85,31 +100,9 @@ def plain_id(message: str) -> str:
     return message.partition(":")[0]
 
 
-def _parse_chat(channel: str, message: Mapping[str, Any]) -> Chat:
-    """Return the chat. Discord treats a thread as a channel, so it is a chat of its own here."""
-    guild = identifier(message, "guild_id") if message.get("guild_id") else ""
-    is_group = bool(guild) or message.get("channel_type") == _GROUP_DM
-    return Chat(
-        channel,
-        identifier(message, "channel_id"),
-        ChatType.GROUP if is_group else ChatType.DIRECT,
-        account=guild,
-    )
-
-
 def _is_to(message: Mapping[str, Any], bot: str) -> bool:
     mentioned = any(user.get("id") == bot for user in mappings(message, "mentions", 100))
     return mentioned or mapping(mapping(message, "referenced_message"), "author").get("id") == bot
-
-
-def _readable(words: str, message: Mapping[str, Any], bot: str) -> str:
-    """Return the text with names in place of ids, without a mention of the bot at its start."""
-    words = re.sub(rf"^\s*<@!?{re.escape(bot)}>\s*", "", words) if bot else words
-    names = {
-        str(user.get("id")): _name(user, mapping(user, "member"))
-        for user in mappings(message, "mentions", 100)
-    }
-    return re.sub(r"<@!?(\d+)>", lambda match: f"@{names.get(match[1]) or match[1]}", words).strip()
 
 
 def _name(user: Mapping[str, Any], member: Mapping[str, Any]) -> str:
@@ -300,7 +293,26 @@ class Gateway:
         self.is_ready = False
         socket = await open_socket("Discord", url)
         try:
-            await self._converse(socket)
+            try:
+                hello = await asyncio.wait_for(socket.receive(), self._timing.hello)
+            except (TimeoutError, ValueError):
+                raise ChannelUnavailableError("Discord's gateway sent no greeting") from None
+            if hello.get("op") != _HELLO:
+                raise ChannelUnavailableError("Discord's gateway sent no greeting")
+            hello = hello
+            self._is_acknowledged, self._is_busy, self._seq = True, False, self._records.seq
+            seconds = max(
+                (number(mapping(hello, "d"), "heartbeat_interval") or 41_250) / 1000, 0.01
+            )
+            beating = asyncio.create_task(self._beat(socket, seconds))
+            try:
+                await socket.send(self._greeting())
+                while await self._hear(socket):
+                    pass
+            finally:
+                beating.cancel()
+                with suppress(asyncio.CancelledError, ChannelUnavailableError):
+                    await beating
         except SocketClosedError as closed:
             if closed.close_code in _REFUSED:
                 reason, hint = _REFUSED[closed.close_code]
@@ -313,29 +325,6 @@ class Gateway:
                 raise
         finally:
             await socket.close(_RESUMABLE)
-
-    async def _converse(self, socket: Socket) -> None:
-        hello = await self._hello(socket)
-        self._is_acknowledged, self._is_busy, self._seq = True, False, self._records.seq
-        seconds = max((number(mapping(hello, "d"), "heartbeat_interval") or 41_250) / 1000, 0.01)
-        beating = asyncio.create_task(self._beat(socket, seconds))
-        try:
-            await socket.send(self._greeting())
-            while await self._hear(socket):
-                pass
-        finally:
-            beating.cancel()
-            with suppress(asyncio.CancelledError, ChannelUnavailableError):
-                await beating
-
-    async def _hello(self, socket: Socket) -> Mapping[str, Any]:
-        try:
-            hello = await asyncio.wait_for(socket.receive(), self._timing.hello)
-        except (TimeoutError, ValueError):
-            raise ChannelUnavailableError("Discord's gateway sent no greeting") from None
-        if hello.get("op") != _HELLO:
-            raise ChannelUnavailableError("Discord's gateway sent no greeting")
-        return hello
 
     def _greeting(self) -> dict[str, Any]:
         records = self._records
@@ -375,16 +364,13 @@ class Gateway:
         elif op == _BEAT:
             await socket.send({"op": _BEAT, "d": self._seq})
         elif op == _INVALID:
-            await self._end_session(may_resume=frame.get("d") is True)
+            self.is_ready = True  # it responded: connect again at once
+            if frame.get("d") is not True:
+                await self._records.begin("", "", self._records.bot, None)
+            await asyncio.sleep(self._timing.invalid * self._random.uniform(0.2, 1))
         elif op == _DISPATCH:
             await self._dispatch(frame)
         return op not in (_RECONNECT, _INVALID)
-
-    async def _end_session(self, *, may_resume: bool) -> None:
-        self.is_ready = True  # it responded: connect again at once
-        if not may_resume:
-            await self._records.begin("", "", self._records.bot, None)
-        await asyncio.sleep(self._timing.invalid * self._random.uniform(0.2, 1))
 
     async def _dispatch(self, frame: Mapping[str, Any]) -> None:
         seq, name, data = number(frame, "s"), text(frame, "t"), mapping(frame, "d")
@@ -532,8 +518,15 @@ class Discord:
         if reply.status < 300:
             return reply
         if reply.status == 429:
+            seconds = number(reply.body, "retry_after")
+            if seconds is None:
+                seconds = reply.retry_after
+            if seconds is None:
+                with suppress(ValueError):
+                    seconds = float(reply.headers.get("x-ratelimit-reset-after", ""))
             raise ChannelUnavailableError(
-                "Discord limits the rate of requests", retry_after=_retry_seconds(reply)
+                "Discord limits the rate of requests",
+                retry_after=_DEFAULT_WAIT if seconds is None else seconds,
             )
         if reply.status >= 500:
             raise ChannelUnavailableError(f"Discord cannot answer now (status {reply.status})")
@@ -626,17 +619,6 @@ class _Intake:
         except ValueError:
             self._channel.skipped.note("a message from Discord")
             return None
-
-
-def _retry_seconds(reply: Reply) -> float:
-    """Return the seconds Discord asks to wait: in the response, or in a header if its proxy responded."""
-    seconds = number(reply.body, "retry_after")
-    if seconds is None:
-        seconds = reply.retry_after
-    if seconds is None:
-        with suppress(ValueError):
-            seconds = float(reply.headers.get("x-ratelimit-reset-after", ""))
-    return _DEFAULT_WAIT if seconds is None else seconds
 
 
 def _now() -> float:

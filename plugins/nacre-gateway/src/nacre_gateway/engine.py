@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Se
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -75,15 +75,14 @@ from nacre_gateway.sessions import (
     ChatMessage,
     Keeping,
     Lend,
-    Respond,
     Sessions,
     Transcripts,
     Turns,
     Work,
     bounded,
-    edit_line,
     excuse,
     key_of,
+    message_line,
 )
 
 SEND_SECONDS = 60.0
@@ -147,9 +146,21 @@ class Delivery:
     async def _deliver(self, key: str, channel: str) -> None:
         try:
             while part := self._store.next_part(key):
-                await self._wait_until(part.not_before)
+                while (
+                    part.not_before
+                    and (left := (part.not_before - self._clock()).total_seconds()) > 0
+                ):
+                    await asyncio.sleep(min(left, _MAX_PAUSE))
                 async with self._room[channel]:
-                    await self._pace(key, channel)
+                    loop = asyncio.get_running_loop()
+                    pause = (
+                        self._sent_at.get(key, 0.0)
+                        + self._channels[channel].limits.seconds_between
+                        - loop.time()
+                    )
+                    if pause > 0:
+                        await asyncio.sleep(pause)
+                    self._sent_at[key] = loop.time()
                     self._note(part, await self._try(part, channel))
         except NacreError as error:  # for example a full disk: pending parts are sent later
             self._tell(f"{key}: {error.message}")
@@ -189,22 +200,6 @@ class Delivery:
         pause = outcome.after or min(_MIN_PAUSE * 2**part.attempts, _MAX_PAUSE)
         self._store.delay_part(part.seq, now + timedelta(seconds=pause), outcome.problem)
 
-    async def _wait_until(self, moment: datetime | None) -> None:
-        while moment and (left := (moment - self._clock()).total_seconds()) > 0:
-            await asyncio.sleep(min(left, _MAX_PAUSE))
-
-    async def _pace(self, key: str, channel: str) -> None:
-        """Wait for the pause the platform asks for between two messages to a chat."""
-        loop = asyncio.get_running_loop()
-        pause = (
-            self._sent_at.get(key, 0.0)
-            + self._channels[channel].limits.seconds_between
-            - loop.time()
-        )
-        if pause > 0:
-            await asyncio.sleep(pause)
-        self._sent_at[key] = loop.time()
-
 
 # ----------------------------------------------------------------------------
 # Received messages: redacted, judged, and on disk before they are confirmed to the platform.
@@ -222,41 +217,48 @@ _PAUSE_SECONDS = 0.1
 
 
 @frozen
-class InboxContext:
-    """The state shared by all inboxes of a gateway.
+class Parts:
+    """The components of a gateway. ``log`` writes to its log."""
+
+    settings: Settings
+    store: GatewayStore
+    channels: Mapping[str, Open]
+    answering: Answering
+    redactor: Cleans
+    clock: Clock
+    new_id: Callable[[], str]
+    log: Callable[[str], None]
+
+    @property
+    def transcripts(self) -> Transcripts:
+        """Return the transcripts of the home."""
+        return Transcripts(self.settings.home)
+
+
+@frozen
+class ChannelInbox:
+    """The inbox of a channel; implements Inbox.
 
     ``wake`` and ``send`` are called for conversations with messages to answer and with parts to
     send.
     """
 
-    store: GatewayStore
-    redactor: Cleans
-    clock: Clock
-    new_id: Callable[[], str]
+    parts: Parts
+    live_rules: LiveRules
     wake: Callable[[str, str], None]
     send: Callable[[str, str], None]
-    most_waiting: int = 10_000
-    most_heard: int = 50
-
-
-class ChannelInbox:
-    """The inbox of a channel; implements Inbox."""
-
-    def __init__(self, context: InboxContext, rules: Callable[[], Rules]) -> None:
-        self._context = context
-        self._rules_now = rules
 
     @property
     def _rules(self) -> Rules:
-        return self._rules_now()
+        return self.live_rules()
 
     def state(self, name: str) -> str:
         """Return the value stored under a name."""
-        return self._context.store.channel_value(self._rules.channel, name)
+        return self.parts.store.channel_value(self._rules.channel, name)
 
     async def receive(self, messages: Sequence[Incoming], **state: str) -> int:
         """Store messages and state, and return the number of new messages. Waits while too many are pending."""
-        while self._context.store.waiting(self._rules.channel) >= self._context.most_waiting:
+        while self.parts.store.waiting(self._rules.channel) >= _MAX_WAITING:
             await asyncio.sleep(_PAUSE_SECONDS)
         # in a thread, because a long text takes seconds
         cleaned = await asyncio.to_thread(lambda: [self._clean(message) for message in messages])
@@ -267,8 +269,11 @@ class ChannelInbox:
                 judged_messages.append(item)
                 yield item
 
-        new = self._context.store.receive(self._rules.channel, judged(), state)
-        self._notify(new)
+        new = self.parts.store.receive(self._rules.channel, judged(), state)
+        for key in {received.key for received, state in new if state == "heard"}:
+            self.parts.store.trim_heard(key, _GROUP_HISTORY_MESSAGES, MAX_GROUPS_WITH_HISTORY)
+        for key in dict.fromkeys(received.key for received, state in new if state == "waiting"):
+            self.wake(key, self._rules.channel)
         return len(messages) - (len(judged_messages) - len(new))
 
     def _judge_all(self, messages: Iterable[Incoming]) -> Iterator[tuple[Received, str]]:
@@ -279,26 +284,23 @@ class ChannelInbox:
             if message.edits:
                 yield from self._edit(message)
                 continue
-            verdict = judge(message, self._rules, self._context.store, self._context.clock())
+            verdict = judge(message, self._rules, self.parts.store, self.parts.clock())
             key = key_of(message)
             if verdict.reply:
-                self._reply(key, message, verdict.reply)
+                part = Outgoing(
+                    f"pairing:{self.parts.new_id()}", message.chat, verdict.reply, message.id
+                )
+                self.parts.store.add_part(key, part, self.parts.clock())
+                self.send(key, self._rules.channel)
             if verdict.state:
                 yield (
-                    Received(0, key, message, self._context.clock(), verdict.is_owner),
+                    Received(0, key, message, self.parts.clock(), verdict.is_owner),
                     verdict.state,
                 )
 
-    def _notify(self, kept: Sequence[tuple[Received, str]]) -> None:
-        context = self._context
-        for key in {received.key for received, state in kept if state == "heard"}:
-            context.store.trim_heard(key, context.most_heard, MAX_GROUPS_WITH_HISTORY)
-        for key in dict.fromkeys(received.key for received, state in kept if state == "waiting"):
-            context.wake(key, self._rules.channel)
-
     def _edit(self, message: Incoming) -> Iterator[tuple[Received, str]]:
         """Apply an edit: a pending message is answered as edited, else the edit is added to the transcript."""
-        store = self._context.store
+        store = self.parts.store
         earlier = store.find(self._rules.channel, message.edits)
         if (
             earlier is None
@@ -309,22 +311,20 @@ class ChannelInbox:
         if not may_write(message, self._rules, store):
             return
         edited = Received(
-            0, earlier.key, message, self._context.clock(), self._rules.is_owner(message.sender)
+            0, earlier.key, message, self.parts.clock(), self._rules.is_owner(message.sender)
         )
         if earlier.message and earlier.state in ("waiting", "heard"):
-            if not _is_before(message, earlier.message):
+            if not bool(
+                message.sent and earlier.message.sent and message.sent < earlier.message.sent
+            ):
                 store.replace_text(
                     earlier.seq, replace(earlier.message, text=message.text, sent=message.sent)
                 )
         elif earlier.line and (session := store.session_of(earlier.key, earlier.line)):
-            store.add_lines(session.id, [edit_line(self._context.new_id(), edited, earlier.line)])
+            store.add_lines(
+                session.id, [message_line(self.parts.new_id(), edited, edits=earlier.line)]
+            )
         yield edited, "done"
-
-    def _reply(self, key: str, message: Incoming, text: str) -> None:
-        """Reply to a sender without access, in the same way as answers."""
-        part = Outgoing(f"pairing:{self._context.new_id()}", message.chat, text, message.id)
-        self._context.store.add_part(key, part, self._context.clock())
-        self._context.send(key, self._rules.channel)
 
     def _clean(self, message: Incoming) -> Incoming:
         """Remove secrets and apply limits."""
@@ -339,19 +339,14 @@ class ChannelInbox:
         )
         return replace(
             message,
-            text=self._context.redactor.clean(message.text[:MAX_CHARACTERS]),
+            text=self.parts.redactor.clean(message.text[:MAX_CHARACTERS]),
             attachments=attachments,
             sender=Sender(message.sender.id, self._name(message.sender.name)),
         )
 
     def _name(self, name: str) -> str:
         """Reduce a name, which anyone may choose, to one line, so that it cannot look like another's message."""
-        return one_line(self._context.redactor.clean(name))[:_NAME_CHARACTERS]
-
-
-def _is_before(message: Incoming, other: Incoming) -> bool:
-    """Return True if a message was written before another. Redelivered messages may come late."""
-    return bool(message.sent and other.sent and message.sent < other.sent)
+        return one_line(self.parts.redactor.clean(name))[:_NAME_CHARACTERS]
 
 
 # ----------------------------------------------------------------------------
@@ -374,26 +369,6 @@ _MAX_DEBOUNCES = 10
 _MINUTE = 60.0
 _NO_REPLY = "NO_REPLY"
 """A responder's answer to send nothing (OpenClaw)."""
-
-
-@frozen
-class Parts:
-    """The components of a gateway. ``log`` writes to its log."""
-
-    settings: Settings
-    store: GatewayStore
-    channels: Mapping[str, Open]
-    answering: Answering
-    redactor: Cleans
-    clock: Clock
-    new_id: Callable[[], str]
-    log: Callable[[str], None]
-    listen: Callable[[Mapping[str, ServesHttp]], Coroutine[Any, Any, None]] | None = None
-
-    @property
-    def transcripts(self) -> Transcripts:
-        """Return the transcripts of the home."""
-        return Transcripts(self.settings.home)
 
 
 class Gateway:
@@ -420,18 +395,8 @@ class Gateway:
         self._keeping = Keeping(
             self._turns.sessions, parts.answering, parts.log, index_every=_INDEX_EVERY
         )
-        context = InboxContext(
-            parts.store,
-            parts.redactor,
-            parts.clock,
-            parts.new_id,
-            self._wake,
-            self._delivery.send,
-            _MAX_WAITING,
-            _GROUP_HISTORY_MESSAGES,
-        )
         tasks = [
-            asyncio.create_task(self._receive(name, opened, context))
+            asyncio.create_task(self._receive(name, opened))
             for name, opened in parts.channels.items()
         ]
         tasks.append(asyncio.create_task(self._tidy()))
@@ -440,22 +405,13 @@ class Gateway:
             for name, channel in open_channels.items()
             if isinstance(channel, ServesHttp)
         }
-        if served and parts.listen:
-            tasks.append(asyncio.create_task(self._guarded("listener", parts.listen(served))))
+        if served:
+            listener = load("nacre_gateway.listener:Listener")(
+                parts.settings.text("gateway.listen"), served, parts.log
+            )
+            tasks.append(asyncio.create_task(self._guarded("listener", listener.run())))
         self._resume()
         await stop.wait()
-        await self._end(tasks)
-
-    def _resume(self) -> None:
-        """Resume work that was pending at the gateway's end or blocked by an error."""
-        for session in self._parts.store.pending_sessions():
-            self._parts.transcripts.write_pending(self._parts.store, session)
-        for key, channel in self._parts.store.waiting_keys():
-            self._wake(key, channel)
-        for key, channel in self._parts.store.sending_keys():
-            self._delivery.send(key, channel)
-
-    async def _end(self, tasks: list[asyncio.Task[None]]) -> None:
         conversations = list(self._conversations.values())
         for task in (*tasks, *conversations):
             task.cancel()
@@ -468,9 +424,18 @@ class Gateway:
         await asyncio.to_thread(self._pool.shutdown, wait=True, cancel_futures=True)
         await self._keeping.stop(_END_SECONDS)
 
+    def _resume(self) -> None:
+        """Resume work that was pending at the gateway's end or blocked by an error."""
+        for session in self._parts.store.pending_sessions():
+            self._parts.transcripts.write_pending(self._parts.store, session)
+        for key, channel in self._parts.store.waiting_keys():
+            self._wake(key, channel)
+        for key, channel in self._parts.store.sending_keys():
+            self._delivery.send(key, channel)
+
     # Receiving
 
-    async def _receive(self, name: str, opened: Open, context: InboxContext) -> None:
+    async def _receive(self, name: str, opened: Open) -> None:
         """Run a channel and restart it at growing intervals."""
         pause = _MIN_RESTART_PAUSE
         loop = asyncio.get_running_loop()
@@ -478,8 +443,9 @@ class Gateway:
             began = loop.time()
             self._parts.store.note_problem(name, "")
             try:
+                rules = LiveRules(self._parts.settings, opened.options.rules)
                 await opened.channel.run(
-                    ChannelInbox(context, LiveRules(self._parts.settings, opened.options.rules))
+                    ChannelInbox(self._parts, rules, self._wake, self._delivery.send)
                 )
                 return
             except ChannelRefusedError as error:
@@ -512,7 +478,14 @@ class Gateway:
     async def _converse(self, key: str, channel: str) -> None:
         try:
             while await self._is_quiet(key):
-                await self._keep_pace(key)
+                loop = asyncio.get_running_loop()
+                times = self._paces.setdefault(key, deque(maxlen=self._a_minute))
+                self._paces.move_to_end(key)
+                if len(self._paces) > MAX_GROUPS_WITH_HISTORY:
+                    self._paces.popitem(last=False)
+                if len(times) == self._a_minute and (left := times[0] + _MINUTE - loop.time()) > 0:
+                    await asyncio.sleep(left)
+                times.append(loop.time())
                 async with self._room:
                     await self._answer_next(key, channel)
         except NacreError as error:  # for example a full disk: pending messages are answered later
@@ -536,17 +509,6 @@ class Gateway:
             if left <= 0 or loop.time() >= until:
                 return True
             await asyncio.sleep(min(left, self._debounce))
-
-    async def _keep_pace(self, key: str) -> None:
-        """Limit answers per minute. Messages arriving meanwhile are answered together."""
-        loop = asyncio.get_running_loop()
-        times = self._paces.setdefault(key, deque(maxlen=self._a_minute))
-        self._paces.move_to_end(key)
-        if len(self._paces) > MAX_GROUPS_WITH_HISTORY:
-            self._paces.popitem(last=False)
-        if len(times) == self._a_minute and (left := times[0] + _MINUTE - loop.time()) > 0:
-            await asyncio.sleep(left)
-        times.append(loop.time())
 
     async def _answer_next(self, key: str, channel: str) -> None:
         opened = self._parts.channels[channel]
@@ -657,11 +619,8 @@ def serve(
     lend: Lend,
     log: Log,
     stop: threading.Event,
-    *,
-    respond: Respond | None = None,
-    ready: Callable[[], object] = lambda: None,
 ) -> None:
-    """Serve the configured channels until ``stop`` is set. ``ready`` is called at the start.
+    """Serve the configured channels until ``stop`` is set.
 
     A channel that cannot be opened is logged, and the others are served. Raises ConflictError if another
     gateway serves this home, NotFoundError if no channel is configured or none can be opened, and errors
@@ -673,29 +632,51 @@ def serve(
             hint = "see nacre gateway; with gateway.enabled the daemon runs it"
             raise ConflictError(f"another gateway serves {settings.home}", hint=hint)
         try:
-            channels = _open_channels(settings, store, log)
-            answering = Answering(
-                settings, lend, respond or load("nacre_gateway.conversation:responder_for")
-            )
-            redactor = load("nacre.redact.redactor:Redactor")(*settings.redaction)
+            names = [
+                name
+                for name, channel in settings["gateway.channels"].items()
+                if channel.get("enabled", True)
+            ]
+            opened: dict[str, Open] = {}
+            for name in names:
+                try:
+                    options = ChannelOptions.of(settings, name)
+                    opened[name] = Open(
+                        open_channel(settings, name, partial(_log_for, log, name)), options
+                    )
+                except (NacreError, ImportError) as error:
+                    hint = (
+                        f" ({error.hint})" if isinstance(error, NacreError) and error.hint else ""
+                    )
+                    store.note_problem(name, f"{error}{hint}")
+                    log(f"{name}: {error}{hint}")
+            if not opened:
+                problem = "no channel can be opened" if names else "no channel is configured"
+                raise NotFoundError(
+                    problem,
+                    hint=f"add [gateway.channels.telegram] to {settings.config}; see docs/gateway.md",
+                )
             parts = Parts(
                 settings,
                 store,
-                channels,
-                answering,
-                redactor,
+                opened,
+                Answering(settings, lend),
+                load("nacre.redact.redactor:Redactor")(*settings.redaction),
                 utc_now,
                 uuid7_source(),
                 log,
-                _listener_of(settings, log),
             )
-            log(f"answers in {', '.join(channels)}")
-            asyncio.run(_run(Gateway(parts), stop, ready))
+            log(f"answers in {', '.join(opened)}")
+            asyncio.run(_run(Gateway(parts), stop))
         finally:
             lock.release()
 
 
-async def _run(gateway: Gateway, stop: threading.Event, ready: Callable[[], object]) -> None:
+def _log_for(log: Log, name: str, line: str) -> None:
+    log(f"{name}: {line}")
+
+
+async def _run(gateway: Gateway, stop: threading.Event) -> None:
     stopping = asyncio.Event()
 
     async def watch() -> None:
@@ -704,50 +685,8 @@ async def _run(gateway: Gateway, stop: threading.Event, ready: Callable[[], obje
         stopping.set()
 
     watching = asyncio.create_task(watch())
-    ready()
     await gateway.run(stopping)
     watching.cancel()
-
-
-def _open_channels(settings: Settings, store: GatewayStore, log: Log) -> Mapping[str, Open]:
-    names = [
-        name
-        for name, channel in settings["gateway.channels"].items()
-        if channel.get("enabled", True)
-    ]
-    opened: dict[str, Open] = {}
-    for name in names:
-        try:
-            options = ChannelOptions.of(settings, name)
-            opened[name] = Open(open_channel(settings, name, _with_name(name, log)), options)
-        except (NacreError, ImportError) as error:
-            hint = f" ({error.hint})" if isinstance(error, NacreError) and error.hint else ""
-            store.note_problem(name, f"{error}{hint}")
-            log(f"{name}: {error}{hint}")
-    if not opened:
-        problem = "no channel can be opened" if names else "no channel is configured"
-        raise NotFoundError(
-            problem,
-            hint=f"add [gateway.channels.telegram] to {settings.config}; see docs/gateway.md",
-        )
-    return opened
-
-
-def _with_name(name: str, log: Log) -> Log:
-    return lambda line: log(f"{name}: {line}")
-
-
-def _listener_of(
-    settings: Settings, log: Log
-) -> Callable[[Mapping[str, ServesHttp]], Coroutine[Any, Any, None]]:
-    def listen(channels: Mapping[str, ServesHttp]) -> Coroutine[Any, Any, None]:
-        listener = load("nacre_gateway.listener:Listener")(
-            settings.text("gateway.listen"), channels, log
-        )
-        running: Coroutine[Any, Any, None] = listener.run()
-        return running
-
-    return listen
 
 
 # ----------------------------------------------------------------------------
@@ -763,14 +702,12 @@ class TerminalChat:
     count as the owner's.
     """
 
-    def __init__(
-        self, settings: Settings, lend: Lend, respond: Respond, *, is_owner: bool, model: str = ""
-    ) -> None:
+    def __init__(self, settings: Settings, lend: Lend, *, is_owner: bool, model: str = "") -> None:
         self._settings = settings
         self._store = GatewayStore.open(settings.home)
         self._redactor = load("nacre.redact.redactor:Redactor")(*settings.redaction)
         self._new_id = uuid7_source()
-        self._answering = Answering(settings, lend, respond)
+        self._answering = Answering(settings, lend)
         self._sessions = Sessions(self._store, Transcripts(settings.home), utc_now, self._new_id)
         self._turns = Turns(self._sessions, settings, self._redactor)
         name = _OWNER if is_owner else "agent"
@@ -1034,18 +971,13 @@ def _find_pairing(home: Home, store: GatewayStore, text: str) -> Pairing:
         return store.pairing(channel, sender) or Pairing(
             channel, sender, "", f"by hand {text}", home.clock()
         )
-    pairing = store.pairing_of_code(_normalize_code(text))
+    letters = "".join(letter for letter in text.upper() if letter.isalnum())
+    half = _CODE_LETTERS // 2
+    pairing = store.pairing_of_code(f"{letters[:half]}-{letters[half:]}")
     if pairing is None or not (pairing.approved or is_current(pairing, home.clock())):
         hint = "codes expire after an hour: ask the sender to write again, and use the new code"
         raise NotFoundError(f"{text!r} is not a pending code", hint=hint)
     return pairing
-
-
-def _normalize_code(text: str) -> str:
-    """Return a code in its usual form, however it was typed."""
-    letters = "".join(letter for letter in text.upper() if letter.isalnum())
-    half = _CODE_LETTERS // 2
-    return f"{letters[:half]}-{letters[half:]}"
 
 
 def _add_owner_identity(settings: Settings, pairing: Pairing) -> str:

@@ -86,7 +86,11 @@ class Connections:
                 leaving = asyncio.Event()
                 began = asyncio.get_running_loop().time()
                 old.append(asyncio.create_task(self._listen(leaving)))
-                await _wait_for_first(old[-1], leaving)
+                waiting = asyncio.create_task(leaving.wait())
+                try:
+                    await asyncio.wait({old[-1], waiting}, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    waiting.cancel()
                 was_useful = old[-1].done() and old.pop().result()
                 await breaks.ended(asyncio.get_running_loop().time() - began, was_useful=was_useful)
                 while len(old) > _MAX_LEAVING:
@@ -106,7 +110,17 @@ class Connections:
                 frame = await self._frame(socket, None if is_ready else self._timing.hello)
                 is_ready = True
                 if frame.get("type") == "disconnect":
-                    _check_reason(text(frame, "reason"))
+                    reason = text(frame, "reason")
+                    if reason == "link_disabled":
+                        raise ChannelRefusedError(
+                            "Socket Mode is turned off",
+                            hint="turn it on on the app's Socket Mode page",
+                        )
+                    if reason == "too_many_websockets":
+                        raise ChannelUnavailableError(
+                            "this Slack app has too many connections",
+                            hint="close some; ten are allowed",
+                        )
                     leaving.set()
                 elif envelope := text(frame, "envelope_id"):
                     await self._take(frame)
@@ -127,26 +141,6 @@ class Connections:
             return {}
         except TimeoutError:
             raise ChannelUnavailableError("Slack sent no greeting") from None
-
-
-def _check_reason(reason: str) -> None:
-    """Raise an error unless Slack closes the connection for a harmless reason, such as its age."""
-    if reason == "link_disabled":
-        raise ChannelRefusedError(
-            "Socket Mode is turned off", hint="turn it on on the app's Socket Mode page"
-        )
-    if reason == "too_many_websockets":
-        raise ChannelUnavailableError(
-            "this Slack app has too many connections", hint="close some; ten are allowed"
-        )
-
-
-async def _wait_for_first(task: asyncio.Task[bool], event: asyncio.Event) -> None:
-    waiting = asyncio.create_task(event.wait())
-    try:
-        await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        waiting.cancel()
 
 
 async def _end(task: asyncio.Task[bool]) -> None:
@@ -228,7 +222,10 @@ def incoming(channel: str, payload: Mapping[str, Any], bot: str) -> Incoming | N
     subtype, message = text(event, "subtype"), event
     if subtype == "message_changed":
         message = mapping(event, "message")
-        if not _is_edited(message, mapping(event, "previous_message")):
+        if not (
+            bool(mapping(message, "edited"))
+            and message.get("text") != mapping(event, "previous_message").get("text")
+        ):
             return None
         subtype = text(message, "subtype")
     if (
@@ -237,17 +234,7 @@ def incoming(channel: str, payload: Mapping[str, Any], bot: str) -> Incoming | N
         or message.get("user") in (None, bot)
     ):
         return None
-    return _incoming(channel, text(payload, "team_id"), event, message, bot)
-
-
-def time_of(message: str) -> str:
-    """Return Slack's identifier of a message: its time in its channel."""
-    return message.split(":")[1]
-
-
-def _incoming(
-    channel: str, team: str, event: Mapping[str, Any], message: Mapping[str, Any], bot: str
-) -> Incoming | None:
+    team = text(payload, "team_id")
     raw = text(message, "text", MAX_CHARACTERS)
     files = tuple(_parse_attachment(file) for file in mappings(message, "files", _MAX_FILES))
     words = from_mrkdwn(raw, bot)
@@ -259,6 +246,8 @@ def _incoming(
     )
     thread = identifier(message, "thread_ts") if message.get("thread_ts") else ""
     edited = "" if message is event else identifier(mapping(message, "edited"), "ts")
+    user = identifier(message, "user")
+    home = text(message, "user_team") or text(message, "team")
     return Incoming(
         id=f"{place}:{ts}:{edited}" if edited else f"{place}:{ts}",
         chat=Chat(
@@ -268,7 +257,9 @@ def _incoming(
             team,
             "" if thread == ts else thread,
         ),
-        sender=Sender(_sender_id(team, message)),
+        sender=Sender(
+            user if not home or home == team else f"{identifier({'team': home}, 'team')}.{user}"
+        ),
         text=words,
         sent=_parse_time(edited or ts),
         attachments=files,
@@ -279,16 +270,9 @@ def _incoming(
     )
 
 
-def _is_edited(message: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
-    """Return True if a person changed the text. Slack also reports link previews as changes."""
-    return bool(mapping(message, "edited")) and message.get("text") != before.get("text")
-
-
-def _sender_id(team: str, message: Mapping[str, Any]) -> str:
-    """Return the sender's id, which is only unique in a workspace: a guest's includes their workspace."""
-    user = identifier(message, "user")
-    home = text(message, "user_team") or text(message, "team")
-    return user if not home or home == team else f"{identifier({'team': home}, 'team')}.{user}"
+def time_of(message: str) -> str:
+    """Return Slack's identifier of a message: its time in its channel."""
+    return message.split(":")[1]
 
 
 def _parse_attachment(file: Mapping[str, Any]) -> Attachment:

@@ -23,7 +23,6 @@ from nacre_gateway.channels import (
     ChannelSetup,
     Inbox,
     Option,
-    Reply,
     SkippedItems,
     WebApi,
     decode_object,
@@ -100,8 +99,16 @@ def incoming(
         raise ValueError("a message without a number or a chat")
     kind = _KINDS.get(text(message["chat"], "type"))
     sender = _sender(message)
-    words, attachments = _text(message, bot), _attachments(message)
-    if kind is None or sender is None or not (words or attachments):
+    attachments = []
+    for key, (name, media_type) in _FILES.items():
+        if key != "animation" or "document" not in message:
+            attachments.append(_parse_attachment(mapping(message, key), name, media_type))
+    sizes = mappings(message, "photo", _MAX_SIZES)
+    largest = max(sizes, key=lambda size: whole(size.get("width")) or 0, default={})
+    attachments.append(_parse_attachment(largest, "photo.jpg", "image/jpeg"))
+    files = tuple(attachment for attachment in attachments if attachment)
+    words = _text(message, bot)
+    if kind is None or sender is None or not (words or files):
         return None
     own_id = message_id(bot, str(chat_id), number)
     thread = (
@@ -115,7 +122,7 @@ def incoming(
         sender=sender,
         text=words,
         sent=channels.moment(message, "date" if edited is None else "edit_date"),
-        attachments=attachments,
+        attachments=files,
         edits="" if edited is None else own_id,
         to_agent=kind is ChatType.DIRECT or _is_addressed(bot, message),
     )
@@ -178,18 +185,6 @@ def _text(message: Mapping[str, Any], bot: Bot) -> str:
     return words or text(mapping(message, "sticker"), "emoji")
 
 
-def _attachments(message: Mapping[str, Any]) -> tuple[Attachment, ...]:
-    """Return the files. Telegram also sends an animation as a document. A photo's largest size is used."""
-    attachments = []
-    for key, (name, media_type) in _FILES.items():
-        if key != "animation" or "document" not in message:
-            attachments.append(_parse_attachment(mapping(message, key), name, media_type))
-    sizes = mappings(message, "photo", _MAX_SIZES)
-    largest = max(sizes, key=lambda size: whole(size.get("width")) or 0, default={})
-    attachments.append(_parse_attachment(largest, "photo.jpg", "image/jpeg"))
-    return tuple(attachment for attachment in attachments if attachment)
-
-
 def _parse_attachment(file: Mapping[str, Any], name: str, media_type: str) -> Attachment | None:
     source = text(file, "file_id", _MAX_SOURCE)
     if not source:
@@ -241,9 +236,18 @@ class Telegram:
 
     async def run(self, inbox: Inbox) -> None:
         """Poll for updates until cancelled. A failed poll is retried at once; a second failure is raised."""
-        await self._introduce()
+        me = await self._call("getMe")
+        self._bot = Bot(self._bot.id, text(me, "username"))
+        if (
+            self._setup.options.get("groups") == "all"
+            and me.get("can_read_all_group_messages") is not True
+        ):
+            self._setup.log(
+                "in groups the bot only sees messages addressed to it; change this in @BotFather with /setprivacy"
+            )
         self._first_ids = _read_moves(inbox.state("moved"))
-        offset = self._kept_offset(inbox)
+        value = whole(inbox.state(self._offset_name).partition(" ")[0])
+        offset = None if value is None or self._is_old(inbox) else value
         has_failed = False
         while True:
             began = asyncio.get_running_loop().time()
@@ -296,17 +300,6 @@ class Telegram:
     async def close(self) -> None:
         await self._api.close()
 
-    async def _introduce(self) -> None:
-        me = await self._call("getMe")
-        self._bot = Bot(self._bot.id, text(me, "username"))
-        if (
-            self._setup.options.get("groups") == "all"
-            and me.get("can_read_all_group_messages") is not True
-        ):
-            self._setup.log(
-                "in groups the bot only sees messages addressed to it; change this in @BotFather with /setprivacy"
-            )
-
     async def _poll(self, offset: int | None) -> list[Mapping[str, Any]]:
         request: dict[str, Any] = {
             "timeout": _POLL_SECONDS,
@@ -356,10 +349,6 @@ class Telegram:
     def _offset_name(self) -> str:
         return f"offset_{self._bot.id}"  # update numbers differ between bots
 
-    def _kept_offset(self, inbox: Inbox) -> int | None:
-        value = whole(inbox.state(self._offset_name).partition(" ")[0])
-        return None if value is None or self._is_old(inbox) else value
-
     def _is_old(self, inbox: Inbox) -> bool:
         at = whole(inbox.state(self._offset_name).partition(" ")[2])
         return at is not None and self._clock() - datetime.fromtimestamp(at, UTC) > _OFFSET_LASTS
@@ -383,34 +372,38 @@ class Telegram:
         )
         if reply.status < 300 and reply.body.get("ok") is True:
             return reply.body
-        raise self._error(
-            reply, text(reply.body, "description", _MAX_DESCRIPTION).replace(self._token, "…")
-        )
-
-    def _error(self, reply: Reply, description: str) -> NacreError:
+        description = text(reply.body, "description", _MAX_DESCRIPTION).replace(self._token, "…")
         if reply.body.get("ok") is not False:  # not from Telegram, such as a proxy's page
-            return ChannelUnavailableError(
+            raise ChannelUnavailableError(
                 f"Telegram answered with status {reply.status}", retry_after=reply.retry_after
             )
         parameters = mapping(reply.body, "parameters")
         if reply.status in _WRONG_TOKEN:
             hint = f"set gateway.channels.{self._setup.name}.token to the token from @BotFather: <number>:<letters>"
-            return ChannelRefusedError("Telegram refused the token", hint=hint)
+            raise ChannelRefusedError("Telegram refused the token", hint=hint)
         if reply.status == _CONFLICT:
-            return _conflict_error(description)
+            if "webhook" in description.casefold():
+                hint = (
+                    "remove it: curl https://api.telegram.org/bot$TELEGRAM_BOT_TOKEN/deleteWebhook"
+                )
+                raise _ConflictError(
+                    "Telegram delivers this bot's messages to a webhook", hint=hint
+                )
+            hint = "stop the other program or create another bot; renew a leaked token with /revoke in @BotFather"
+            raise _ConflictError("another program receives this bot's messages", hint=hint)
         if reply.status == _TOO_MANY:
             wait = whole(parameters.get("retry_after"))
-            return ChannelUnavailableError(
+            raise ChannelUnavailableError(
                 f"Telegram: {description}", retry_after=reply.retry_after if wait is None else wait
             )
         if (target := whole(parameters.get("migrate_to_chat_id"))) is not None:
-            return _MovedError(str(target))
+            raise _MovedError(str(target))
         if reply.status == _BLOCKED:
-            return ChannelRefusedError(
+            raise ChannelRefusedError(
                 f"Telegram: {description}",
                 hint="the bot was blocked, or is not a member of the group",
             )
-        return (ChannelRefusedError if reply.status < 500 else ChannelUnavailableError)(
+        raise (ChannelRefusedError if reply.status < 500 else ChannelUnavailableError)(
             f"Telegram: {description}"
         )
 
@@ -425,14 +418,6 @@ class _MovedError(ChannelRefusedError):
     def __init__(self, target: str) -> None:
         super().__init__("the group moved")
         self.target = target
-
-
-def _conflict_error(description: str) -> ChannelUnavailableError:
-    if "webhook" in description.casefold():
-        hint = "remove it: curl https://api.telegram.org/bot$TELEGRAM_BOT_TOKEN/deleteWebhook"
-        return _ConflictError("Telegram delivers this bot's messages to a webhook", hint=hint)
-    hint = "stop the other program or create another bot; renew a leaked token with /revoke in @BotFather"
-    return _ConflictError("another program receives this bot's messages", hint=hint)
 
 
 def _invalid_updates() -> ChannelUnavailableError:

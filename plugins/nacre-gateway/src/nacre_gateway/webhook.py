@@ -337,16 +337,13 @@ class Connections:
             elif self._open >= MAX_CONNECTIONS:
                 await websocket.close(_TRY_LATER)
             else:
-                await self._serve_authenticated(websocket)
-
-    async def _serve_authenticated(self, websocket: WebSocket) -> None:
-        connection = _Connection(websocket, self._name, self._listeners, self._keep)
-        self._open += 1
-        try:
-            await connection.run()
-        finally:
-            self._open -= 1
-            connection.leave()
+                connection = _Connection(websocket, self._name, self._listeners, self._keep)
+                self._open += 1
+                try:
+                    await connection.run()
+                finally:
+                    self._open -= 1
+                    connection.leave()
 
     async def _authenticate(self, websocket: WebSocket) -> bool:
         """Return True if the client signs a new random number. Beyond the limit, the oldest waiting

@@ -27,7 +27,6 @@ from nacre_gateway.channels import (
     ChannelSetup,
     Inbox,
     Option,
-    Reply,
     SkippedItems,
     WebApi,
     decode_object,
@@ -328,7 +327,11 @@ class WhatsApp:
         body = await _read_body(request)
         if body is None:
             return responses.Response(status_code=413)
-        if not self._is_signed(body, request.headers.get("x-hub-signature-256", "")):
+        expected = hmac.new(self._setup.secrets["app_secret"].encode(), body, "sha256").hexdigest()
+        if not hmac.compare_digest(
+            f"sha256={expected}".encode(),
+            request.headers.get("x-hub-signature-256", "").encode("utf-8", "replace"),
+        ):
             return responses.Response(status_code=401)
         try:
             payload = decode_object(body)
@@ -337,12 +340,6 @@ class WhatsApp:
             return responses.Response()
         delivery = parse_delivery(payload, self._setup.name, self._number, self.skipped)
         return responses.Response(status_code=200 if await self._receive(delivery) else 503)
-
-    def _is_signed(self, body: bytes, signature: str) -> bool:
-        expected = hmac.new(self._setup.secrets["app_secret"].encode(), body, "sha256").hexdigest()
-        return hmac.compare_digest(
-            f"sha256={expected}".encode(), signature.encode("utf-8", "replace")
-        )
 
     async def _receive(self, delivery: Delivery) -> bool:
         """Store the messages and return True if they are stored."""
@@ -378,9 +375,6 @@ class WhatsApp:
         reply = await self._api.ask(method, f"/{path}", json=body, params=params or None)
         if reply.status < 300 and reply.body:
             return reply.body
-        raise self._error(reply)
-
-    def _error(self, reply: Reply) -> NacreError:
         error = mapping(reply.body, "error")
         code = whole(error.get("code"))
         message = text(mapping(error, "error_data"), "details", _MAX_DETAILS) or text(
@@ -388,18 +382,18 @@ class WhatsApp:
         )
         message = message.replace(self._setup.secrets["token"], "…")
         if code is None:  # not from Meta, such as a proxy's page
-            return ChannelUnavailableError(
+            raise ChannelUnavailableError(
                 f"WhatsApp answered with status {reply.status}", retry_after=reply.retry_after
             )
         if code in _TEMPORARY_ERRORS or reply.status == 429:
             wait = _PAIR_SECONDS if code == _PAIR_LIMIT else reply.retry_after
-            return ChannelUnavailableError(f"WhatsApp: {message} ({code})", retry_after=wait)
+            raise ChannelUnavailableError(f"WhatsApp: {message} ({code})", retry_after=wait)
         if code in _TOKEN_ERRORS or reply.status == 401:
             hint = "create a permanent system user token with whatsapp_business_messaging; others expire after a day"
-            return ChannelRefusedError(f"WhatsApp refused the token: {message} ({code})", hint=hint)
+            raise ChannelRefusedError(f"WhatsApp refused the token: {message} ({code})", hint=hint)
         if reply.status >= 500:
-            return ChannelUnavailableError(f"WhatsApp: {message} ({code})")
-        return ChannelRefusedError(f"WhatsApp: {message} ({code})", hint=_HINTS.get(code))
+            raise ChannelUnavailableError(f"WhatsApp: {message} ({code})")
+        raise ChannelRefusedError(f"WhatsApp: {message} ({code})", hint=_HINTS.get(code))
 
 
 async def _read_body(request: requests.Request) -> bytes | None:

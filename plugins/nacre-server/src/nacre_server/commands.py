@@ -171,7 +171,8 @@ def spaces(context: click.Context) -> None:
     reads those that storage.spaces names. nacre server share copies a memory into one.
     """
     if context.invoked_subcommand is None:
-        _list_spaces(context.obj)
+        found = perform(context.obj, memories_spaces.list_spaces)
+        context.obj.answer({"spaces": found}, lambda paper: _render_spaces(paper, found))
 
 
 @spaces.command(
@@ -244,11 +245,6 @@ def log(run: Run, limit: int) -> None:
     """List the operations in your space, newest first, without texts."""
     found = perform(run, memories_spaces.list_log, limit=limit)
     run.answer({"log": found}, lambda paper: _render_log(paper, found))
-
-
-def _list_spaces(run: Run) -> None:
-    found = perform(run, memories_spaces.list_spaces)
-    run.answer({"spaces": found}, lambda paper: _render_spaces(paper, found))
 
 
 def _render_spaces(paper: Paper, found: Sequence[Space]) -> None:

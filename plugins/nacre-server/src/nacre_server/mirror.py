@@ -200,7 +200,20 @@ class Mirror:
     def _write(self, table: _Table, rows: Sequence[Row]) -> int:
         if rows:
             with self._target.transaction():
-                self._target.many(_upsert(table), rows)
+                columns = ", ".join(map(quoted, table.columns))
+                others = [
+                    quoted(name) for at, name in enumerate(table.columns) if at not in table.keys
+                ]
+                resolution = (
+                    f"UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in others)}"
+                    if others
+                    else "NOTHING"
+                )
+                self._target.many(
+                    f"INSERT INTO {table.name} ({columns}) VALUES ({', '.join('?' * len(table.columns))}) "  # noqa: S608
+                    f"ON CONFLICT ({', '.join(table.key_columns)}) DO {resolution}",
+                    rows,
+                )
         return len(rows)
 
     def _pairs(self, table: _Table) -> Iterator[tuple[Row | None, Row | None]]:
@@ -254,17 +267,3 @@ def _read(database: Database, table: _Table) -> Iterator[Row]:
             if len(page) == _ROWS_PER_PAGE
             else []
         )
-
-
-def _upsert(table: _Table) -> str:
-    columns = ", ".join(map(quoted, table.columns))
-    others = [quoted(name) for at, name in enumerate(table.columns) if at not in table.keys]
-    resolution = (
-        f"UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in others)}"
-        if others
-        else "NOTHING"
-    )
-    return (
-        f"INSERT INTO {table.name} ({columns}) VALUES ({', '.join('?' * len(table.columns))}) "  # noqa: S608
-        f"ON CONFLICT ({', '.join(table.key_columns)}) DO {resolution}"
-    )

@@ -42,7 +42,7 @@ from nacre.values.recall import RecallQuery, RecallResult
 from nacre.values.reports import OnProgress, Progress
 from nacre.values.session import Deeds
 from nacre.vault.files import LEDGER, Vault
-from nacre_server.mirror import Mirror, Mirrored, Stamp
+from nacre_server.mirror import Mirror, Mirrored
 
 
 @frozen
@@ -87,21 +87,16 @@ def carry_documents(source: Vault, target: Vault, keep: Callable[[str, bytes], o
         keep(path, _present(target, path) or b"")
         target.remove(path)
         written += 1
-    return written + _carry_ledger(source, target)
-
-
-def _carry_ledger(source: Vault, target: Vault) -> int:
-    """Append missing lines. A line that only the target has belongs to another memory."""
-    lines, present = _ledger(source), _ledger(target)
-    if not set(present) <= set(lines):
+    lines, kept = _ledger(source), set(_ledger(target))
+    if not kept <= set(lines):
         raise EditConflictError(
             f"{target.root}/{LEDGER} has entries that are not from the memory to be moved",
             hint="move it to an empty home, or to another tenant",
         )
-    missing = [line for line in lines if line not in set(present)]
+    missing = [line for line in lines if line not in kept]
     if missing:
         target.append(LEDGER, [line.decode("utf-8", "replace") for line in missing])
-    return len(missing)
+    return written + len(missing)
 
 
 def _read_documents(vault: Vault) -> Iterator[tuple[str, bytes]]:
@@ -492,7 +487,15 @@ def _carry_rows(source: Home, target: Home, notify: OnProgress) -> Mirrored:
     expected = sum(source.memories.counts().values()) + sum(
         turns or 0 for _, _, turns, *_ in source.sessions.counts()
     )
-    mirror = Mirror(source.database, target.database, _stamps(target))
+    times, pages = target.vault.times(), target.vault.pages()
+
+    def file(row: dict[str, Any]) -> dict[str, Any]:
+        return row | {"mtime_ns": times[row["path"]][0]} if row["path"] in times else row
+
+    def project(row: dict[str, Any]) -> dict[str, Any]:
+        return row | {"mtime_ns": pages.get(row["slug"], 0)}
+
+    mirror = Mirror(source.database, target.database, {"vault_files": file, "projects": project})
     mirror.number_above()
     rows_read: dict[str, int] = {}
 
@@ -515,19 +518,6 @@ def _carry_rows(source: Home, target: Home, notify: OnProgress) -> Mirrored:
             hint="stop them (nacre serve stop), then run the command again: it continues",
         )
     return mirrored
-
-
-def _stamps(target: Home) -> dict[str, Stamp]:
-    """Return functions that set rows to the target's times of files and versions of documents."""
-    times, pages = target.vault.times(), target.vault.pages()
-
-    def file(row: dict[str, Any]) -> dict[str, Any]:
-        return row | {"mtime_ns": times[row["path"]][0]} if row["path"] in times else row
-
-    def project(row: dict[str, Any]) -> dict[str, Any]:
-        return row | {"mtime_ns": pages.get(row["slug"], 0)}
-
-    return {"vault_files": file, "projects": project}
 
 
 def _index(home: Home, notify: OnProgress, *, is_new: bool) -> int:

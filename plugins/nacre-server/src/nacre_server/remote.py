@@ -110,7 +110,27 @@ class Connection:
                 hint="nothing is lost: changes are sent when it is reachable again",
             ) from None
         if response.status_code != 200:
-            raise _refusal(response.status_code, bytes(data))
+            try:
+                problem = json.parse(bytes(data))
+            except (ValueError, RecursionError):
+                problem = {}
+            problem = problem if isinstance(problem, dict) else {}
+            message = str(
+                problem.get("detail") or problem.get("title") or f"status {response.status_code}"
+            )[:500]
+            hint = str(problem.get("hint") or "")[:500]
+            if response.status_code == 401:
+                raise NotAllowedError(
+                    "the server rejects the key",
+                    hint="create a new one: nacre server keys create; then nacre server remote add",
+                )
+            if response.status_code in (403, 404, HTTPStatus.INSUFFICIENT_STORAGE):
+                raise NotAllowedError(f"the server refuses: {message}", hint=hint)
+            if response.status_code in (429, 503) or response.status_code >= 500:
+                raise RemoteUnreachableError(
+                    f"the server cannot answer now: {message}", hint=hint or "it will be retried"
+                )
+            raise RemoteRefusedError(f"the server refuses: {message}", hint=hint)
         try:
             parsed: T = json.decode(bytes(data), answer)
         except (msgspec.DecodeError, msgspec.ValidationError):
@@ -172,28 +192,6 @@ def keep_key(settings: Settings, secret: str) -> None:
         credentials.keep(settings, _CREDENTIAL_NAME, secret)
     else:
         credentials.drop(settings, _CREDENTIAL_NAME)
-
-
-def _refusal(status: int, body: bytes) -> NacreError:
-    try:
-        parsed = json.parse(body)
-    except (ValueError, RecursionError):
-        parsed = {}
-    problem = parsed if isinstance(parsed, dict) else {}
-    message = str(problem.get("detail") or problem.get("title") or f"status {status}")[:500]
-    hint = str(problem.get("hint") or "")[:500]
-    if status == 401:
-        return NotAllowedError(
-            "the server rejects the key",
-            hint="create a new one: nacre server keys create; then nacre server remote add",
-        )
-    if status in (403, 404, HTTPStatus.INSUFFICIENT_STORAGE):
-        return NotAllowedError(f"the server refuses: {message}", hint=hint)
-    if status in (429, 503) or status >= 500:
-        return RemoteUnreachableError(
-            f"the server cannot answer now: {message}", hint=hint or "it will be retried"
-        )
-    return RemoteRefusedError(f"the server refuses: {message}", hint=hint)
 
 
 # -- Values exchanged between a machine and a server, and the results ------------------------------
@@ -568,7 +566,14 @@ def _plan(
     names = {name_of(path) for path in local}
     changed = {path for path, data in local.items() if digest(data) != state.knows(path)}
     if not changed and state.seen.keys() <= names:
-        return _plan_taking(local, ledger, remote_files, lines)
+        changes = {
+            path: FileChange(local.get(path), data)
+            for path, data in remote_files.items()
+            if local.get(path) != data
+        }
+        if lines:
+            changes[LEDGER] = FileChange(ledger, merge_ledgers(ledger, lines))
+        return Plan(None, changes, given_up=united_in(changes))
     needed = ({name_of(path) for path in changed} | (state.seen.keys() - names)) & state.seen.keys()
     base: dict[str, bytes] = {path: data for path, data in local.items() if path not in changed}
     base |= versions(sorted(needed))
@@ -576,19 +581,6 @@ def _plan(
     remote_tree = {path: data for path, data in remote.items() if data is not None}
     plan, _ = plan_merge(home, base, {**local, LEDGER: ledger}, {**remote_tree, LEDGER: lines})
     return plan
-
-
-def _plan_taking(
-    local: Tree, ledger: bytes, remote: Mapping[str, bytes | None], lines: bytes
-) -> Plan:
-    changes = {
-        path: FileChange(local.get(path), data)
-        for path, data in remote.items()
-        if local.get(path) != data
-    }
-    if lines:
-        changes[LEDGER] = FileChange(ledger, merge_ledgers(ledger, lines))
-    return Plan(None, changes, given_up=united_in(changes))
 
 
 def _versions_of(server: Connection, state: State) -> Callable[[list[str]], Tree]:

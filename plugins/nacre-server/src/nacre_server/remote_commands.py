@@ -41,7 +41,32 @@ def remote(context: click.Context) -> None:
     leaves. What agents are given comes from this machine, also when the server is away.
     """
     if context.invoked_subcommand is None:
-        _show(context.obj)
+        known = perform(context.obj, connection.show_remote)
+        record = {
+            "url": known.url,
+            "space": known.space,
+            "private": known.private,
+            "succeeded": known.succeeded,
+            "problem": known.problem or None,
+            "hint": known.hint or None,
+            "documents": known.documents,
+            "waiting_turns": known.waiting_turns,
+        }
+
+        def tell(paper: Paper) -> None:
+            paper.line(bold(known.url), dim(f", space {known.space}" if known.space else ""))
+            if known.problem:
+                paper.line(f"Not in step: {known.problem}", indent=2)
+                paper.line(dim(known.hint), indent=2)
+            paper.line(f"last in step: {known.succeeded or 'never'}", indent=2)
+            sessions = (
+                f"turns to send: {known.waiting_turns:,}"
+                if known.private
+                else "private memories and sessions stay"
+            )
+            paper.line(dim(f"{count(known.documents, 'document')}; {sessions}"), indent=2)
+
+        context.obj.answer(record, tell)
 
 
 @remote.command(
@@ -69,8 +94,14 @@ def add(run: Run, url: str, private: bool, yes: bool) -> None:
     run.keeps_history = False
     place = connection.check_url(url)
     key = _key(run)
+    found = ask(run, views.Listing, "list", limit=1)
+    what = (
+        f"your memories ({found.total:,}) and sessions"
+        if private
+        else "memories that are not private"
+    )
     run.confirm(
-        _question(run, place, private=private),
+        f"Send {what} to {place}, and keep both in step?",
         yes=yes,
         refusal="memories leave this machine: --yes says so",
     )
@@ -127,45 +158,6 @@ def _key(run: Run) -> str:
             "what you typed",
         )
     return check_key(sys.stdin.read(MAX_KEY_CHARACTERS).strip(), "standard input")
-
-
-def _question(run: Run, url: str, *, private: bool) -> str:
-    found = ask(run, views.Listing, "list", limit=1)
-    what = (
-        f"your memories ({found.total:,}) and sessions"
-        if private
-        else "memories that are not private"
-    )
-    return f"Send {what} to {url}, and keep both in step?"
-
-
-def _show(run: Run) -> None:
-    known = perform(run, connection.show_remote)
-    record = {
-        "url": known.url,
-        "space": known.space,
-        "private": known.private,
-        "succeeded": known.succeeded,
-        "problem": known.problem or None,
-        "hint": known.hint or None,
-        "documents": known.documents,
-        "waiting_turns": known.waiting_turns,
-    }
-
-    def tell(paper: Paper) -> None:
-        paper.line(bold(known.url), dim(f", space {known.space}" if known.space else ""))
-        if known.problem:
-            paper.line(f"Not in step: {known.problem}", indent=2)
-            paper.line(dim(known.hint), indent=2)
-        paper.line(f"last in step: {known.succeeded or 'never'}", indent=2)
-        sessions = (
-            f"turns to send: {known.waiting_turns:,}"
-            if known.private
-            else "private memories and sessions stay"
-        )
-        paper.line(dim(f"{count(known.documents, 'document')}; {sessions}"), indent=2)
-
-    run.answer(record, tell)
 
 
 def _tell(paper: Paper, done: Exchanged, *, is_first: bool = False) -> None:

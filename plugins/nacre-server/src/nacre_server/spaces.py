@@ -513,41 +513,36 @@ def create_key(home: Home, request: CreateKeyRequest) -> NewKey:
     with managed(home, request.space) as space:
         account = request.account or space.who.account
         role = space.role_of(account).at_most(request.role)
-        return _new_key(home, space, account, role, request.days)
+        key = token_hex(_ID_BYTES)
+        secret = f"{BEGINS}{key}_{token_urlsafe(_SECRET_BYTES)}"
+        expires = to_ms(home.now() + timedelta(days=request.days)) or 0
+        space.registry.run(
+            "insert_key",
+            id=key,
+            hash=_hash(secret),
+            space=space.space,
+            account=account,
+            role=role.value,
+            at=space.at,
+            expires=expires,
+        )
+        space.note("keys-create", f"{key} {account} {role}")
+        return NewKey(
+            Key(key, space.space, account, role, from_ms(space.at), from_ms(expires)), secret
+        )
 
 
 @operation("keys-revoke", writes=True, owners=True, command="server keys revoke")
 def revoke_key(home: Home, request: RevokeKeyRequest) -> Key:
     """Revoke a key. Raises NotAllowedError, NotFoundError."""
     with managed(home, request.space) as space:
-        return _revoke(space, request.id)
-
-
-def _new_key(home: Home, space: Managed, account: str, role: Role, days: int) -> NewKey:
-    key = token_hex(_ID_BYTES)
-    secret = f"{BEGINS}{key}_{token_urlsafe(_SECRET_BYTES)}"
-    expires = to_ms(home.now() + timedelta(days=days)) or 0
-    space.registry.run(
-        "insert_key",
-        id=key,
-        hash=_hash(secret),
-        space=space.space,
-        account=account,
-        role=role.value,
-        at=space.at,
-        expires=expires,
-    )
-    space.note("keys-create", f"{key} {account} {role}")
-    return NewKey(Key(key, space.space, account, role, from_ms(space.at), from_ms(expires)), secret)
-
-
-def _revoke(space: Managed, key: str) -> Key:
-    if not space.registry.run("revoke_key", space=space.space, id=key, at=space.at):
-        raise NotFoundError(
-            f"there is no key {key} for {space.space}", hint="nacre server keys shows them"
-        )
-    space.note("keys-revoke", key)
-    return next(item for item in _keys(space) if item.id == key)
+        if not space.registry.run("revoke_key", space=space.space, id=request.id, at=space.at):
+            raise NotFoundError(
+                f"there is no key {request.id} for {space.space}",
+                hint="nacre server keys shows them",
+            )
+        space.note("keys-revoke", request.id)
+        return next(item for item in _keys(space) if item.id == request.id)
 
 
 def _keys(space: Managed) -> list[Key]:
@@ -707,7 +702,16 @@ def share(home: Home, request: ShareRequest) -> Shared:
                     f"{target.account} is a {target.role} of {target.space}; only {names} can share memories",
                     hint=f"ask an owner of {target.space} to share it or to change your role",
                 )
-            copy = _copy(home, memory, caller)
+            origin = {"from": caller.space, "by": caller.account, "on": home.today().isoformat()}
+            copy = replace(
+                memory,
+                source=Source(),
+                confirmed=(),
+                links=(),
+                author=memory.author or caller.account,
+                updated=home.now(),
+                extra={SHARED: origin},
+            )
             barred = Barred(other.tombstones.all())
             if copy.id in barred.memories or barred.has_words(copy.content):
                 raise ConflictError(
@@ -757,19 +761,6 @@ def _shareable(memory: Memory, scope: Scope | None) -> Memory:
             hint="choose who may see the copy: --as personal, or --as public",
         )
     return replace(memory, scope=scope or memory.scope)
-
-
-def _copy(home: Home, memory: Memory, caller: Standing) -> Memory:
-    origin = {"from": caller.space, "by": caller.account, "on": home.today().isoformat()}
-    return replace(
-        memory,
-        source=Source(),
-        confirmed=(),
-        links=(),
-        author=memory.author or caller.account,
-        updated=home.now(),
-        extra={SHARED: origin},
-    )
 
 
 _COPIED_FIELDS = (
