@@ -174,7 +174,6 @@ def follow_session(
         raise NotFoundError(
             f"the transcript of {session.session.id} is gone", hint="omit --follow to see its end"
         )
-    path = path
     last_turns = home.sessions.last_turns(session.row, limit)
     yield last_turns
     first = last_turns[-1].seq if last_turns else 0

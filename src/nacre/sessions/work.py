@@ -217,7 +217,6 @@ def find_files(home: Home, name_or_path: str) -> dict[int, str]:
         resolved = plain_path(str(Path.cwd() / plain))
         if os.path.exists(Path.cwd() / plain):  # also False for an invalid name
             forms.insert(0, resolved)
-    forms = forms
     name = forms[0].rsplit("/", 1)[-1]
     files = home.deeds.files_named(name)
     exact = {

@@ -299,7 +299,6 @@ class Gateway:
                 raise ChannelUnavailableError("Discord's gateway sent no greeting") from None
             if hello.get("op") != _HELLO:
                 raise ChannelUnavailableError("Discord's gateway sent no greeting")
-            hello = hello
             self._is_acknowledged, self._is_busy, self._seq = True, False, self._records.seq
             seconds = max(
                 (number(mapping(hello, "d"), "heartbeat_interval") or 41_250) / 1000, 0.01

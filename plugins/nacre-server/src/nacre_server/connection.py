@@ -134,7 +134,6 @@ def connect(
             hint="write postgresql://login:password@server:5432/database; in a password, write @ as %40, / as %2F, "
             "? as %3F and % as %25",
         )
-    parts = parts
     try:
         connection = _Connection.connect(
             url,

@@ -58,7 +58,17 @@ def queue_of(
         raise UnavailableError(
             "a cluster's jobs need a library: procrastinate", hint=install_hint("cluster")
         )
-    from nacre_server.retries import Retries  # noqa: PLC0415 - needs the library
+
+    class Retries(procrastinate.BaseRetryStrategy):
+        def get_retry_decision(
+            self, *, exception: BaseException, job: procrastinate.jobs.Job
+        ) -> procrastinate.RetryDecision | None:
+            tried = job.attempts + 1
+            if tried >= MOST_TRIES and not isinstance(exception, AWAY):
+                return None
+            return procrastinate.RetryDecision(
+                retry_in={"seconds": backoff ** min(tried, MOST_TRIES - 1)}
+            )
 
     for name in ("procrastinate", "psycopg.pool"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
@@ -68,7 +78,7 @@ def queue_of(
             conninfo=url, kwargs={"options": options}, min_size=1, max_size=4, timeout=patience
         )
     )
-    app.task(name=TEND, queue=QUEUE, retry=Retries(MOST_TRIES, backoff, AWAY))(tend)
+    app.task(name=TEND, queue=QUEUE, retry=Retries())(tend)
     return app
 
 

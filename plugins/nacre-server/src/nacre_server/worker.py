@@ -91,7 +91,6 @@ class Worker:
         is_over = asyncio.Event()
         for name in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(name, is_over.set)
-        is_over = is_over
         while not is_over.is_set():
             with suppress(
                 *AWAY, procrastinate.exceptions.ConnectorException, psycopg.OperationalError
