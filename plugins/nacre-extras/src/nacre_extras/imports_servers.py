@@ -19,6 +19,7 @@ from nacre.data.importers import (
     Item,
     Skipped,
     Tree,
+    Values,
     database_with,
     from_note,
     imported_id,
@@ -105,7 +106,7 @@ def _read(tree: Tree) -> Iterator[Item]:
             yield from _passages(tree, name, content)
 
 
-def _block(tree: Tree, name: str, block: Mapping[str, Any], agent: str) -> Iterator[Item]:
+def _block(tree: Tree, name: str, block: Values, agent: str) -> Iterator[Item]:
     label, value = text_of(block, "label") or "block", text_of(block, "value")
     if label.lower() == "persona":
         yield Skipped(f"{agent}: {label}", "a description of the agent")
@@ -141,7 +142,7 @@ def _passages(tree: Tree, name: str, content: object) -> Iterator[Item]:
         yield _passage(tree, name, passage)
 
 
-def _passage(tree: Tree, name: str, passage: Mapping[str, Any]) -> Item:
+def _passage(tree: Tree, name: str, passage: Values) -> Item:
     content = text_of(passage, "text", "content")
     own = text_of(passage, "id") or words_hash(content or "")
     if not content:
@@ -268,7 +269,7 @@ def _items(
 
 
 def _found(
-    row: Mapping[str, Any],
+    row: Values,
     path: Path,
     modified: datetime,
     links: tuple[Link, ...],
@@ -318,7 +319,7 @@ def _found(
     return Found(memory)
 
 
-def _stated(row: Mapping[str, Any]) -> datetime | None:
+def _stated(row: Values) -> datetime | None:
     return moment(row.get("created_at")) or moment(row.get("created_at_iso"))
 
 
@@ -407,7 +408,7 @@ def _of_json(tree: Tree, name: str) -> Iterator[Item]:
         yield _found_mem0(row, tree, name, categories.get(str(row.get("id")), []))
 
 
-def _found_mem0(row: Mapping[str, Any], tree: Tree, name: str, categories: list[str]) -> Item:
+def _found_mem0(row: Values, tree: Tree, name: str, categories: list[str]) -> Item:
     content = text_of(row, *_TEXT_KEYS)
     own = text_of(row, "id") or name
     if not content:
@@ -570,7 +571,7 @@ def _prompts(number: int) -> Iterator[Item]:
         yield Skipped("prompts", "prompts are in the sessions; nacre ingest reads them", number)
 
 
-def _observation(row: Mapping[str, Any], path: Path, modified: datetime) -> Item:
+def _observation(row: Values, path: Path, modified: datetime) -> Item:
     text = text_of(row, "narrative", "text", "subtitle")
     facts = [
         f"- {fact.strip()}"
@@ -606,7 +607,7 @@ def _observation(row: Mapping[str, Any], path: Path, modified: datetime) -> Item
     return Found(memory)
 
 
-def _summary(row: Mapping[str, Any], path: Path, modified: datetime) -> Item:
+def _summary(row: Values, path: Path, modified: datetime) -> Item:
     """Return a session's summary as an event of its day."""
     parts = [f"{name}: {text}" for key, name in _PARTS.items() if (text := text_of(row, key))]
     request = text_of(row, "request")
@@ -629,17 +630,17 @@ def _summary(row: Mapping[str, Any], path: Path, modified: datetime) -> Item:
     return Found(memory)
 
 
-def _key_claude_mem(row: Mapping[str, Any], title: str | None) -> str:
+def _key_claude_mem(row: Values, title: str | None) -> str:
     """Return claude-mem's own key of an observation, which is the same in every installation."""
     session = text_of(row, "memory_session_id", "sdk_session_id") or ""
     return f"{session}#{title or ''}#{row.get('created_at_epoch')}"
 
 
-def _stated_claude_mem(row: Mapping[str, Any]) -> datetime | None:
+def _stated_claude_mem(row: Values) -> datetime | None:
     return moment(row.get("created_at_epoch")) or moment(row.get("created_at"))
 
 
-def _project_claude_mem(row: Mapping[str, Any]) -> str | None:
+def _project_claude_mem(row: Values) -> str | None:
     """Return the project's name; a worktree is called ``project/worktree``."""
     return project_of((text_of(row, "merged_into_project", "project") or "").partition("/")[0])
 

@@ -26,6 +26,7 @@ from nacre.data.importers import (
     Page,
     Skipped,
     Tree,
+    Values,
     between,
     database_with,
     from_note,
@@ -133,7 +134,7 @@ def _read(tree: Tree) -> Iterator[Item]:
 
 
 def _found(
-    entry: Mapping[str, Any],
+    entry: Values,
     path: Path,
     tags: list[str],
     links: list[tuple[str, str]],
@@ -186,7 +187,7 @@ def _found(
     return Found(memory, _usage(entry))
 
 
-def _claim(entry: Mapping[str, Any]) -> Claim | None:
+def _claim(entry: Values) -> Claim | None:
     names = ("subject_entity", "subject_attribute", "claim_predicate", "claim_object")
     entity, attribute, predicate, value = (text_of(entry, name) or "" for name in names)
     if not (entity and attribute and value):
@@ -196,7 +197,7 @@ def _claim(entry: Mapping[str, Any]) -> Claim | None:
     )
 
 
-def _usage(entry: Mapping[str, Any]) -> Usage | None:
+def _usage(entry: Values) -> Usage | None:
     count = int(between(entry.get("recall_count"), 0, 1e9, 0))
     quality = between(entry.get("quality_score"), 0, 1, 0.5)
     contradictions = int(between(entry.get("contradictions"), 0, 1e6, 0))
@@ -334,7 +335,7 @@ def _from_databases(tree: Tree) -> tuple[dict[str, list[Link]], dict[str, Usage]
     return links, usage
 
 
-def _edge(row: Mapping[str, Any]) -> Link | None:
+def _edge(row: Values) -> Link | None:
     """Return a link to a name, with its strength and validity."""
     relation = str(row.get("rel_type"))
     is_over = row.get("valid_to") and relation in _CURRENT_ONLY
@@ -386,7 +387,7 @@ class _Note:
 
     name: str
     title: str
-    front: Mapping[str, Any]
+    front: Values
     observations: Sequence[tuple[str, str]]
     relations: Sequence[tuple[str, str]]
     rest: str

@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
 
+Fields = Mapping[str, Any]
+Tell = Callable[[str], None]
+
+
 class Inbox(Protocol):
     """The receiving end for a channel's messages. All methods run in the gateway's event loop."""
 
@@ -115,10 +119,10 @@ class ChannelSetup:
     """
 
     name: str
-    options: Mapping[str, Any]
+    options: Fields
     secrets: Mapping[str, str] = field(repr=False)
     folder: Path
-    log: Callable[[str], None]
+    log: Tell
 
 
 @frozen
@@ -167,7 +171,7 @@ _NOT_IN_NAMES = re.compile(r"[\x00-\x1f\x7f/\\:]+")
 class SkippedItems:
     """Counts unreadable items and logs the first."""
 
-    def __init__(self, log: Callable[[str], None]) -> None:
+    def __init__(self, log: Tell) -> None:
         self.count = 0
         self._tell = log
 
@@ -186,7 +190,7 @@ def decode(data: str | bytes) -> Any:
         raise ValueError("not JSON") from error
 
 
-def decode_object(data: str | bytes) -> Mapping[str, Any]:
+def decode_object(data: str | bytes) -> Fields:
     """Decode a JSON object. Raises ValueError."""
     value = decode(data)
     if not isinstance(value, dict):
@@ -194,13 +198,13 @@ def decode_object(data: str | bytes) -> Mapping[str, Any]:
     return value
 
 
-def text(values: Mapping[str, Any], key: str, most: int = 200) -> str:
+def text(values: Fields, key: str, most: int = 200) -> str:
     """Return a text, cut to ``most`` characters, or an empty one."""
     value = values.get(key)
     return value[:most].replace("\0", "") if isinstance(value, str) else ""
 
 
-def number(values: Mapping[str, Any], key: str) -> float | None:
+def number(values: Fields, key: str) -> float | None:
     """Return a finite number that is not negative, or ``None``."""
     value = values.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -217,7 +221,7 @@ def whole(value: object) -> int | None:
     return value if -_INTEGER_LIMIT <= value < _INTEGER_LIMIT else None
 
 
-def moment(values: Mapping[str, Any], key: str) -> datetime | None:
+def moment(values: Fields, key: str) -> datetime | None:
     """Return a time given in seconds since 1970, or ``None``."""
     seconds = whole(values.get(key))
     try:
@@ -226,18 +230,18 @@ def moment(values: Mapping[str, Any], key: str) -> datetime | None:
         return None
 
 
-def file_name(values: Mapping[str, Any], key: str, default: str) -> str:
+def file_name(values: Fields, key: str, default: str) -> str:
     """Return a file name without folders and control characters."""
     return _NOT_IN_NAMES.sub("_", text(values, key)).strip(" ._")[-_MAX_FILE_NAME:] or default
 
 
-def mapping(values: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def mapping(values: Fields, key: str) -> Fields:
     """Return an object, or an empty one."""
     value = values.get(key)
     return value if isinstance(value, dict) else {}
 
 
-def mappings(values: Mapping[str, Any], key: str, most: int = 50) -> list[Mapping[str, Any]]:
+def mappings(values: Fields, key: str, most: int = 50) -> list[Fields]:
     """Return the objects of a list, ``most`` at most."""
     items = values.get(key)
     return (
@@ -245,7 +249,7 @@ def mappings(values: Mapping[str, Any], key: str, most: int = 50) -> list[Mappin
     )
 
 
-def identifier(values: Mapping[str, Any], key: str) -> str:
+def identifier(values: Fields, key: str) -> str:
     """Return a platform id that is safe in a URL. Raises ValueError."""
     value = values.get(key)
     if not isinstance(value, str) or not _ID.fullmatch(value):
@@ -277,8 +281,8 @@ class Reply:
 
     status: int
     headers: Mapping[str, str]
-    body: Mapping[str, Any]
-    rows: tuple[Mapping[str, Any], ...] = ()
+    body: Fields
+    rows: tuple[Fields, ...] = ()
 
     @property
     def retry_after(self) -> float | None:
@@ -593,7 +597,7 @@ def options_of(settings: Settings, name: str) -> tuple[ChannelKind, dict[str, An
     """Return the kind of a configured channel and the values of all its options. Raises
     InvalidSettingsError, NotFoundError.
     """
-    channels: Mapping[str, Mapping[str, Any]] = settings["gateway.channels"]
+    channels: Mapping[str, Fields] = settings["gateway.channels"]
     own = channels.get(name)
     if own is None:
         hint = (
@@ -634,7 +638,7 @@ def options_of(settings: Settings, name: str) -> tuple[ChannelKind, dict[str, An
     return kind, values
 
 
-def open_channel(settings: Settings, name: str, log: Callable[[str], None]) -> Channel:
+def open_channel(settings: Settings, name: str, log: Tell) -> Channel:
     """Return a channel by name, not yet connected. Raises the errors of :func:`options_of`, and UnavailableError."""
     kind, values = options_of(settings, name)
     secrets = {
@@ -712,7 +716,7 @@ class Socket:
         self._platform = platform
         self._connection = connection
 
-    async def receive(self) -> Mapping[str, Any]:
+    async def receive(self) -> Fields:
         """Return the next object. Raises ValueError if a frame holds none, and SocketClosedError."""
         try:
             frame = await self._connection.recv()
@@ -722,7 +726,7 @@ class Socket:
             ) from None
         return decode_object(frame)
 
-    async def send(self, value: Mapping[str, Any]) -> None:
+    async def send(self, value: Fields) -> None:
         """Send an object. Raises SocketClosedError."""
         try:
             await self._connection.send(msgspec.json.encode(value).decode())

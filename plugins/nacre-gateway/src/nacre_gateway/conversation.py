@@ -40,7 +40,7 @@ from nacre.store.gateway import GatewayStore
 from nacre.values.gateway import Answer, Chat, ChatType, Incoming, Limits, Pairing, Sender
 from nacre.values.models import Capabilities, Prompt
 from nacre.values.session import Task
-from nacre_gateway.channels import Channel, options_of
+from nacre_gateway.channels import Channel, Tell, options_of
 
 SESSION_HOURS = 4.0
 """Hours of silence after which a new conversation begins."""
@@ -426,7 +426,7 @@ class Responder(Protocol):
     window: int
     """Maximum number of tokens for input and output."""
 
-    def answer(self, question: Question, hear: Callable[[str], None] | None = None) -> Answer:
+    def answer(self, question: Question, hear: Tell | None = None) -> Answer:
         """Answer in plain text.
 
         ``hear`` receives pieces of the answer as they come if it can stream, else all of it at the
@@ -466,7 +466,7 @@ class ModelResponder:
         self._model = model
         self._api = api
 
-    def answer(self, question: Question, hear: Callable[[str], None] | None = None) -> Answer:
+    def answer(self, question: Question, hear: Tell | None = None) -> Answer:
         """Answer in plain text. A partly heard answer is not retried.
 
         Raises ModelUnavailableError, ModelRefusedError, BudgetSpentError.
@@ -530,7 +530,7 @@ class ModelResponder:
 class _Pieces:
     """The pieces of an answer. None are passed on after its end, because a cancelled call may still send some."""
 
-    def __init__(self, hear: Callable[[str], None] | None) -> None:
+    def __init__(self, hear: Tell | None) -> None:
         self._hear = hear
         self._heard = ""
         self._lock = Lock()
@@ -706,7 +706,7 @@ class CleanStream:
     its end.
     """
 
-    def __init__(self, redactor: Cleans, hear: Callable[[str], None]) -> None:
+    def __init__(self, redactor: Cleans, hear: Tell) -> None:
         self._redactor = redactor
         self._hear = hear
         self._text = ""

@@ -12,6 +12,7 @@ from nacre.home.spending import NONE
 from nacre.settings import Settings
 from nacre.values.reports import OK, WARNING, Check
 from nacre_gateway import engine
+from nacre_gateway.channels import Tell
 from nacre_gateway.sessions import Lend
 
 _RETRY_SECONDS = 60.0
@@ -20,7 +21,7 @@ _RETRY_SECONDS = 60.0
 class Chatting:
     """A thread that serves the channels unless another process does."""
 
-    def __init__(self, settings: Settings, lend: Lend, log: Callable[[str], None]) -> None:
+    def __init__(self, settings: Settings, lend: Lend, log: Tell) -> None:
         self._settings = settings
         self._lend = lend
         self._tell = log
@@ -45,9 +46,7 @@ class Chatting:
             self._tell(line)
 
 
-def chatting(
-    settings: Settings, lend: Lend, log: Callable[[str], None]
-) -> Callable[[threading.Event], None] | None:
+def chatting(settings: Settings, lend: Lend, log: Tell) -> Callable[[threading.Event], None] | None:
     """Return the thread's work if ``gateway.enabled`` is set."""
     return Chatting(settings, lend, log).run if settings.flag("gateway.enabled") else None
 

@@ -27,6 +27,7 @@ from nacre_gateway.channels import (
     Breaks,
     ChannelKind,
     ChannelSetup,
+    Fields,
     Inbox,
     Option,
     Reply,
@@ -53,7 +54,7 @@ _WRITTEN_TYPES = (None, 0, 19)
 _GROUP_DM = 3
 
 
-def incoming(channel: str, message: Mapping[str, Any], bot: str) -> Incoming | None:
+def incoming(channel: str, message: Fields, bot: str) -> Incoming | None:
     """Convert a message. Return ``None`` if no person wrote it or it is empty.
 
     An edited message has its own id. Raises ValueError if it is malformed.
@@ -100,16 +101,16 @@ def plain_id(message: str) -> str:
     return message.partition(":")[0]
 
 
-def _is_to(message: Mapping[str, Any], bot: str) -> bool:
+def _is_to(message: Fields, bot: str) -> bool:
     mentioned = any(user.get("id") == bot for user in mappings(message, "mentions", 100))
     return mentioned or mapping(mapping(message, "referenced_message"), "author").get("id") == bot
 
 
-def _name(user: Mapping[str, Any], member: Mapping[str, Any]) -> str:
+def _name(user: Fields, member: Fields) -> str:
     return text(member, "nick") or text(user, "global_name") or text(user, "username")
 
 
-def _parse_attachment(file: Mapping[str, Any]) -> Attachment:
+def _parse_attachment(file: Fields) -> Attachment:
     size = number(file, "size")
     return Attachment(
         name=file_name(file, "filename", "file"),
@@ -264,7 +265,7 @@ class Gateway:
         self,
         token: str,
         records: Records,
-        take: Callable[[Mapping[str, Any], int], Awaitable[None]],
+        take: Callable[[Fields, int], Awaitable[None]],
         catch_up: Callable[[], Awaitable[None]],
         log: Callable[[str], None],
         skipped: SkippedItems,
@@ -371,7 +372,7 @@ class Gateway:
             await self._dispatch(frame)
         return op not in (_RECONNECT, _INVALID)
 
-    async def _dispatch(self, frame: Mapping[str, Any]) -> None:
+    async def _dispatch(self, frame: Fields) -> None:
         seq, name, data = number(frame, "s"), text(frame, "t"), mapping(frame, "d")
         if seq is None:
             self._skipped.note("an event from Discord")
@@ -384,7 +385,7 @@ class Gateway:
         finally:
             self._is_busy, self._is_acknowledged = False, True
 
-    async def _event(self, name: str, data: Mapping[str, Any], seq: int) -> None:
+    async def _event(self, name: str, data: Fields, seq: int) -> None:
         if name == "READY":
             self._records.bot = text(mapping(data, "user"), "id")
             await self._catch_up()
@@ -535,7 +536,7 @@ class Discord:
             problem, hint=_HINTS.get(code if isinstance(code, int) else reply.status)
         )
 
-    def note_own(self, message: Mapping[str, Any]) -> None:
+    def note_own(self, message: Fields) -> None:
         """Record that the bot's message appeared, identified by its nonce."""
         nonce = text(message, "nonce", _MAX_NONCE)
         if nonce:
@@ -562,7 +563,7 @@ class _Intake:
         self._records = records
         self.stored = 0
 
-    async def take(self, data: Mapping[str, Any], seq: int) -> None:
+    async def take(self, data: Fields, seq: int) -> None:
         if mapping(data, "author").get("id") == self._records.bot:
             self._channel.note_own(data)
         message = self._convert(data)
@@ -597,7 +598,7 @@ class _Intake:
                 f"more than {missed} messages were missed in a Discord chat; later ones are lost"
             )
 
-    async def _page(self, chat: str, after: str) -> tuple[Mapping[str, Any], ...]:
+    async def _page(self, chat: str, after: str) -> tuple[Fields, ...]:
         while True:
             try:
                 reply = await self._channel.ask(
@@ -612,7 +613,7 @@ class _Intake:
             else:
                 return reply.rows
 
-    def _convert(self, data: Mapping[str, Any]) -> Incoming | None:
+    def _convert(self, data: Fields) -> Incoming | None:
         try:
             return incoming(self._channel.name, data, self._records.bot)
         except ValueError:

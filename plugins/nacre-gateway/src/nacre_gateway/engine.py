@@ -51,7 +51,7 @@ from nacre.values.gateway import (
 )
 from nacre.values.gateway import Chat as gateway_Chat
 from nacre.values.session import Task
-from nacre_gateway.channels import Channel, Inbox, ServesHttp, ShowsPieces, open_channel
+from nacre_gateway.channels import Channel, Inbox, ServesHttp, ShowsPieces, Tell, open_channel
 from nacre_gateway.conversation import (
     ANSWER_SECONDS,
     SESSION_HOURS,
@@ -117,7 +117,7 @@ class Delivery:
         store: GatewayStore,
         channels: Mapping[str, Channel],
         clock: Clock,
-        log: Callable[[str], None],
+        log: Tell,
     ) -> None:
         self._store = store
         self._channels = channels
@@ -227,7 +227,7 @@ class Parts:
     redactor: Cleans
     clock: Clock
     new_id: Callable[[], str]
-    log: Callable[[str], None]
+    log: Tell
 
     @property
     def transcripts(self) -> Transcripts:
@@ -606,8 +606,6 @@ def _put_piece(loop: asyncio.AbstractEventLoop, pieces: asyncio.Queue[str], piec
 LOCK = f"{FOLDER}/gateway.lock"
 _LOOK_SECONDS = 0.2
 
-Log = Callable[[str], None]
-
 
 def is_running(settings: Settings) -> bool:
     """Return True if a gateway serves this home."""
@@ -617,7 +615,7 @@ def is_running(settings: Settings) -> bool:
 def serve(
     settings: Settings,
     lend: Lend,
-    log: Log,
+    log: Tell,
     stop: threading.Event,
 ) -> None:
     """Serve the configured channels until ``stop`` is set.
@@ -672,7 +670,7 @@ def serve(
             lock.release()
 
 
-def _log_for(log: Log, name: str, line: str) -> None:
+def _log_for(log: Tell, name: str, line: str) -> None:
     log(f"{name}: {line}")
 
 
@@ -741,9 +739,7 @@ class TerminalChat:
             for message in self._sessions.transcripts.recent(self.session.id, limit).messages
         ]
 
-    def ask(
-        self, text: str, hear: Callable[[str], None] | None = None, *, piped: str = ""
-    ) -> Answer:
+    def ask(self, text: str, hear: Tell | None = None, *, piped: str = "") -> Answer:
         """Answer a message.
 
         Output of another program (``piped``) does not count as the owner's. Raises

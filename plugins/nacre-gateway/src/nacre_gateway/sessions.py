@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
@@ -52,7 +52,7 @@ from nacre.values.gateway import (
     Received,
 )
 from nacre.values.recall import Filter, RecallQuery
-from nacre_gateway.channels import Channel
+from nacre_gateway.channels import Channel, Fields, Tell
 from nacre_gateway.conversation import (
     ANSWER_SECONDS,
     ChannelOptions,
@@ -193,7 +193,7 @@ class Transcripts:
         messages.reverse()
         return Recent(messages, summary)
 
-    def _backwards(self, session: str) -> Iterator[Mapping[str, Any]]:
+    def _backwards(self, session: str) -> Iterator[Fields]:
         """Yield records from the end, within a bounded part of the file."""
         try:
             descriptor = files.open_file(self.path(session), os.O_RDONLY)
@@ -255,7 +255,7 @@ def session_line(session: ChatSession, previous: str | None) -> Line:
 def message_line(
     line_id: str,
     received: Received,
-    files: Sequence[Mapping[str, Any]] = (),
+    files: Sequence[Fields] = (),
     edits: str | None = None,
 ) -> Line:
     """Return the line of a received message. Its text replaces that of the line ``edits``."""
@@ -313,7 +313,7 @@ def _line(kind: str, line_id: str, at: datetime, **fields: Any) -> Line:
     return Line(line_id, msgspec.json.encode(record).decode())
 
 
-def _without_none(record: Mapping[str, Any]) -> dict[str, Any]:
+def _without_none(record: Fields) -> dict[str, Any]:
     return {key: value for key, value in record.items() if value is not None}
 
 
@@ -620,7 +620,7 @@ class Answering:
         self.is_closed = False
         """True if no more answers are made."""
 
-    def answer(self, work: Work, hear: Callable[[str], None] | None = None) -> Answer:
+    def answer(self, work: Work, hear: Tell | None = None) -> Answer:
         """Ask the responder. ``hear`` receives the answer in progress, without secrets.
 
         Raises ModelUnavailableError, ModelRefusedError, BudgetSpentError and errors of opening the home.
@@ -997,7 +997,7 @@ class Turns:
 
     async def _file(
         self, session: ChatSession, head: str, file: Attachment, channel: Channel, until: float
-    ) -> Mapping[str, Any]:
+    ) -> Fields:
         """Fetch a file into the home if possible and return its entry for the transcript."""
         details = {"name": file.name, "mediaType": file.media_type or None, "size": file.size}
         if not self._max_file_bytes:
@@ -1043,7 +1043,7 @@ class Keeping:
         self,
         sessions: Sessions,
         answering: Answering,
-        log: Callable[[str], None],
+        log: Tell,
         *,
         index_every: int,
     ) -> None:

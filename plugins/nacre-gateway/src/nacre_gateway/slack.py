@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +23,7 @@ from nacre_gateway.channels import (
     Breaks,
     ChannelKind,
     ChannelSetup,
+    Fields,
     Inbox,
     Option,
     SkippedItems,
@@ -68,7 +69,7 @@ class Connections:
     def __init__(
         self,
         address: Callable[[], Awaitable[str]],
-        take: Callable[[Mapping[str, Any]], Awaitable[None]],
+        take: Callable[[Fields], Awaitable[None]],
         skipped: SkippedItems,
         timing: Timing,
     ) -> None:
@@ -133,7 +134,7 @@ class Connections:
         finally:
             await socket.close()
 
-    async def _frame(self, socket: Socket, seconds: float | None) -> Mapping[str, Any]:
+    async def _frame(self, socket: Socket, seconds: float | None) -> Fields:
         try:
             return await asyncio.wait_for(socket.receive(), seconds)
         except ValueError:
@@ -209,7 +210,7 @@ _WRITTEN_SUBTYPES = ("", "file_share", "thread_broadcast", "me_message")
 """Subtypes of messages that people write."""
 
 
-def incoming(channel: str, payload: Mapping[str, Any], bot: str) -> Incoming | None:
+def incoming(channel: str, payload: Fields, bot: str) -> Incoming | None:
     """Convert an event to a message. Return ``None`` for other events, empty messages and messages
     no person wrote.
 
@@ -275,7 +276,7 @@ def time_of(message: str) -> str:
     return message.split(":")[1]
 
 
-def _parse_attachment(file: Mapping[str, Any]) -> Attachment:
+def _parse_attachment(file: Fields) -> Attachment:
     size = number(file, "size")
     return Attachment(
         name=file_name(file, "name", "file"),
@@ -341,7 +342,7 @@ class Slack:
         """Receive until cancelled; see :class:`~nacre_gateway.channels.Channel`."""
         self._bot = text(await self._call("auth.test"), "user_id")
 
-        async def take(envelope: Mapping[str, Any]) -> None:
+        async def take(envelope: Fields) -> None:
             message = self._convert(mapping(envelope, "payload"))
             if message is not None:
                 name = await self._name(message.sender.id)
@@ -408,7 +409,7 @@ class Slack:
 
     async def _call(
         self, method: str, verb: str = "POST", *, is_app: bool = False, **more: Any
-    ) -> Mapping[str, Any]:
+    ) -> Fields:
         """Return the response of a method. Raises ChannelUnavailableError, ChannelRefusedError."""
         reply = await self._api.ask(
             verb, f"/{method}", headers=self._headers["app_token" if is_app else "token"], **more
@@ -449,7 +450,7 @@ class Slack:
                 return ""
         return self._names[user]
 
-    def _convert(self, payload: Mapping[str, Any]) -> Incoming | None:
+    def _convert(self, payload: Fields) -> Incoming | None:
         try:
             return incoming(self._channel, payload, self._bot)
         except ValueError:
@@ -463,7 +464,7 @@ def _authorization(name: str, token: str) -> dict[str, str]:
     return {"authorization": f"Bearer {token}"}
 
 
-def _hint(error: str, body: Mapping[str, Any], *, is_app: bool) -> str | None:
+def _hint(error: str, body: Fields, *, is_app: bool) -> str | None:
     if error in _TOKEN_ERRORS:
         return f"copy {'the app-level token (xapp-…)' if is_app else 'the bot token (xoxb-…)'} again from the app's page"  # noqa: E501
     hint, needed = _HINTS.get(error), text(body, "needed")

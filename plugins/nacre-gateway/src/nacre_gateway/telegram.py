@@ -21,6 +21,7 @@ from nacre_gateway.channels import (
     MAX_TEXT,
     ChannelKind,
     ChannelSetup,
+    Fields,
     Inbox,
     Option,
     SkippedItems,
@@ -66,7 +67,7 @@ def number_in(message: str, chat: str) -> int | None:
     return whole(parts[2]) if len(parts) >= 3 and parts[1] == chat else None
 
 
-def moved_ids(update: Mapping[str, Any]) -> tuple[str, str] | None:
+def moved_ids(update: Fields) -> tuple[str, str] | None:
     """Return the old and new id of a group if this update reports that it became a supergroup."""
     message = mapping(update, "message")
     chat = whole(mapping(message, "chat").get("id"))
@@ -80,7 +81,7 @@ def moved_ids(update: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def incoming(
-    update: Mapping[str, Any], channel: str, bot: Bot, first_ids: Mapping[str, str]
+    update: Fields, channel: str, bot: Bot, first_ids: Mapping[str, str]
 ) -> Incoming | None:
     """Convert an update to a message. Return ``None`` if it has no content by a person, as when a
     member joined.
@@ -128,7 +129,7 @@ def incoming(
     )
 
 
-def _sender(message: Mapping[str, Any]) -> Sender | None:
+def _sender(message: Fields) -> Sender | None:
     """Return the author: a person, or the chat in whose name an administrator writes.
 
     Return ``None`` for bots, so that two bots do not answer each other forever.
@@ -146,7 +147,7 @@ def _sender(message: Mapping[str, Any]) -> Sender | None:
     return Sender(str(user), " ".join(name for name in names if name))
 
 
-def _entities(message: Mapping[str, Any]) -> list[tuple[str, str, Mapping[str, Any]]]:
+def _entities(message: Fields) -> list[tuple[str, str, Fields]]:
     """Return the marked parts of the text: kind, words and mark. Offsets count UTF-16 units."""
     words_key, key = ("text", "entities") if "text" in message else ("caption", "caption_entities")
     data = text(message, words_key, MAX_TEXT).encode("utf-16-le")
@@ -159,7 +160,7 @@ def _entities(message: Mapping[str, Any]) -> list[tuple[str, str, Mapping[str, A
     return entities
 
 
-def _is_addressed(bot: Bot, message: Mapping[str, Any]) -> bool:
+def _is_addressed(bot: Bot, message: Fields) -> bool:
     """Return True if a message in a group mentions the bot, replies to it, or is a command for it."""
     replied = mapping(mapping(message, "reply_to_message"), "from")
     if str(whole(replied.get("id"))) == bot.id:
@@ -175,7 +176,7 @@ def _is_addressed(bot: Bot, message: Mapping[str, Any]) -> bool:
     return False
 
 
-def _text(message: Mapping[str, Any], bot: Bot) -> str:
+def _text(message: Fields, bot: Bot) -> str:
     """Return the text without the bot's name at its start: ``/new@name`` becomes ``/new``."""
     words = text(message, "text" if "text" in message else "caption", MAX_TEXT)
     if bot.username:
@@ -185,7 +186,7 @@ def _text(message: Mapping[str, Any], bot: Bot) -> str:
     return words or text(mapping(message, "sticker"), "emoji")
 
 
-def _parse_attachment(file: Mapping[str, Any], name: str, media_type: str) -> Attachment | None:
+def _parse_attachment(file: Fields, name: str, media_type: str) -> Attachment | None:
     source = text(file, "file_id", _MAX_SOURCE)
     if not source:
         return None
@@ -300,7 +301,7 @@ class Telegram:
     async def close(self) -> None:
         await self._api.close()
 
-    async def _poll(self, offset: int | None) -> list[Mapping[str, Any]]:
+    async def _poll(self, offset: int | None) -> list[Fields]:
         request: dict[str, Any] = {
             "timeout": _POLL_SECONDS,
             "limit": _MAX_UPDATES,
@@ -313,11 +314,9 @@ class Telegram:
             raise _invalid_updates()
         return [update if isinstance(update, dict) else {} for update in answer["result"]]
 
-    async def _receive(
-        self, inbox: Inbox, updates: Sequence[Mapping[str, Any]], offset: int | None
-    ) -> int:
+    async def _receive(self, inbox: Inbox, updates: Sequence[Fields], offset: int | None) -> int:
         """Store a batch in the order it was written and return the offset that confirms it."""
-        numbered: dict[int, Mapping[str, Any]] = {}
+        numbered: dict[int, Fields] = {}
         for update in updates:
             if (number := whole(update.get("update_id"))) is None:
                 self.skipped.note("an update without a number")
@@ -336,7 +335,7 @@ class Telegram:
         await inbox.receive(messages, **state)
         return after
 
-    def _incoming(self, update: Mapping[str, Any]) -> Incoming | None:
+    def _incoming(self, update: Fields) -> Incoming | None:
         if move := moved_ids(update):
             self._note_move(*move)
         try:
@@ -363,10 +362,10 @@ class Telegram:
         places = [new for new, first in self._first_ids.items() if first == first_id]
         return places[-1] if places else first_id
 
-    async def _call(self, method: str, **request: Any) -> Mapping[str, Any]:
+    async def _call(self, method: str, **request: Any) -> Fields:
         return mapping(await self._request(method, request), "result")
 
-    async def _request(self, method: str, request: Any, seconds: float = 30.0) -> Mapping[str, Any]:
+    async def _request(self, method: str, request: Any, seconds: float = 30.0) -> Fields:
         reply = await self._api.ask(
             "POST", f"/bot{self._path_token}/{method}", json=request, seconds=seconds
         )

@@ -9,7 +9,7 @@ import re
 import secrets
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
@@ -34,7 +34,15 @@ from nacre.errors import (
     NacreError,
 )
 from nacre.values.gateway import Attachment, Chat, ChatType, Incoming, Limits, Outgoing, Sender
-from nacre_gateway.channels import ChannelKind, ChannelSetup, Inbox, Option, WebApi, fetch_public
+from nacre_gateway.channels import (
+    ChannelKind,
+    ChannelSetup,
+    Fields,
+    Inbox,
+    Option,
+    WebApi,
+    fetch_public,
+)
 
 TAKE_SECONDS = 10.0
 """Longest time a program may take to receive an answer."""
@@ -46,10 +54,10 @@ _MAX_WAITING = 50
 class Listener(Protocol):
     """A program that listens to a chat."""
 
-    async def give(self, answer: Mapping[str, Any]) -> bool:
+    async def give(self, answer: Fields) -> bool:
         """Return True if it took the answer."""
 
-    async def show(self, chat: Chat, event: Mapping[str, Any]) -> None:
+    async def show(self, chat: Chat, event: Fields) -> None:
         """Show the progress of an answer: ``typing``, or a ``piece`` of it."""
 
 
@@ -71,11 +79,11 @@ class Listeners:
         if not listeners:
             del self._by_chat[chat.id, chat.thread]
 
-    async def give(self, chat: Chat, answer: Mapping[str, Any]) -> bool:
+    async def give(self, chat: Chat, answer: Fields) -> bool:
         """Return True if any program took the answer."""
         return any(await asyncio.gather(*(listener.give(answer) for listener in self._of(chat))))
 
-    async def show(self, chat: Chat, event: Mapping[str, Any]) -> None:
+    async def show(self, chat: Chat, event: Fields) -> None:
         """Show the progress of an answer to a chat's listeners."""
         await asyncio.gather(*(listener.show(chat, event) for listener in self._of(chat)))
 
@@ -103,17 +111,17 @@ class Waiter:
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
-        self.answer: asyncio.Future[Mapping[str, Any]] = loop.create_future()
+        self.answer: asyncio.Future[Fields] = loop.create_future()
         self._was_taken: asyncio.Future[bool] = loop.create_future()
 
-    async def give(self, answer: Mapping[str, Any]) -> bool:
+    async def give(self, answer: Fields) -> bool:
         if self.answer.done():
             return False
         self.answer.set_result(answer)
         done, _ = await asyncio.wait({self._was_taken}, timeout=TAKE_SECONDS)
         return bool(done) and self._was_taken.result()
 
-    async def show(self, chat: Chat, event: Mapping[str, Any]) -> None:
+    async def show(self, chat: Chat, event: Fields) -> None:
         """See Listener. A request shows no progress."""
 
     def settle(self, *, was_taken: bool) -> None:
@@ -398,7 +406,7 @@ class _Connection:
             if not receipt.done():
                 receipt.set_result(False)
 
-    async def give(self, answer: Mapping[str, Any]) -> bool:
+    async def give(self, answer: Fields) -> bool:
         receipt: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._receipts[answer["key"]] = receipt
         try:
@@ -410,7 +418,7 @@ class _Connection:
         finally:
             self._receipts.pop(answer["key"], None)
 
-    async def show(self, chat: Chat, event: Mapping[str, Any]) -> None:
+    async def show(self, chat: Chat, event: Fields) -> None:
         with suppress(TimeoutError, WebSocketDisconnect):
             async with asyncio.timeout(_TYPING_SECONDS):
                 await self._send({**event, "chat": chat_of(chat)})
@@ -462,7 +470,7 @@ class _Connection:
         self._chats[chat.id, chat.thread] = chat
         self._listeners.add(chat, self)
 
-    async def _send(self, frame: Mapping[str, Any]) -> None:
+    async def _send(self, frame: Fields) -> None:
         try:
             await self._websocket.send_json(frame)
         except RuntimeError as error:  # the server is closing it
@@ -505,7 +513,7 @@ class Delivery:
         self._path = address._replace(scheme="", netloc="", fragment="").geturl()
         self._signatures = signatures
 
-    async def post(self, answer: Mapping[str, Any]) -> None:
+    async def post(self, answer: Fields) -> None:
         """Post an answer. Errors do not contain the URL, which may hold a token. Raises
         ChannelUnavailableError, ChannelRefusedError.
         """
@@ -696,7 +704,7 @@ class _Answer(JSONResponse):
     """An answer that counts as received once it is written."""
 
     def __init__(self, waiter: Waiter) -> None:
-        answer: Mapping[str, Any] = waiter.answer.result()
+        answer: Fields = waiter.answer.result()
         super().__init__({"parts": [answer]})
         self._waiter = waiter
 

@@ -25,6 +25,7 @@ from nacre_gateway.channels import (
     MAX_TEXT,
     ChannelKind,
     ChannelSetup,
+    Fields,
     Inbox,
     Option,
     SkippedItems,
@@ -66,7 +67,7 @@ class Delivery:
 
 
 def parse_delivery(
-    payload: Mapping[str, Any], channel: str, number: Number, skipped: SkippedItems
+    payload: Fields, channel: str, number: Number, skipped: SkippedItems
 ) -> Delivery:
     """Parse a delivery for one number. Entries for the app's other numbers are skipped."""
     messages: list[Incoming] = []
@@ -91,7 +92,7 @@ def parse_delivery(
     return Delivery(tuple(messages), tuple(failures))
 
 
-def _message_changes(payload: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _message_changes(payload: Fields) -> Iterator[Fields]:
     if payload.get("object") != "whatsapp_business_account":
         return
     for entry in mappings(payload, "entry", _MAX_ITEMS):
@@ -100,7 +101,7 @@ def _message_changes(payload: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
                 yield mapping(change, "value")
 
 
-def _names(value: Mapping[str, Any]) -> dict[str, str]:
+def _names(value: Fields) -> dict[str, str]:
     """Return people's names by each of their ids."""
     names: dict[str, str] = {}
     for contact in mappings(value, "contacts", _MAX_ITEMS):
@@ -112,7 +113,7 @@ def _names(value: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _incoming(
-    message: Mapping[str, Any], channel: str, number: Number, names: Mapping[str, str]
+    message: Fields, channel: str, number: Number, names: Mapping[str, str]
 ) -> Incoming | None:
     """Convert a message. Return ``None`` without content, as for reactions and system messages.
     Raises ValueError.
@@ -141,7 +142,7 @@ def _incoming(
     )
 
 
-def _text(message: Mapping[str, Any], kind: str) -> str:
+def _text(message: Fields, kind: str) -> str:
     """Return the words of a message: its text, caption, or the title of the chosen button or row."""
     content = mapping(message, kind)
     if kind == "text":
@@ -159,7 +160,7 @@ def _text(message: Mapping[str, Any], kind: str) -> str:
     return text(content, "caption", MAX_TEXT) if kind in _FILES else ""
 
 
-def _parse_attachment(file: Mapping[str, Any], name: str, media_type: str) -> Attachment | None:
+def _parse_attachment(file: Fields, name: str, media_type: str) -> Attachment | None:
     source = text(file, "id", _MAX_ID)
     if not source:
         return None
@@ -167,13 +168,13 @@ def _parse_attachment(file: Mapping[str, Any], name: str, media_type: str) -> At
     return Attachment(channels.file_name(file, "filename", name), kind, None, source)
 
 
-def _is_addressed(message: Mapping[str, Any], words: str, number: Number) -> bool:
+def _is_addressed(message: Fields, words: str, number: Number) -> bool:
     """Return True if a message in a group replies to the agent or names its number."""
     replied = re.sub(r"\D", "", text(mapping(message, "context"), "from"))
     return bool(number.digits) and (replied == number.digits or f"@{number.digits}" in words)
 
 
-def _failure(status: Mapping[str, Any]) -> str:
+def _failure(status: Fields) -> str:
     """Return why a sent answer was not delivered, or an empty string for any other status."""
     if status.get("status") != "failed":
         return ""
@@ -369,9 +370,7 @@ class WhatsApp:
             del self._last[next(iter(self._last))]
         return True
 
-    async def _call(
-        self, method: str, path: str, body: Any = None, **params: str
-    ) -> Mapping[str, Any]:
+    async def _call(self, method: str, path: str, body: Any = None, **params: str) -> Fields:
         reply = await self._api.ask(method, f"/{path}", json=body, params=params or None)
         if reply.status < 300 and reply.body:
             return reply.body
