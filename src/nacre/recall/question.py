@@ -731,19 +731,6 @@ _MAX_ENDING_CHARACTERS = max(map(len, _ENDINGS))
 
 def correct_spelling(home: Home, text: str) -> tuple[str, Lane]:
     """Return the question with corrected words, and the lane that lists the corrections."""
-    unknown = _unknown(home, text)
-    corrections = {word: near for word in unknown if (near := _nearest(home, word))}
-    if not corrections:
-        return text, Lane(
-            "spelling", LaneState.RAN, "no unknown word is near a known one" if unknown else None
-        )
-    corrected = _WORD.sub(lambda match: corrections.get(match.group().lower(), match.group()), text)
-    note = "; ".join(f"{word} read as {near}" for word, near in corrections.items())
-    return corrected, Lane("spelling", LaneState.RAN, note)
-
-
-def _unknown(home: Home, text: str) -> list[str]:
-    """Return the words that do not occur in any memory, turn, person's name or project name."""
     question_words = [match.group().lower() for match in _WORD.finditer(text)]
     question_words = [
         word
@@ -756,11 +743,19 @@ def _unknown(home: Home, text: str) -> list[str]:
     terms = home.memory_search.terms(unknown)
     in_memories = home.memory_search.corpus(terms).frequencies
     in_turns = home.turn_search.corpus(terms).frequencies
-    return [
+    unknown = [
         term.word
         for term, *counts in zip(terms, in_memories, in_turns, strict=True)
         if not any(counts)
     ]
+    corrections = {word: near for word in unknown if (near := _nearest(home, word))}
+    if not corrections:
+        return text, Lane(
+            "spelling", LaneState.RAN, "no unknown word is near a known one" if unknown else None
+        )
+    corrected = _WORD.sub(lambda match: corrections.get(match.group().lower(), match.group()), text)
+    note = "; ".join(f"{word} read as {near}" for word, near in corrections.items())
+    return corrected, Lane("spelling", LaneState.RAN, note)
 
 
 def _nearest(home: Home, word: str) -> str | None:

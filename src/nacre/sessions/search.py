@@ -344,7 +344,17 @@ def _spans(home: Home, hits: Sequence[TurnHit], request: ChatSearchRequest) -> l
         place = home.sessions.place_of(row, hit.turn.id)
         if place is None or any(place in placed.lines for placed in session_spans):
             continue
-        _fill(home, span, _free(home, row, place, session_spans), place, terms)
+        taken = {seq for span in session_spans for seq in span.lines}
+        first = max([place - _MAX_DISTANCE_TURNS, *(seq + 1 for seq in taken if seq < place)])
+        last = min([place + _MAX_DISTANCE_TURNS, *(seq - 1 for seq in taken if seq > place)])
+        around = home.sessions.turns_of(row, first=max(0, first), limit=last - max(0, first) + 1)
+        _fill(
+            home,
+            span,
+            [stored for stored in around if not stored.turn.flags & _EXCLUDED],
+            place,
+            terms,
+        )
         adjacent = next(
             (
                 placed
@@ -360,15 +370,6 @@ def _spans(home: Home, hits: Sequence[TurnHit], request: ChatSearchRequest) -> l
             session_spans.append(span)
             ordered.append(span)
     return ordered
-
-
-def _free(home: Home, row: int, place: int, spans: Sequence[_Span]) -> list[StoredTurn]:
-    """Return the turns near a position that are in no span."""
-    taken = {seq for span in spans for seq in span.lines}
-    first = max([place - _MAX_DISTANCE_TURNS, *(seq + 1 for seq in taken if seq < place)])
-    last = min([place + _MAX_DISTANCE_TURNS, *(seq - 1 for seq in taken if seq > place)])
-    around = home.sessions.turns_of(row, first=max(0, first), limit=last - max(0, first) + 1)
-    return [stored for stored in around if not stored.turn.flags & _EXCLUDED]
 
 
 def _fill(

@@ -277,12 +277,6 @@ def send(stream: IO[bytes], value: object) -> None:
     stream.write(_SIZE.pack(len(packed)) + packed)
 
 
-def receive_read(stream: IO[bytes]) -> ReadFile | None:
-    """Return the next file, or ``None`` at the end. Raises OSError."""
-    packed = _receive(stream)
-    return _read_decoder.decode(packed) if packed is not None else None
-
-
 def _receive(stream: IO[bytes]) -> bytes | None:
     head = stream.read(_SIZE.size)
     if len(head) < _SIZE.size:
@@ -403,7 +397,8 @@ def _read_portion(
         send(process.stdin, paths)
         process.stdin.flush()
         for number in range(len(paths)):
-            result = receive_read(process.stdout)
+            packed = _receive(process.stdout)
+            result = _read_decoder.decode(packed) if packed is not None else None
             if result is None or not _hand_over(done, over, result):
                 return number
     except OSError:

@@ -35,20 +35,16 @@ def ask_code(desk: Desk, arguments: mcp_arguments.Graph) -> str:
     else:
         request = CodeRequest(**fields)
     answer: CodeAnswer = desk.call(f"graph-{arguments.action}", request)
-    return _answer(answer, arguments.budget)
-
-
-def _answer(answer: CodeAnswer, budget: int) -> str:
     if answer.choices:
         lines = [
             f"- {harmless(node.path)}#{harmless(node.name)} ({node.kind})"
             for node in answer.choices
         ]
-        shown = fitting(lines, budget)
+        shown = fitting(lines, arguments.budget)
         return framed("The name is ambiguous; use one of these:", "\n".join(lines[:shown]))
     head = ", ".join(f"{node.path}#{node.name}".rstrip("#") for node in answer.nodes)
     blocks = [*map(_memory, answer.memories), *map(_link, answer.links)]
-    shown = fitting(blocks, budget)
+    shown = fitting(blocks, arguments.budget)
     more = "There is more." if answer.more or shown < len(blocks) else ""
     return framed(harmless(head), "\n".join(blocks[:shown]) or "Nothing was found.", more)
 

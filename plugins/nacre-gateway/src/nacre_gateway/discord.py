@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -84,6 +84,7 @@ def incoming(channel: str, message: Fields, bot: str) -> Incoming | None:
         ChatType.GROUP if is_group else ChatType.DIRECT,
         account=guild,
     )
+    mentioned = any(user.get("id") == bot for user in mappings(message, "mentions", 100))
     return Incoming(
         id=f"{own_id}:{edited}" if edited else own_id,
         chat=chat,
@@ -92,18 +93,16 @@ def incoming(channel: str, message: Fields, bot: str) -> Incoming | None:
         sent=_parse_time(edited or text(message, "timestamp", 40)),
         attachments=files,
         edits=own_id if edited else "",
-        to_agent=chat.kind is ChatType.DIRECT or _is_to(message, bot),
+        to_agent=chat.kind is ChatType.DIRECT
+        or (
+            mentioned or mapping(mapping(message, "referenced_message"), "author").get("id") == bot
+        ),
     )
 
 
 def plain_id(message: str) -> str:
     """Return Discord's id of a message. An edit has the id of its message."""
     return message.partition(":")[0]
-
-
-def _is_to(message: Fields, bot: str) -> bool:
-    mentioned = any(user.get("id") == bot for user in mappings(message, "mentions", 100))
-    return mentioned or mapping(mapping(message, "referenced_message"), "author").get("id") == bot
 
 
 def _name(user: Fields, member: Fields) -> str:
@@ -255,29 +254,13 @@ class Timing:
 
 
 class Gateway:
-    """The channel's connection to Discord's gateway.
+    """The channel's connection to Discord's gateway. Stores the messages of events."""
 
-    ``take`` receives each message event. ``catch_up`` is called when a session begins, before its
-    first event. ``skipped`` counts malformed frames.
-    """
-
-    def __init__(
-        self,
-        token: str,
-        records: Records,
-        take: Callable[[Fields, int], Awaitable[None]],
-        catch_up: Callable[[], Awaitable[None]],
-        log: Callable[[str], None],
-        skipped: SkippedItems,
-        timing: Timing,
-    ) -> None:
-        self._token = token
+    def __init__(self, channel: Discord, records: Records) -> None:
+        self._channel = channel
         self._records = records
-        self._take = take
-        self._catch_up = catch_up
-        self._tell = log
-        self._skipped = skipped
-        self._timing = timing
+        self._timing = channel.timing
+        self.stored = 0
         self._random = Random()  # noqa: S311 - spreads load, guards nothing
         self._is_acknowledged = True
         self._is_busy = False
@@ -331,12 +314,16 @@ class Gateway:
         if records.session and records.seq is not None:
             return {
                 "op": _RESUME,
-                "d": {"token": self._token, "session_id": records.session, "seq": records.seq},
+                "d": {
+                    "token": self._channel.token,
+                    "session_id": records.session,
+                    "seq": records.seq,
+                },
             }
         about = {"os": "any", "browser": "nacre", "device": "nacre"}
         return {
             "op": _IDENTIFY,
-            "d": {"token": self._token, "intents": INTENTS, "properties": about},
+            "d": {"token": self._channel.token, "intents": INTENTS, "properties": about},
         }
 
     async def _beat(self, socket: Socket, seconds: float) -> None:
@@ -344,7 +331,7 @@ class Gateway:
         await asyncio.sleep(seconds * self._random.random())
         while True:
             if not self._is_acknowledged and not self._is_busy:
-                self._tell("Discord's gateway stopped responding; reconnecting")
+                self._channel.tell("Discord's gateway stopped responding; reconnecting")
                 await socket.close(_RESUMABLE)
                 return
             self._is_acknowledged = False
@@ -356,7 +343,7 @@ class Gateway:
         try:
             frame = await socket.receive()
         except ValueError:
-            self._skipped.note("a frame from Discord")
+            self._channel.skipped.note("a frame from Discord")
             return True
         op = frame.get("op")
         if op == _BEAT_ACKNOWLEDGED:
@@ -375,7 +362,7 @@ class Gateway:
     async def _dispatch(self, frame: Fields) -> None:
         seq, name, data = number(frame, "s"), text(frame, "t"), mapping(frame, "d")
         if seq is None:
-            self._skipped.note("an event from Discord")
+            self._channel.skipped.note("an event from Discord")
             return
         self._seq = int(seq)
         # acknowledgements are not read while events are stored, which does not mean a dead connection
@@ -398,6 +385,63 @@ class Gateway:
             await self._take(data, seq)
         else:
             self._records.seq = seq
+
+    async def _take(self, data: Fields, seq: int) -> None:
+        if mapping(data, "author").get("id") == self._records.bot:
+            self._channel.note_own(data)
+        message = self._convert(data)
+        await self._records.keep([message] if message else [], seq)
+        self.stored += message is not None
+
+    async def _catch_up(self) -> None:
+        """Fetch messages written in known chats while no session could be resumed."""
+        for chat, guild in list(self._records.chats.items()):
+            try:
+                await self._fetch(chat, guild)
+            except ChannelRefusedError:
+                await self._records.forget(chat)
+
+    async def _fetch(self, chat: str, guild: str) -> None:
+        after = self._records.last(chat)
+        for _ in range(_MAX_PAGES if after else 0):
+            page = await self._page(chat, after)
+            rows = sorted(page, key=lambda row: (len(text(row, "id")), text(row, "id")))
+            if not rows:
+                return
+            messages = (
+                self._convert({**row, "channel_id": chat, "guild_id": guild}) for row in rows
+            )
+            await self._records.keep([message for message in messages if message])
+            after = text(rows[-1], "id")
+            if len(rows) < _PAGE:
+                return
+        if after:
+            missed = _PAGE * _MAX_PAGES
+            self._channel.tell(
+                f"more than {missed} messages were missed in a Discord chat; later ones are lost"
+            )
+
+    async def _page(self, chat: str, after: str) -> tuple[Fields, ...]:
+        while True:
+            try:
+                reply = await self._channel.ask(
+                    "GET",
+                    f"/channels/{chat}/messages",
+                    params={"after": after, "limit": str(_PAGE)},
+                )
+            except ChannelUnavailableError as error:
+                if error.retry_after is None or error.retry_after > _MAX_WAIT:
+                    raise
+                await asyncio.sleep(error.retry_after)
+            else:
+                return reply.rows
+
+    def _convert(self, data: Fields) -> Incoming | None:
+        try:
+            return incoming(self._channel.name, data, self._records.bot)
+        except ValueError:
+            self._channel.skipped.note("a message from Discord")
+            return None
 
 
 # ----------------------------------------------------------------------------
@@ -428,12 +472,12 @@ class Discord:
     def __init__(self, setup: ChannelSetup, timing: Timing | None = None) -> None:
         """Raises InvalidSettingsError."""
         self.name = setup.name
-        self._token = setup.secrets["token"]
+        self.token = setup.secrets["token"]
         self.tell = setup.log
-        self._timing = timing or Timing()
+        self.timing = timing or Timing()
         agent = f"DiscordBot (nacre, {__version__})"
-        headers = {"authorization": f"Bot {self._token}", "user-agent": agent}
-        if not (self._token.isascii() and self._token.isprintable()):
+        headers = {"authorization": f"Bot {self.token}", "user-agent": agent}
+        if not (self.token.isascii() and self.token.isprintable()):
             raise InvalidSettingsError("the token of the Discord bot has invalid characters")
         self._api = WebApi("Discord", str(setup.options["base_url"]), headers)
         self.skipped = SkippedItems(setup.log)
@@ -442,26 +486,17 @@ class Discord:
     async def run(self, inbox: Inbox) -> None:
         """Receive until cancelled; see :class:`~nacre_gateway.channels.Channel`."""
         records = Records(inbox)
-        intake = _Intake(self, records)
-        gateway = Gateway(
-            self._token,
-            records,
-            intake.take,
-            intake.catch_up,
-            self.tell,
-            self.skipped,
-            self._timing,
-        )
-        breaks = Breaks("Discord", self._timing.pause, self._timing.steady)
+        gateway = Gateway(self, records)
+        breaks = Breaks("Discord", self.timing.pause, self.timing.steady)
         while True:
-            began, stored = _now(), intake.stored
+            began, stored = _now(), gateway.stored
             try:
                 await gateway.connect(await self._address(records))
             except ChannelUnavailableError:
                 if records.url and not gateway.is_ready:  # try to resume at another address
                     await records.begin(records.session, "", records.bot, records.seq)
                 raise
-            await breaks.ended(_now() - began, was_useful=intake.stored > stored)
+            await breaks.ended(_now() - began, was_useful=gateway.stored > stored)
 
     async def send(self, outgoing: Outgoing) -> str:
         """Send one part. Mentions in it notify no one, and its links are not previewed."""
@@ -553,72 +588,6 @@ _HINTS = {
     50013: "let the bot send messages in this channel",
 }
 """Hints by Discord's code, or by the status."""
-
-
-class _Intake:
-    """Stores the messages of events."""
-
-    def __init__(self, channel: Discord, records: Records) -> None:
-        self._channel = channel
-        self._records = records
-        self.stored = 0
-
-    async def take(self, data: Fields, seq: int) -> None:
-        if mapping(data, "author").get("id") == self._records.bot:
-            self._channel.note_own(data)
-        message = self._convert(data)
-        await self._records.keep([message] if message else [], seq)
-        self.stored += message is not None
-
-    async def catch_up(self) -> None:
-        """Fetch messages written in known chats while no session could be resumed."""
-        for chat, guild in list(self._records.chats.items()):
-            try:
-                await self._fetch(chat, guild)
-            except ChannelRefusedError:
-                await self._records.forget(chat)
-
-    async def _fetch(self, chat: str, guild: str) -> None:
-        after = self._records.last(chat)
-        for _ in range(_MAX_PAGES if after else 0):
-            page = await self._page(chat, after)
-            rows = sorted(page, key=lambda row: (len(text(row, "id")), text(row, "id")))
-            if not rows:
-                return
-            messages = (
-                self._convert({**row, "channel_id": chat, "guild_id": guild}) for row in rows
-            )
-            await self._records.keep([message for message in messages if message])
-            after = text(rows[-1], "id")
-            if len(rows) < _PAGE:
-                return
-        if after:
-            missed = _PAGE * _MAX_PAGES
-            self._channel.tell(
-                f"more than {missed} messages were missed in a Discord chat; later ones are lost"
-            )
-
-    async def _page(self, chat: str, after: str) -> tuple[Fields, ...]:
-        while True:
-            try:
-                reply = await self._channel.ask(
-                    "GET",
-                    f"/channels/{chat}/messages",
-                    params={"after": after, "limit": str(_PAGE)},
-                )
-            except ChannelUnavailableError as error:
-                if error.retry_after is None or error.retry_after > _MAX_WAIT:
-                    raise
-                await asyncio.sleep(error.retry_after)
-            else:
-                return reply.rows
-
-    def _convert(self, data: Fields) -> Incoming | None:
-        try:
-            return incoming(self._channel.name, data, self._records.bot)
-        except ValueError:
-            self._channel.skipped.note("a message from Discord")
-            return None
 
 
 def _now() -> float:

@@ -237,21 +237,6 @@ def bounded(text: str, characters: int) -> str:
     return text if len(text) <= characters else f"{text[: characters - 1].rstrip()}…"
 
 
-def session_line(session: ChatSession, previous: str | None) -> Line:
-    """Return the first line of a session's transcript."""
-    return _line(
-        "session",
-        session.id,
-        session.created,
-        version=VERSION,
-        key=session.key,
-        channel=session.chat.channel,
-        account=session.chat.account or None,
-        chatType=session.chat.kind.value,
-        previous=previous,
-    )
-
-
 def message_line(
     line_id: str,
     received: Received,
@@ -290,21 +275,6 @@ def answer_line(line_id: str, channel: str, answer: Answer, at: datetime) -> Lin
 def failure_line(line_id: str, reason: str, at: datetime) -> Line:
     """Return the line of a failed answer."""
     return _line("failure", line_id, at, reason=reason)
-
-
-def compaction_line(
-    line_id: str, summary: str, removed: int, kept_from: str, by: str, at: datetime
-) -> Line:
-    """Return the line that summarizes messages before ``kept_from``."""
-    return _line(
-        "compaction",
-        line_id,
-        at,
-        summary=summary,
-        removedCount=removed,
-        keptFrom=kept_from or None,
-        by=by,
-    )
 
 
 def _line(kind: str, line_id: str, at: datetime, **fields: Any) -> Line:
@@ -393,25 +363,20 @@ def summarize(recent: Recent, responder: Responder | None) -> tuple[str, str]:
                 ), answer.model or responder.name
         except NacreError:
             pass  # summarize by rules instead
-    return summarize_by_rules(recent), BY_RULES
-
-
-def summarize_by_rules(recent: Recent) -> str:
-    """Return the earlier summary and the beginnings of people's latest messages."""
     earlier = [line for line in recent.summary.splitlines() if line.strip()]
     questions = [
         f"- {_summary_line(message, _shortened(message.text))}"
         for message in recent.messages
         if message.role == "user" and message.text.strip()
     ]
-    answer = next(
+    answered = next(
         (message for message in reversed(recent.messages) if message.role == "assistant"), None
     )
-    last = [f"- You answered last: {_shortened(answer.text)}"] if answer else []
+    last = [f"- You answered last: {_shortened(answered.text)}"] if answered else []
     return bounded(
         "\n".join([*earlier[-_MAX_LINES:], *questions[-_MAX_LINES:], *last]),
         _MAX_SUMMARY_CHARACTERS,
-    )
+    ), BY_RULES
 
 
 def _summary_line(message: ChatMessage, text: str) -> str:
@@ -785,7 +750,20 @@ class Sessions:
         session = ChatSession(
             self.new_id(), key, chat, name[:_NAME_CHARACTERS], now, now, compactions=compactions
         )
-        self.store.begin_session(session, session_line(session, previous.id if previous else None))
+        self.store.begin_session(
+            session,
+            _line(
+                "session",
+                session.id,
+                session.created,
+                version=VERSION,
+                key=session.key,
+                channel=session.chat.channel,
+                account=session.chat.account or None,
+                chatType=session.chat.kind.value,
+                previous=previous.id if previous else None,
+            ),
+        )
         return self.store.open_session(key) or session
 
     def reset(self, key: str) -> ChatSession | None:
@@ -1122,7 +1100,15 @@ class Keeping:
         )
         self._store.note_flushed(session.id)
         now, line_id = self._sessions.clock(), self._sessions.new_id()
-        line = compaction_line(line_id, summary, len(old), kept[0].id, by, now)
+        line = _line(
+            "compaction",
+            line_id,
+            now,
+            summary=summary,
+            removedCount=len(old),
+            keptFrom=kept[0].id or None,
+            by=by,
+        )
         left = Recent(kept, summary)
         self._store.note_compaction(
             session.id, tokens_of([summary, *(message.text for message in left.messages)]), line

@@ -486,6 +486,3 @@ KIND = ChannelKind(
     extra="web",
     identity="a member's id: U024BE7LH",
 )
-
-
-__all__ = ["KIND"]

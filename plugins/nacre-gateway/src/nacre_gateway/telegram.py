@@ -61,12 +61,6 @@ def message_id(bot: Bot, chat: str, number: int) -> str:
     return f"{bot.id}/{chat}/{number}"
 
 
-def number_in(message: str, chat: str) -> int | None:
-    """Return the number of a message, or ``None`` if it belongs to another chat."""
-    parts = message.split("/")
-    return whole(parts[2]) if len(parts) >= 3 and parts[1] == chat else None
-
-
 def moved_ids(update: Fields) -> tuple[str, str] | None:
     """Return the old and new id of a group if this update reports that it became a supergroup."""
     message = mapping(update, "message")
@@ -108,7 +102,12 @@ def incoming(
     largest = max(sizes, key=lambda size: whole(size.get("width")) or 0, default={})
     attachments.append(_parse_attachment(largest, "photo.jpg", "image/jpeg"))
     files = tuple(attachment for attachment in attachments if attachment)
-    words = _text(message, bot)
+    words = text(message, "text" if "text" in message else "caption", MAX_TEXT)
+    if bot.username:
+        name = re.escape(bot.username)
+        bare = re.sub(rf"\A\s*@{name}\b[\s,:]*", "", words, flags=re.IGNORECASE)
+        words = re.sub(rf"\A(/\w{{1,32}})@{name}\b", r"\1", bare, flags=re.IGNORECASE) or words
+    words = words or text(mapping(message, "sticker"), "emoji")
     if kind is None or sender is None or not (words or files):
         return None
     own_id = message_id(bot, str(chat_id), number)
@@ -174,16 +173,6 @@ def _is_addressed(bot: Bot, message: Fields) -> bool:
         if kind == "bot_command" and bot.username and words.casefold().endswith(name):
             return True
     return False
-
-
-def _text(message: Fields, bot: Bot) -> str:
-    """Return the text without the bot's name at its start: ``/new@name`` becomes ``/new``."""
-    words = text(message, "text" if "text" in message else "caption", MAX_TEXT)
-    if bot.username:
-        name = re.escape(bot.username)
-        bare = re.sub(rf"\A\s*@{name}\b[\s,:]*", "", words, flags=re.IGNORECASE)
-        words = re.sub(rf"\A(/\w{{1,32}})@{name}\b", r"\1", bare, flags=re.IGNORECASE) or words
-    return words or text(mapping(message, "sticker"), "emoji")
 
 
 def _parse_attachment(file: Fields, name: str, media_type: str) -> Attachment | None:
@@ -432,7 +421,8 @@ def _send_request(outgoing: Outgoing, chat: str) -> dict[str, Any]:
         "text": outgoing.text,
         "link_preview_options": {"is_disabled": True},
     }
-    replied = number_in(outgoing.reply_to, chat)
+    parts = outgoing.reply_to.split("/")
+    replied = whole(parts[2]) if len(parts) >= 3 and parts[1] == chat else None
     if outgoing.chat.kind is ChatType.GROUP and replied is not None:
         request["reply_parameters"] = {"message_id": replied, "allow_sending_without_reply": True}
     return request | _thread(outgoing.chat)

@@ -300,12 +300,6 @@ class Signatures:
         return hmac.digest(self._secret, b"%d.%b" % (moment, message), "sha256").hex()
 
 
-def stamp_of(headers: Sequence[str]) -> Stamp | None:
-    """Return the signature among the header's values, or ``None`` without exactly one well-formed signature."""
-    match = _FORM.fullmatch(headers[0]) if len(headers) == 1 else None
-    return Stamp(int(match[1]), match[2]) if match else None
-
-
 # ----------------------------------------------------------------------------
 # ``/<name>/ws``: messages and answers as frames of a WebSocket.
 
@@ -658,7 +652,9 @@ class Webhook:
 
     async def _signed_body(self, request: Request) -> tuple[bytes, bool] | Refusal:
         """Return the body, and True if its signature is new."""
-        stamp = stamp_of(request.headers.getlist(HEADER))
+        headers = request.headers.getlist(HEADER)
+        match = _FORM.fullmatch(headers[0]) if len(headers) == 1 else None
+        stamp = Stamp(int(match[1]), match[2]) if match else None
         if stamp is None:
             return UNSIGNED
         body = b""

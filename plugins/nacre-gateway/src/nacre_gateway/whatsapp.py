@@ -131,6 +131,7 @@ def _incoming(
     if not (words or attachment):
         return None
     group = text(message, "group_id", _MAX_ID)
+    replied = re.sub(r"\D", "", text(mapping(message, "context"), "from"))
     return Incoming(
         id=own_id,
         chat=Chat(channel, group or sender_id, ChatType.GROUP if group else ChatType.DIRECT),
@@ -138,7 +139,8 @@ def _incoming(
         text=words,
         sent=sent,
         attachments=(attachment,) if attachment else (),
-        to_agent=not group or _is_addressed(message, words, number),
+        to_agent=not group
+        or (bool(number.digits) and (replied == number.digits or f"@{number.digits}" in words)),
     )
 
 
@@ -166,12 +168,6 @@ def _parse_attachment(file: Fields, name: str, media_type: str) -> Attachment | 
         return None
     kind = text(file, "mime_type").partition(";")[0] or media_type
     return Attachment(channels.file_name(file, "filename", name), kind, None, source)
-
-
-def _is_addressed(message: Fields, words: str, number: Number) -> bool:
-    """Return True if a message in a group replies to the agent or names its number."""
-    replied = re.sub(r"\D", "", text(mapping(message, "context"), "from"))
-    return bool(number.digits) and (replied == number.digits or f"@{number.digits}" in words)
 
 
 def _failure(status: Fields) -> str:

@@ -187,28 +187,6 @@ def claim_tenant(server: Home, moved: Moved) -> None:
         server.database.run("begin_move", id=moved.id)
 
 
-def require_own(folder: Home, moved: Moved | None, address: str, tenant: str) -> None:
-    """Check that the folder is empty, or unchanged since it was moved to that tenant.
-
-    Raises ConflictError.
-    """
-    is_former = moved and moved.is_whole and (moved.server, moved.tenant) == (address, tenant)
-    if not is_former and not is_empty(folder):
-        raise ConflictError(
-            f"{folder.settings.home} already has its own memory",
-            hint="use an empty home: nacre --home FOLDER move --from …",
-        )
-    seen_files, pending, _ = folder.files.seen_now()
-    edited = {
-        path for path, now in folder.vault.times().items() if seen_files.get(path) != now
-    } - pending
-    if edited:
-        raise ConflictError(
-            f"{len(edited)} files of {folder.settings.vault} were edited since, including {min(edited)}",
-            hint="move them out of the vault, then run the command again",
-        )
-
-
 def _file(settings: Settings) -> Path:
     return settings.home / "moved.json"
 
@@ -405,7 +383,22 @@ def _from_server(
         else local
     )
     with _open_ends(at_rest, remote) as (folder, server), _lock_ends(folder, server):
-        require_own(folder, read_moved(local), address, tenant)
+        moved = read_moved(local)
+        is_former = moved and moved.is_whole and (moved.server, moved.tenant) == (address, tenant)
+        if not is_former and not is_empty(folder):
+            raise ConflictError(
+                f"{folder.settings.home} already has its own memory",
+                hint="use an empty home: nacre --home FOLDER move --from …",
+            )
+        seen_files, pending, _ = folder.files.seen_now()
+        edited = {
+            path for path, now in folder.vault.times().items() if seen_files.get(path) != now
+        } - pending
+        if edited:
+            raise ConflictError(
+                f"{len(edited)} files of {folder.settings.vault} were edited since, including {min(edited)}",
+                hint="move them out of the vault, then run the command again",
+            )
         write_moved(local, Moved(str(folder.ids()), address, tenant, is_whole=True))
         new = replace(local, database=local.database.with_name(f"{local.database.name}.moving"))
         with contextlib.closing(open_home(new)) as fresh:
