@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from os.path import commonprefix
 from pathlib import Path
 from threading import Lock
-from typing import Annotated, Any, Protocol
-
-from msgspec import Meta
+from typing import Any, Protocol
 
 from nacre.base import files
 from nacre.base.frozen import frozen
-from nacre.base.request import Request
 from nacre.base.text import count_tokens, shorten
 from nacre.errors import (
     InvalidQueryError,
@@ -79,15 +76,6 @@ class Rules:
         return f"{self.channel}:{sender.id}" in self.identities
 
 
-@frozen
-class Verdict:
-    """The decision on a message: ``waiting``, ``heard`` or nothing, and the reply to its sender."""
-
-    state: str | None
-    is_owner: bool = False
-    reply: str = ""
-
-
 def identities(kinds: Collection[tuple[str, str]], configured: Collection[str]) -> frozenset[str]:
     """Return the owner's identities by names of channels: ``telegram:4711`` is valid in each
     channel of that kind. Ids are case-sensitive, because a program behind a webhook may distinguish
@@ -109,72 +97,35 @@ def identities(kinds: Collection[tuple[str, str]], configured: Collection[str]) 
     )
 
 
-def judge(
-    message: Incoming,
-    rules: Rules,
-    store: GatewayStore,
-    now: datetime,
-    new_code: Callable[[], str] | None = None,
-) -> Verdict:
-    """Decide about a message. A stranger in a direct chat receives a code for the owner."""
-    is_owner = rules.is_owner(message.sender)
-    is_admitted = is_owner or _is_admitted(message.sender, rules, store)
-    if message.chat.kind is ChatType.GROUP:
-        return _judge_in_group(message, rules, is_owner=is_owner, is_admitted=is_admitted)
-    if is_admitted:
-        return Verdict("waiting", is_owner)
-    return Verdict(
-        None, reply=_code_for(message.sender, rules.channel, store, now, new_code or make_code)
-    )
-
-
-def may_write(message: Incoming, rules: Rules, store: GatewayStore) -> bool:
-    """Return True if a sender's messages are accepted now. An admitted sender may have been removed."""
-    is_admitted = rules.is_owner(message.sender) or _is_admitted(message.sender, rules, store)
-    if message.chat.kind is ChatType.GROUP:
-        return (
-            _judge_in_group(message, rules, is_owner=False, is_admitted=is_admitted).state
-            is not None
-        )
-    return is_admitted
-
-
-def _judge_in_group(
-    message: Incoming, rules: Rules, *, is_owner: bool, is_admitted: bool
-) -> Verdict:
+def admit(message: Incoming, rules: Rules, store: GatewayStore) -> str | None:
+    """Return a message's state, ``waiting`` or ``heard``, or ``None`` if it is not accepted."""
+    sender = message.sender
+    is_admitted = rules.is_owner(sender) or not rules.allow.isdisjoint((EVERYONE, sender.id))
+    if not is_admitted:
+        pairing = store.pairing(rules.channel, sender.id)
+        is_admitted = bool(pairing and pairing.approved)
+    if message.chat.kind is ChatType.DIRECT:
+        return "waiting" if is_admitted else None
     if rules.groups == "off" or not (is_admitted or rules.hears == "all"):
-        return Verdict(None)
+        return None
     is_asked = is_admitted and (message.to_agent or rules.groups == "all")
-    return Verdict("waiting" if is_asked else "heard", is_owner)
+    return "waiting" if is_asked else "heard"
 
 
-def _is_admitted(sender: Sender, rules: Rules, store: GatewayStore) -> bool:
-    if EVERYONE in rules.allow or sender.id in rules.allow:
-        return True
-    pairing = store.pairing(rules.channel, sender.id)
-    return bool(pairing and pairing.approved)
-
-
-def _code_for(
-    sender: Sender, channel: str, store: GatewayStore, now: datetime, new_code: Callable[[], str]
-) -> str:
+def code_for(sender: Sender, channel: str, store: GatewayStore, now: datetime) -> str:
+    """Return a reply with a pairing code for a stranger, or an empty text if there is no new code."""
     since = now - timedelta(minutes=CODE_MINUTES)
     pairing = store.pairing(channel, sender.id)
     if (pairing and pairing.asked > since) or store.asking_since(
         channel, since
     ) >= _MAX_PENDING_CODES:
         return ""
-    code = new_code()
+    code = "-".join("".join(secrets.choice(_ALPHABET) for _ in range(_CODE_PART)) for _ in range(2))
     store.ask_pairing(Pairing(channel, sender.id, sender.name[:_NAME_CHARACTERS], code, now))
     return (
         f"This agent only answers people its owner has approved. Your code: {code}\n"
         f"The owner can approve you within {CODE_MINUTES} minutes: nacre gateway pair {code}"
     )
-
-
-def make_code() -> str:
-    """Return a code to read out: ``K7QM-2XDP``."""
-    return "-".join("".join(secrets.choice(_ALPHABET) for _ in range(_CODE_PART)) for _ in range(2))
 
 
 def is_current(pairing: Pairing, now: datetime) -> bool:
@@ -287,65 +238,6 @@ def owner_identities(settings: Settings) -> frozenset[str]:
     channels: Mapping[str, Mapping[str, Any]] = settings["gateway.channels"]
     kinds = [(name, str(options.get("kind", name))) for name, options in channels.items()]
     return identities(kinds, settings.texts("owner.identities"))
-
-
-# ----------------------------------------------------------------------------
-# Requests about the gateway.
-
-
-ChannelName = Annotated[
-    str, Meta(description="Name of a channel in gateway.channels.", max_length=60)
-]
-Reference = Annotated[
-    str,
-    Meta(
-        description="A conversation: its id, the start of its id, or its key.",
-        min_length=1,
-        max_length=300,
-    ),
-]
-
-
-class ChatsRequest(Request, frozen=True, kw_only=True):
-    """Conversations of the gateway, the most recently used first."""
-
-    channel: ChannelName | None = None
-    closed: Annotated[bool, Meta(description="Include ended conversations.")] = False
-    limit: Annotated[int, Meta(description="Maximum number of conversations.", ge=0, le=1_000)] = 20
-    offset: Annotated[int, Meta(description="Items to skip.", ge=0)] = 0
-
-
-class ChatRequest(Request, frozen=True, kw_only=True):
-    """A conversation with its last messages."""
-
-    reference: Reference
-    limit: Annotated[int, Meta(description="Maximum number of messages.", ge=0, le=1_000)] = 20
-
-
-class EndChatRequest(Request, frozen=True, kw_only=True):
-    """End a conversation. The next message begins a new one."""
-
-    reference: Reference
-
-
-class PairRequest(Request, frozen=True, kw_only=True):
-    """Let a sender write to the agent, by their code or by channel and id."""
-
-    who: Annotated[
-        str,
-        Meta(description="A code, or <channel>:<id> of a sender.", min_length=3, max_length=300),
-    ]
-    me: Annotated[
-        bool, Meta(description="The sender is you: these messages count as your own.")
-    ] = False
-
-
-class UnpairRequest(Request, frozen=True, kw_only=True):
-    """Stop a sender from writing."""
-
-    who: Annotated[
-        str, Meta(description="<channel>:<id> of a sender.", min_length=3, max_length=300)
-    ]
 
 
 # ----------------------------------------------------------------------------

@@ -15,7 +15,9 @@ from datetime import timedelta
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from nacre.base.frozen import frozen
 from nacre.base.ids import Clock, utc_now, uuid7_source
@@ -40,6 +42,7 @@ from nacre.values.gateway import (
     Attachment,
     ChannelTraffic,
     ChatSession,
+    ChatType,
     Incoming,
     Limits,
     Outgoing,
@@ -56,18 +59,13 @@ from nacre_gateway.conversation import (
     ANSWER_SECONDS,
     SESSION_HOURS,
     ChannelOptions,
-    ChatRequest,
-    ChatsRequest,
     Cleans,
-    EndChatRequest,
     LiveRules,
     Open,
-    PairRequest,
     Rules,
-    UnpairRequest,
+    admit,
+    code_for,
     is_current,
-    judge,
-    may_write,
 )
 from nacre_gateway.sessions import (
     Answering,
@@ -94,19 +92,6 @@ _MAX_PARALLEL_CHATS = 8
 """Conversations of a channel that are sent to at the same time."""
 
 _MAX_FAULTS = 5
-
-
-@frozen
-class _Outcome:
-    """The result of an attempt to send.
-
-    ``sent`` is the platform's id, ``problem`` the reason for a failure; ``final`` means no retry.
-    """
-
-    sent: str = ""
-    problem: str = ""
-    after: float = 0.0
-    final: bool = False
 
 
 class Delivery:
@@ -161,44 +146,39 @@ class Delivery:
                     if pause > 0:
                         await asyncio.sleep(pause)
                     self._sent_at[key] = loop.time()
-                    self._note(part, await self._try(part, channel))
+                    await self._try(part, channel)
         except NacreError as error:  # for example a full disk: pending parts are sent later
             self._tell(f"{key}: {error.message}")
         finally:
             del self._tasks[key]
             self._sent_at.pop(key, None)
 
-    async def _try(self, part: Part, name: str) -> _Outcome:
+    async def _try(self, part: Part, name: str) -> None:
         channel = self._channels[name]
+        after, is_final = 0.0, False
         self._store.begin_part(part.seq, is_idempotent=channel.limits.is_idempotent)
         try:
             outgoing = replace(part.outgoing, attempt=part.attempts + 1)
-            return _Outcome(sent=await asyncio.wait_for(channel.send(outgoing), SEND_SECONDS))
+            sent = await asyncio.wait_for(channel.send(outgoing), SEND_SECONDS)
         except ChannelUnavailableError as error:
-            return _Outcome(problem=error.message, after=error.retry_after or 0.0)
+            problem, after = error.message, error.retry_after or 0.0
         except TimeoutError:
-            return _Outcome(problem=f"no answer within {SEND_SECONDS:.0f} s")
+            problem = f"no answer within {SEND_SECONDS:.0f} s"
         except ChannelRefusedError as error:
-            return _Outcome(problem=error.message, final=True)
+            problem, is_final = error.message, True
         except Exception as error:  # noqa: BLE001 - a channel may be a third party's
             self._tell("".join(traceback.format_exception(error)).rstrip())
-            return _Outcome(
-                problem=f"{type(error).__name__}", final=part.attempts + 1 >= _MAX_FAULTS
-            )
-
-    def _note(self, part: Part, outcome: _Outcome) -> None:
-        if not outcome.problem:
-            self._store.finish_part(part.seq, outcome.sent)
+            problem, is_final = type(error).__name__, part.attempts + 1 >= _MAX_FAULTS
+        else:
+            self._store.finish_part(part.seq, sent)
             return
         now = self._clock()
-        if outcome.final or now - part.created > MAX_SENDING_AGE:
-            self._tell(
-                f"{part.outgoing.chat.channel}: gave up sending a message: {outcome.problem}"
-            )
-            self._store.finish_part(part.seq, None, outcome.problem)
+        if is_final or now - part.created > MAX_SENDING_AGE:
+            self._tell(f"{part.outgoing.chat.channel}: gave up sending a message: {problem}")
+            self._store.finish_part(part.seq, None, problem)
             return
-        pause = outcome.after or min(_MIN_PAUSE * 2**part.attempts, _MAX_PAUSE)
-        self._store.delay_part(part.seq, now + timedelta(seconds=pause), outcome.problem)
+        pause = after or min(_MIN_PAUSE * 2**part.attempts, _MAX_PAUSE)
+        self._store.delay_part(part.seq, now + timedelta(seconds=pause), problem)
 
 
 # ----------------------------------------------------------------------------
@@ -284,19 +264,19 @@ class ChannelInbox:
             if message.edits:
                 yield from self._edit(message)
                 continue
-            verdict = judge(message, self._rules, self.parts.store, self.parts.clock())
+            rules, store, now = self._rules, self.parts.store, self.parts.clock()
+            state = admit(message, rules, store)
             key = key_of(message)
-            if verdict.reply:
-                part = Outgoing(
-                    f"pairing:{self.parts.new_id()}", message.chat, verdict.reply, message.id
-                )
-                self.parts.store.add_part(key, part, self.parts.clock())
-                self.send(key, self._rules.channel)
-            if verdict.state:
-                yield (
-                    Received(0, key, message, self.parts.clock(), verdict.is_owner),
-                    verdict.state,
-                )
+            if (
+                state is None
+                and message.chat.kind is ChatType.DIRECT
+                and (reply := code_for(message.sender, rules.channel, store, now))
+            ):
+                part = Outgoing(f"pairing:{self.parts.new_id()}", message.chat, reply, message.id)
+                store.add_part(key, part, now)
+                self.send(key, rules.channel)
+            if state:
+                yield Received(0, key, message, now, rules.is_owner(message.sender)), state
 
     def _edit(self, message: Incoming) -> Iterator[tuple[Received, str]]:
         """Apply an edit: a pending message is answered as edited, else the edit is added to the transcript."""
@@ -306,17 +286,16 @@ class ChannelInbox:
             earlier is None
             or earlier.sender != message.sender.id
             or store.find(self._rules.channel, message.id)
+            or admit(message, self._rules, store) is None
         ):
-            return
-        if not may_write(message, self._rules, store):
             return
         edited = Received(
             0, earlier.key, message, self.parts.clock(), self._rules.is_owner(message.sender)
         )
         if earlier.message and earlier.state in ("waiting", "heard"):
-            if not bool(
-                message.sent and earlier.message.sent and message.sent < earlier.message.sent
-            ):
+            before = earlier.message.sent
+            # a redelivered message may come late
+            if not (message.sent and before and message.sent < before):
                 store.replace_text(
                     earlier.seq, replace(earlier.message, text=message.text, sent=message.sent)
                 )
@@ -812,6 +791,14 @@ class _Screen:
 
 
 _CODE_LETTERS = 9
+Reference = Annotated[
+    str,
+    Meta(
+        description="A conversation: its id, the start of its id, or its key.",
+        min_length=1,
+        max_length=300,
+    ),
+]
 
 
 @frozen
@@ -888,22 +875,34 @@ def gateway_status(home: Home) -> GatewayState:
 
 
 @operation("gateway-sessions")
-def list_chats(home: Home, request: ChatsRequest) -> list[ChatSession]:
+def list_chats(
+    home: Home,
+    channel: Annotated[
+        str | None, Meta(description="Name of a channel in gateway.channels.", max_length=60)
+    ] = None,
+    closed: Annotated[bool, Meta(description="Include ended conversations.")] = False,
+    limit: Annotated[
+        int, Meta(description="Maximum number of conversations.", ge=0, le=1_000)
+    ] = 20,
+    offset: Annotated[int, Meta(description="Items to skip.", ge=0)] = 0,
+) -> list[ChatSession]:
     """Return conversations, the most recently used first."""
     with _open_store(home.settings) as store:
-        return store.sessions(
-            request.channel, closed=request.closed, limit=request.limit, offset=request.offset
-        )
+        return store.sessions(channel, closed=closed, limit=limit, offset=offset)
 
 
 @operation("gateway-session")
-def show_chat(home: Home, request: ChatRequest) -> Chat:
+def show_chat(
+    home: Home,
+    reference: Reference,
+    limit: Annotated[int, Meta(description="Maximum number of messages.", ge=0, le=1_000)] = 20,
+) -> Chat:
     """Return a conversation. Raises NotFoundError, ConflictError."""
     with _open_store(home.settings) as store:
-        session = _find_session(store, request.reference)
+        session = _find_session(store, reference)
         open_messages = store.open_messages(session.key) if session.closed is None else []
     transcripts = Transcripts(home.settings.home)
-    recent = transcripts.recent(session.id, request.limit, failures=True)
+    recent = transcripts.recent(session.id, limit, failures=True)
     waiting = tuple(
         _pending_message(message.received)
         for message in open_messages
@@ -921,10 +920,10 @@ def show_chat(home: Home, request: ChatRequest) -> Chat:
 
 
 @operation("gateway-end", writes=True, owners=True, command="gateway show --end")
-def end_chat(home: Home, request: EndChatRequest) -> ChatSession:
-    """End a conversation. Raises NotFoundError, ConflictError."""
+def end_chat(home: Home, reference: Reference) -> ChatSession:
+    """End a conversation. The next message begins a new one. Raises NotFoundError, ConflictError."""
     with _open_store(home.settings) as store:
-        session = _find_session(store, request.reference)
+        session = _find_session(store, reference)
         store.close_session(session.id, home.clock())
         return _find_session(store, session.id)
 
@@ -937,23 +936,37 @@ def list_pairings(home: Home) -> list[Pairing]:
 
 
 @operation("gateway-pair", writes=True, owners=True)
-def pair(home: Home, request: PairRequest) -> Paired:
+def pair(
+    home: Home,
+    who: Annotated[
+        str,
+        Meta(description="A code, or <channel>:<id> of a sender.", min_length=3, max_length=300),
+    ],
+    me: Annotated[
+        bool, Meta(description="The sender is you: these messages count as your own.")
+    ] = False,
+) -> Paired:
     """Approve a sender. Raises NotFoundError for an unknown or expired code and for an unknown channel."""
     with _open_store(home.settings, creates=True) as store:
-        pairing = _find_pairing(home, store, request.who.strip())
+        pairing = _find_pairing(home, store, who.strip())
         store.approve(pairing, home.clock())
         paired = store.pairing(pairing.channel, pairing.sender) or pairing
-    return Paired(paired, _add_owner_identity(home.settings, paired) if request.me else None)
+    return Paired(paired, _add_owner_identity(home.settings, paired) if me else None)
 
 
 @operation("gateway-unpair", writes=True, owners=True, command="gateway pair --remove")
-def unpair(home: Home, request: UnpairRequest) -> bool:
+def unpair(
+    home: Home,
+    who: Annotated[
+        str, Meta(description="<channel>:<id> of a sender.", min_length=3, max_length=300)
+    ],
+) -> bool:
     """Revoke a sender's approval. Raises NotFoundError."""
-    channel, _, sender = request.who.strip().partition(":")
+    channel, _, sender = who.strip().partition(":")
     with _open_store(home.settings) as store:
         if not store.drop_pairing(channel, sender):
             raise NotFoundError(
-                f"no sender {request.who!r} is paired", hint="nacre gateway pair lists the senders"
+                f"no sender {who!r} is paired", hint="nacre gateway pair lists the senders"
             )
     return True
 

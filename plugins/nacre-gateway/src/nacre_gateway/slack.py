@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -57,91 +56,6 @@ class Timing:
     ping: float = 15.0
     pause: float = 1.0
     steady: float = 60.0
-
-
-class Connections:
-    """The Socket Mode connections: one, and a second while Slack replaces the first.
-
-    ``address`` returns a new address for each connection. ``take`` stores an envelope's content
-    before it is confirmed to Slack. ``skipped`` counts malformed frames.
-    """
-
-    def __init__(
-        self,
-        address: Callable[[], Awaitable[str]],
-        take: Callable[[Fields], Awaitable[None]],
-        skipped: SkippedItems,
-        timing: Timing,
-    ) -> None:
-        self._address = address
-        self._take = take
-        self._skipped = skipped
-        self._timing = timing
-
-    async def hold(self) -> None:
-        """Receive until cancelled. Raises ChannelUnavailableError, ChannelRefusedError."""
-        breaks = Breaks("Slack", self._timing.pause, self._timing.steady)
-        old: list[asyncio.Task[bool]] = []
-        try:
-            while True:
-                leaving = asyncio.Event()
-                began = asyncio.get_running_loop().time()
-                old.append(asyncio.create_task(self._listen(leaving)))
-                waiting = asyncio.create_task(leaving.wait())
-                try:
-                    await asyncio.wait({old[-1], waiting}, return_when=asyncio.FIRST_COMPLETED)
-                finally:
-                    waiting.cancel()
-                was_useful = old[-1].done() and old.pop().result()
-                await breaks.ended(asyncio.get_running_loop().time() - began, was_useful=was_useful)
-                while len(old) > _MAX_LEAVING:
-                    await _end(old.pop(0))
-        finally:
-            for task in old:
-                await _end(task)
-
-    async def _listen(self, leaving: asyncio.Event) -> bool:
-        """Handle a connection's frames until it ends. Return True if it brought any. Set
-        ``leaving`` once the next is needed.
-        """
-        socket = await open_socket("Slack", await self._address(), self._timing.ping)
-        is_ready = was_useful = False
-        try:
-            while True:
-                frame = await self._frame(socket, None if is_ready else self._timing.hello)
-                is_ready = True
-                if frame.get("type") == "disconnect":
-                    reason = text(frame, "reason")
-                    if reason == "link_disabled":
-                        raise ChannelRefusedError(
-                            "Socket Mode is turned off",
-                            hint="turn it on on the app's Socket Mode page",
-                        )
-                    if reason == "too_many_websockets":
-                        raise ChannelUnavailableError(
-                            "this Slack app has too many connections",
-                            hint="close some; ten are allowed",
-                        )
-                    leaving.set()
-                elif envelope := text(frame, "envelope_id"):
-                    await self._take(frame)
-                    await socket.send({"envelope_id": envelope})
-                    was_useful = True
-        except SocketClosedError:
-            if not is_ready:
-                raise
-            return was_useful
-        finally:
-            await socket.close()
-
-    async def _frame(self, socket: Socket, seconds: float | None) -> Fields:
-        try:
-            return await asyncio.wait_for(socket.receive(), seconds)
-        except ValueError:
-            self._skipped.note("a frame from Slack")
-            return {}
-        except TimeoutError:
-            raise ChannelUnavailableError("Slack sent no greeting") from None
 
 
 async def _end(task: asyncio.Task[bool]) -> None:
@@ -339,16 +253,77 @@ class Slack:
         self._api = WebApi("Slack", str(setup.options["base_url"]), {"user-agent": "nacre"})
 
     async def run(self, inbox: Inbox) -> None:
-        """Receive until cancelled; see :class:`~nacre_gateway.channels.Channel`."""
+        """Receive until cancelled, over one connection, and a second while Slack replaces the first.
+
+        See :class:`~nacre_gateway.channels.Channel`.
+        """
         self._bot = text(await self._call("auth.test"), "user_id")
+        breaks = Breaks("Slack", self._timing.pause, self._timing.steady)
+        old: list[asyncio.Task[bool]] = []
+        try:
+            while True:
+                leaving = asyncio.Event()
+                began = asyncio.get_running_loop().time()
+                old.append(asyncio.create_task(self._listen(inbox, leaving)))
+                waiting = asyncio.create_task(leaving.wait())
+                try:
+                    await asyncio.wait({old[-1], waiting}, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    waiting.cancel()
+                was_useful = old[-1].done() and old.pop().result()
+                await breaks.ended(asyncio.get_running_loop().time() - began, was_useful=was_useful)
+                while len(old) > _MAX_LEAVING:
+                    await _end(old.pop(0))
+        finally:
+            for task in old:
+                await _end(task)
 
-        async def take(envelope: Fields) -> None:
-            message = self._convert(mapping(envelope, "payload"))
-            if message is not None:
-                name = await self._name(message.sender.id)
-                await inbox.receive([replace(message, sender=replace(message.sender, name=name))])
+    async def _listen(self, inbox: Inbox, leaving: asyncio.Event) -> bool:
+        """Handle a connection's frames until it ends. Return True if it brought any. Set
+        ``leaving`` once the next is needed.
+        """
+        socket = await open_socket("Slack", await self._address(), self._timing.ping)
+        is_ready = was_useful = False
+        try:
+            while True:
+                frame = await self._frame(socket, None if is_ready else self._timing.hello)
+                is_ready = True
+                if frame.get("type") == "disconnect":
+                    reason = text(frame, "reason")
+                    if reason == "link_disabled":
+                        raise ChannelRefusedError(
+                            "Socket Mode is turned off",
+                            hint="turn it on on the app's Socket Mode page",
+                        )
+                    if reason == "too_many_websockets":
+                        raise ChannelUnavailableError(
+                            "this Slack app has too many connections",
+                            hint="close some; ten are allowed",
+                        )
+                    leaving.set()
+                elif envelope := text(frame, "envelope_id"):
+                    message = self._convert(mapping(frame, "payload"))
+                    if message is not None:
+                        name = await self._name(message.sender.id)
+                        sender = replace(message.sender, name=name)
+                        await inbox.receive([replace(message, sender=sender)])
+                    await socket.send({"envelope_id": envelope})
+                    was_useful = True
+        except SocketClosedError:
+            if not is_ready:
+                raise
+            return was_useful
+        finally:
+            await socket.close()
 
-        await Connections(self._address, take, self._skipped, self._timing).hold()
+    async def _frame(self, socket: Socket, seconds: float | None) -> Fields:
+        try:
+            return await asyncio.wait_for(socket.receive(), seconds)
+        except ValueError:
+            self._skipped.note("a frame from Slack")
+            return {}
+        except TimeoutError:
+            raise ChannelUnavailableError("Slack sent no greeting") from None
 
     async def send(self, outgoing: Outgoing) -> str:
         """Send one part. Sending is not idempotent in Slack, so a part that may have been sent is
