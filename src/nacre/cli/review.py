@@ -486,7 +486,7 @@ def feedback(
         words = _reply(run, reply)
         report = perform(
             run,
-            recall.judge_by_reply,
+            recall.feedback,
             reply=words,
             references=references,
             session=session,
@@ -504,7 +504,7 @@ def _verdict(
         raise click.UsageError(
             "--good and --bad require memories and no other options", click.get_current_context()
         )
-    return perform(run, recall.judge_answers, references=references, good=good)
+    return perform(run, recall.judge, references=references, good=good)
 
 
 def _reply(run: Run, path: str | None) -> str:

@@ -10,8 +10,9 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash, first_id, to_ms
 from nacre.base.text import STOP_WORDS, count_tokens, harmless, is_unspaced, shorten, stem
@@ -930,25 +931,39 @@ def context_for(home: Home, request: ContextRequest) -> ContextBlock:
 
 
 @operation("page-own")
-def own_page_answers(home: Home, request: requests.OwnPageRequest) -> OwnPage:
+def own_page_answers(
+    home: Home, name: requests.PageName, project: requests.PageProject = None
+) -> OwnPage:
     """Return a page of the owner or a project, without secrets.
 
     Raises InvalidInputError, NotFoundError, UnusableVaultError.
     """
-    return _as_shown(home, request.name, _slug(home, request.name, request.project))
+    return _as_shown(home, name, _slug(home, name, project))
 
 
 @operation("page-write", writes=True, owners=True, command="project page")
-def write_own_page_answers(home: Home, request: requests.WritePageRequest) -> OwnPage:
+def write_own_page_answers(
+    home: Home,
+    name: requests.PageName,
+    text: Annotated[
+        str,
+        bounds(
+            "The whole page. An empty text deletes it, except a project's.",
+            max_length=200_000,
+        ),
+    ],
+    project: requests.PageProject = None,
+    expected: Annotated[
+        str | None,
+        bounds("The etag from your last read. If the page has changed since, nothing is written."),
+    ] = None,
+) -> OwnPage:
     """Replace a page of the owner or a project, without secrets. An empty text deletes it, except a project's.
 
     ``nacre undo`` restores the former text. ``expected`` is the etag that the page must have. Raises InvalidInputError,
     NotFoundError, EditConflictError, UnusableVaultError, and errors of the write.
     """
-    words, slug = (
-        home.redactor.clean(request.text).strip(),
-        _slug(home, request.name, request.project),
-    )
+    words, slug = home.redactor.clean(text).strip(), _slug(home, name, project)
     if len(words) > _MAX_PAGE_CHARACTERS:
         raise InvalidInputError(
             f"a page has {_MAX_PAGE_CHARACTERS:,} characters at most",
@@ -958,9 +973,9 @@ def write_own_page_answers(home: Home, request: requests.WritePageRequest) -> Ow
         raise InvalidInputError(
             "a project's page cannot be deleted", hint="nacre project merge merges two projects"
         )
-    with home.change("page", subject=slug or request.name) as change:
-        path, data = _read(home, request.name, slug)
-        if request.expected not in (None, _etag(data)):
+    with home.change("page", subject=slug or name) as change:
+        path, data = _read(home, name, slug)
+        if expected not in (None, _etag(data)):
             raise EditConflictError(
                 f"{path} was changed meanwhile", hint="read it again; nothing was written"
             )
@@ -973,13 +988,17 @@ def write_own_page_answers(home: Home, request: requests.WritePageRequest) -> Ow
                 base = bytes_hash(data) if data is not None else None
                 if document is not None or data is not None:
                     change.intend([Intent("write" if document else "remove", path, document, base)])
-    return _as_shown(home, request.name, slug)
+    return _as_shown(home, name, slug)
 
 
 @operation("context-given", http=False)
-def note_given(home: Home, request: requests.GivenRequest) -> None:
+def note_given(
+    home: Home,
+    session: Annotated[str, bounds("The host's session, as <tool>:<id>.")],
+    state: Annotated[SessionState | None, bounds("The state of the delivered context.")] = None,
+) -> None:
     """Save the session's state after its agent received the context."""
-    hooks.write_state(home.settings.home, request.session, request.state)
+    hooks.write_state(home.settings.home, session, state)
 
 
 # -- Answers to hooks ---------------------------------------------------------

@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import to_ms
 from nacre.base.text import STOP_WORDS, count_tokens, excerpt, segment, words
@@ -617,13 +618,16 @@ class _Measure:
     repeats: Callable[[Memory, Memory], float]
 
 
+@operation("feedback", writes=True)
 def feedback(
     home: Home,
-    reply: str,
-    references: Sequence[str] = (),
+    reply: Annotated[str, bounds("The agent's reply, which is not kept.")],
+    references: Annotated[tuple[str, ...], bounds("Memories, by their ids or subjects.")] = (),
     *,
-    session: str | None = None,
-    stored: Sequence[str] = (),
+    session: Annotated[
+        str | None, bounds("The host's session in which memories were used.")
+    ] = None,
+    stored: Annotated[tuple[str, ...], bounds("Memories that the agent stored meanwhile.")] = (),
 ) -> FeedbackReport:
     """Judge from an agent's reply whether memories were used, not used or corrected.
 
@@ -667,7 +671,15 @@ def feedback(
     return FeedbackReport(judged, measure.borders.name)
 
 
-def judge(home: Home, references: Sequence[str], *, good: bool) -> FeedbackReport:
+@operation("feedback-judge", writes=True, owners=True, command="review feedback")
+def judge(
+    home: Home,
+    references: Annotated[
+        tuple[str, ...], bounds("Memories, by their ids or subjects.", min_length=1)
+    ],
+    *,
+    good: Annotated[bool, bounds("True: they are good. False: they go to review.")],
+) -> FeedbackReport:
     """Apply a person's rating, and queue bad memories for review. Raises NotFoundError, ConflictError."""
     catch_up(home)
     fold_usage(home)
@@ -764,17 +776,3 @@ def search_sessions_answers(home: Home, request: requests.TurnQuery) -> RecallRe
     return replace(
         result, turns=tuple(with_error(hit, words(request.text)) for hit in result.turns)
     )
-
-
-@operation("feedback", writes=True)
-def judge_by_reply(home: Home, request: requests.FeedbackRequest) -> FeedbackReport:
-    """Learn from an agent's reply which memories were used. Raises InvalidQueryError, NotFoundError, ConflictError."""
-    return feedback(
-        home, request.reply, request.references, session=request.session, stored=request.stored
-    )
-
-
-@operation("feedback-judge", writes=True, owners=True, command="review feedback")
-def judge_answers(home: Home, request: requests.JudgeRequest) -> FeedbackReport:
-    """Learn that a person finds memories good or bad. Raises NotFoundError, ConflictError."""
-    return judge(home, request.references, good=request.good)

@@ -2250,23 +2250,11 @@ export interface ActivityRequest {
   project?: string | null;
 }
 
-export interface AddMemberRequest {
-  space: string;
-  account: string;
-  role?: Role;
-}
-
 export interface AddQueryRequest {
   queries?: string | null;
   question: string;
   query_id?: string | null;
   expects?: Array<string>;
-}
-
-export interface AddRemoteRequest {
-  url: string;
-  key?: string;
-  private?: boolean;
 }
 
 export interface AlikeRequest {
@@ -2313,11 +2301,6 @@ export interface CallersRequest {
   depth?: number;
 }
 
-export interface ChatRequest {
-  reference: string;
-  limit?: number;
-}
-
 export interface ChatSearchRequest {
   query: string;
   limit?: number;
@@ -2326,13 +2309,6 @@ export interface ChatSearchRequest {
   leave_out?: string | null;
   since?: string | null;
   until?: string | null;
-}
-
-export interface ChatsRequest {
-  channel?: string | null;
-  closed?: boolean;
-  limit?: number;
-  offset?: number;
 }
 
 export type Choice = "keep-both" | "keep-new" | "keep-old";
@@ -2361,6 +2337,11 @@ export interface ConfigUnsetRequest {
   key: string;
 }
 
+export interface ContextGivenRequest {
+  session: string;
+  state?: SessionStateInput | null;
+}
+
 export interface ContextRequest {
   moment?: Moment;
   occasion?: Occasion;
@@ -2371,19 +2352,6 @@ export interface ContextRequest {
   parts?: Array<Part>;
   alone?: boolean;
   signals?: SignalLimits | null;
-}
-
-export interface CreateKeyRequest {
-  space?: string | null;
-  account?: string | null;
-  role?: Role;
-  days?: number;
-}
-
-export interface CreateSpaceRequest {
-  space: string;
-  kind?: SpaceKind;
-  raising?: Raising;
 }
 
 export interface DbRebuildRequest {
@@ -2470,10 +2438,6 @@ export interface EditRequest {
   suppressed_contexts?: Array<"prompt" | "session-start">;
 }
 
-export interface EndChatRequest {
-  reference: string;
-}
-
 export interface EvaluateRequest {
   queries?: string | null;
   limit?: number | null;
@@ -2494,6 +2458,11 @@ export interface ExtractRequest {
   text?: string;
   session?: string | null;
   by_model?: boolean;
+}
+
+export interface FeedbackJudgeRequest {
+  references: Array<string>;
+  good: boolean;
 }
 
 export interface FeedbackRequest {
@@ -2535,10 +2504,6 @@ export interface FlushRequest {
   seconds?: number;
 }
 
-export interface ForgetCodeRequest {
-  project: string;
-}
-
 export interface ForgetRequest {
   sessions?: Array<string>;
   memories?: Array<string>;
@@ -2552,15 +2517,47 @@ export interface GapRequest {
   reference: string;
 }
 
+export interface GatewayEndRequest {
+  reference: string;
+}
+
+export interface GatewayPairRequest {
+  who: string;
+  me?: boolean;
+}
+
+export interface GatewaySessionRequest {
+  reference: string;
+  limit?: number;
+}
+
+export interface GatewaySessionsRequest {
+  channel?: string | null;
+  closed?: boolean;
+  limit?: number;
+  offset?: number;
+}
+
+export interface GatewayUnpairRequest {
+  who: string;
+}
+
 export interface GetRequest {
   reference: string;
   update?: boolean;
   session?: string | null;
 }
 
-export interface GivenRequest {
-  session: string;
-  state?: SessionStateInput | null;
+export interface GraphForgetCodeRequest {
+  project: string;
+}
+
+export interface GraphIngestCodeRequest {
+  folder: string;
+  project?: string | null;
+  force?: boolean;
+  max_files?: number;
+  seconds?: number;
 }
 
 export interface HandoffRequest {
@@ -2607,14 +2604,6 @@ export interface ImportOptionsInput {
   vectors?: boolean;
 }
 
-export interface IngestCodeRequest {
-  folder: string;
-  project?: string | null;
-  force?: boolean;
-  max_files?: number;
-  seconds?: number;
-}
-
 export interface IngestOptions {
   paths?: Array<string>;
   globs?: Array<string>;
@@ -2637,14 +2626,25 @@ export interface InvalidateRequest {
   at?: string | null;
 }
 
-export interface JudgeRequest {
-  references: Array<string>;
-  good: boolean;
-}
-
 export interface JudgeWaitingRequest {
   background?: boolean;
   seconds?: number | null;
+}
+
+export interface KeysCreateRequest {
+  space?: string | null;
+  account?: string | null;
+  role?: Role;
+  days?: number;
+}
+
+export interface KeysRequest {
+  space?: string | null;
+}
+
+export interface KeysRevokeRequest {
+  id: string;
+  space?: string | null;
 }
 
 export interface LinkRequest {
@@ -2665,6 +2665,14 @@ export interface LinksRequest {
 export interface ListRequest {
   filter?: Filter;
   words?: string;
+  limit?: number;
+  offset?: number;
+}
+
+export interface LogRequest {
+  reference?: string | null;
+  project?: string | null;
+  action?: string | null;
   limit?: number;
   offset?: number;
 }
@@ -2720,7 +2728,7 @@ export interface NewLink {
 
 export type Occasion = "clear" | "compact" | "resume" | "startup";
 
-export interface OwnPageRequest {
+export interface PageOwnRequest {
   name: "identity" | "profile" | "project";
   project?: string | null;
 }
@@ -2729,9 +2737,11 @@ export interface PageRequest {
   project?: string | null;
 }
 
-export interface PairRequest {
-  who: string;
-  me?: boolean;
+export interface PageWriteRequest {
+  name: "identity" | "profile" | "project";
+  text: string;
+  project?: string | null;
+  expected?: string | null;
 }
 
 export interface PlaceRequest {
@@ -2850,6 +2860,12 @@ export type Relates = "alternative_to" | "builds_on" | "contradicts" | "depends_
 
 export type Relation = "alternative_to" | "builds_on" | "calls" | "contradicts" | "depends_on" | "elaborates" | "imports" | "inherits" | "part_of" | "related_to" | "specializes" | "supersedes";
 
+export interface RemoteAddRequest {
+  url: string;
+  key?: string;
+  private?: boolean;
+}
+
 export interface RemoteChangesRequest {
   since?: number;
   ledger_since?: number;
@@ -2867,11 +2883,6 @@ export interface RemoteTurnsRequest {
 export interface RemoteVersionsRequest {
   at: number;
   names: Array<string>;
-}
-
-export interface RemoveMemberRequest {
-  space: string;
-  account: string;
 }
 
 export interface RemoveQueryRequest {
@@ -2932,11 +2943,6 @@ export interface ReviewResolveRequest {
 
 export interface ReviewUndoRequest {
   reference: string;
-}
-
-export interface RevokeKeyRequest {
-  id: string;
-  space?: string | null;
 }
 
 export interface Said {
@@ -3036,8 +3042,29 @@ export interface Source {
   file?: string | null;
 }
 
-export interface SpaceRequest {
+export interface SpacesAddRequest {
+  space: string;
+  account: string;
+  role?: Role;
+}
+
+export interface SpacesCreateRequest {
+  space: string;
+  kind?: SpaceKind;
+  raising?: Raising;
+}
+
+export interface SpacesLogRequest {
+  limit?: number;
+}
+
+export interface SpacesMembersRequest {
   space?: string | null;
+}
+
+export interface SpacesRemoveRequest {
+  space: string;
+  account: string;
 }
 
 export interface StaleRequest {
@@ -3170,10 +3197,6 @@ export interface UnlinkRequest {
   relation?: string | null;
 }
 
-export interface UnpairRequest {
-  who: string;
-}
-
 export interface ValidityInput {
   since?: string | null;
   until?: string | null;
@@ -3193,29 +3216,10 @@ export interface WiringWishInput {
   isolates?: boolean;
 }
 
-export interface WritePageRequest {
-  name: "identity" | "profile" | "project";
-  project?: string | null;
-  text: string;
-  expected?: string | null;
-}
-
 export interface WriterRequest {
   writer: string;
   tokens_per_day?: number | null;
   dollars_per_day?: number | null;
-}
-
-export interface NacreDataUndoLogRequest {
-  reference?: string | null;
-  project?: string | null;
-  action?: string | null;
-  limit?: number;
-  offset?: number;
-}
-
-export interface NacreServerSpacesLogRequest {
-  limit?: number;
 }
 
 export interface Operations {
@@ -3238,9 +3242,9 @@ export interface Operations {
   "eval": [EvaluateRequest, Array<Answer>];
   "eval-list": [QueriesRequest, Array<SavedQuery>];
   "context": [ContextRequest, ContextBlock];
-  "page-own": [OwnPageRequest, OwnPage];
-  "page-write": [WritePageRequest, OwnPage];
-  "context-given": [GivenRequest, null];
+  "page-own": [PageOwnRequest, OwnPage];
+  "page-write": [PageWriteRequest, OwnPage];
+  "context-given": [ContextGivenRequest, null];
   "hook": [HookCall, HookAnswer];
   "handoff": [HandoffRequest, HandoffView];
   "forget-plan": [ForgetRequest, ForgetPlan];
@@ -3254,7 +3258,7 @@ export interface Operations {
   "backup-restore": [RestoreRequest, RestoreReport];
   "scrub": [ScrubOptions, ScrubReport];
   "sync": [SyncRequest, Synced];
-  "log": [NacreDataUndoLogRequest, Array<Listed>];
+  "log": [LogRequest, Array<Listed>];
   "diff": [DiffRequest, OperationDiff];
   "undo-plan": [UndoRequest, Undoing];
   "undo": [UndoRequest, Undoing];
@@ -3313,9 +3317,9 @@ export interface Operations {
   "embed-resume": [Record<string, never>, Embedded];
   "deep-recall": [DeepQuery, DeepResult];
   "recall": [RecallQuery, RecallResult];
-  "search-sessions": [TurnQuery, RecallResult];
   "feedback": [FeedbackRequest, FeedbackReport];
-  "feedback-judge": [JudgeRequest, FeedbackReport];
+  "feedback-judge": [FeedbackJudgeRequest, FeedbackReport];
+  "search-sessions": [TurnQuery, RecallResult];
   "alike": [AlikeRequest, Alike];
   "review-resolve": [ReviewResolveRequest, Pair];
   "review-judge": [JudgeWaitingRequest, JudgeReport];
@@ -3356,26 +3360,26 @@ export interface Operations {
   "config-set": [ConfigSetRequest, SettingView];
   "config-unset": [ConfigUnsetRequest, SettingView];
   "quickstart": [Record<string, never>, QuickstartResult];
-  "gateway-end": [EndChatRequest, ChatSession];
-  "gateway-pair": [PairRequest, Paired];
+  "gateway-end": [GatewayEndRequest, ChatSession];
+  "gateway-pair": [GatewayPairRequest, Paired];
   "gateway-pairings": [Record<string, never>, Array<Pairing>];
-  "gateway-session": [ChatRequest, NacreGatewayEngineChat];
-  "gateway-sessions": [ChatsRequest, Array<ChatSession>];
+  "gateway-session": [GatewaySessionRequest, NacreGatewayEngineChat];
+  "gateway-sessions": [GatewaySessionsRequest, Array<ChatSession>];
   "gateway-status": [Record<string, never>, GatewayState];
-  "gateway-unpair": [UnpairRequest, boolean];
+  "gateway-unpair": [GatewayUnpairRequest, boolean];
   "graph-about": [CodeRequest, CodeAnswer];
   "graph-callers": [CallersRequest, CodeAnswer];
-  "graph-forget-code": [ForgetCodeRequest, ForgottenCode];
+  "graph-forget-code": [GraphForgetCodeRequest, ForgottenCode];
   "graph-impact": [ImpactRequest, CodeAnswer];
   "graph-importers": [CodeRequest, CodeAnswer];
-  "graph-ingest-code": [IngestCodeRequest, CodeReport];
+  "graph-ingest-code": [GraphIngestCodeRequest, CodeReport];
   "graph-stale": [StaleRequest, Staleness];
-  "keys": [SpaceRequest, Array<Key>];
-  "keys-create": [CreateKeyRequest, NewKey];
-  "keys-revoke": [RevokeKeyRequest, Key];
+  "keys": [KeysRequest, Array<Key>];
+  "keys-create": [KeysCreateRequest, NewKey];
+  "keys-revoke": [KeysRevokeRequest, Key];
   "move": [MoveRequest, MoveReport];
   "remote": [Record<string, never>, RemoteStanding];
-  "remote-add": [AddRemoteRequest, Exchanged];
+  "remote-add": [RemoteAddRequest, Exchanged];
   "remote-changes": [RemoteChangesRequest, ServerChanges];
   "remote-push": [RemotePushRequest, Pushed];
   "remote-remove": [Record<string, never>, RemoteStanding];
@@ -3384,9 +3388,9 @@ export interface Operations {
   "remote-versions": [RemoteVersionsRequest, Array<ServerDocument>];
   "share": [ShareRequest, Shared];
   "spaces": [Record<string, never>, Array<Space>];
-  "spaces-add": [AddMemberRequest, Array<Member>];
-  "spaces-create": [CreateSpaceRequest, Space];
-  "spaces-log": [NacreServerSpacesLogRequest, Array<NacreServerSpacesNote>];
-  "spaces-members": [SpaceRequest, Array<Member>];
-  "spaces-remove": [RemoveMemberRequest, Array<Member>];
+  "spaces-add": [SpacesAddRequest, Array<Member>];
+  "spaces-create": [SpacesCreateRequest, Space];
+  "spaces-log": [SpacesLogRequest, Array<NacreServerSpacesNote>];
+  "spaces-members": [SpacesMembersRequest, Array<Member>];
+  "spaces-remove": [SpacesRemoveRequest, Array<Member>];
 }

@@ -17,8 +17,7 @@ from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import Clock, utc_now, uuid7_source
 from nacre.base.lazy import load
@@ -793,8 +792,8 @@ class _Screen:
 _CODE_LETTERS = 9
 Reference = Annotated[
     str,
-    Meta(
-        description="A conversation: its id, the start of its id, or its key.",
+    bounds(
+        "A conversation: its id, the start of its id, or its key.",
         min_length=1,
         max_length=300,
     ),
@@ -877,14 +876,11 @@ def gateway_status(home: Home) -> GatewayState:
 @operation("gateway-sessions")
 def list_chats(
     home: Home,
-    channel: Annotated[
-        str | None, Meta(description="Name of a channel in gateway.channels.", max_length=60)
-    ] = None,
-    closed: Annotated[bool, Meta(description="Include ended conversations.")] = False,
-    limit: Annotated[
-        int, Meta(description="Maximum number of conversations.", ge=0, le=1_000)
-    ] = 20,
-    offset: Annotated[int, Meta(description="Items to skip.", ge=0)] = 0,
+    channel: Annotated[str, bounds("Name of a channel in gateway.channels.", max_length=60)]
+    | None = None,
+    closed: Annotated[bool, bounds("Include ended conversations.")] = False,
+    limit: Annotated[int, bounds("Maximum number of conversations.", ge=0, le=1_000)] = 20,
+    offset: Annotated[int, bounds("Items to skip.", ge=0)] = 0,
 ) -> list[ChatSession]:
     """Return conversations, the most recently used first."""
     with _open_store(home.settings) as store:
@@ -895,7 +891,7 @@ def list_chats(
 def show_chat(
     home: Home,
     reference: Reference,
-    limit: Annotated[int, Meta(description="Maximum number of messages.", ge=0, le=1_000)] = 20,
+    limit: Annotated[int, bounds("Maximum number of messages.", ge=0, le=1_000)] = 20,
 ) -> Chat:
     """Return a conversation. Raises NotFoundError, ConflictError."""
     with _open_store(home.settings) as store:
@@ -940,11 +936,9 @@ def pair(
     home: Home,
     who: Annotated[
         str,
-        Meta(description="A code, or <channel>:<id> of a sender.", min_length=3, max_length=300),
+        bounds("A code, or <channel>:<id> of a sender.", min_length=3, max_length=300),
     ],
-    me: Annotated[
-        bool, Meta(description="The sender is you: these messages count as your own.")
-    ] = False,
+    me: Annotated[bool, bounds("The sender is you: these messages count as your own.")] = False,
 ) -> Paired:
     """Approve a sender. Raises NotFoundError for an unknown or expired code and for an unknown channel."""
     with _open_store(home.settings, creates=True) as store:
@@ -957,9 +951,7 @@ def pair(
 @operation("gateway-unpair", writes=True, owners=True, command="gateway pair --remove")
 def unpair(
     home: Home,
-    who: Annotated[
-        str, Meta(description="<channel>:<id> of a sender.", min_length=3, max_length=300)
-    ],
+    who: Annotated[str, bounds("<channel>:<id> of a sender.", min_length=3, max_length=300)],
 ) -> bool:
     """Revoke a sender's approval. Raises NotFoundError."""
     channel, _, sender = who.strip().partition(":")

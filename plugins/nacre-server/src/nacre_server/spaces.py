@@ -12,8 +12,7 @@ from hashlib import blake2b
 from secrets import token_hex, token_urlsafe
 from typing import Annotated, Any
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms, to_ms
 from nacre.base.text import count_tokens, to_bytes
@@ -211,13 +210,13 @@ class Shared:
 
 _NAME = r"^[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$"
 SpaceName = Annotated[
-    str, Meta(description="The space: up to 64 lower-case letters, digits and . _ -", pattern=_NAME)
+    str, bounds("The space: up to 64 lower-case letters, digits and . _ -", pattern=_NAME)
 ]
 Account = Annotated[
     str,
-    Meta(description="The account: up to 64 lower-case letters, digits and . _ -", pattern=_NAME),
+    bounds("The account: up to 64 lower-case letters, digits and . _ -", pattern=_NAME),
 ]
-OfSpace = Annotated[str | None, Meta(description="The space; default: the open space.")]
+OfSpace = Annotated[str | None, bounds("The space; default: the open space.")]
 
 
 # -- Spaces and members --------------------------------------------------------
@@ -304,12 +303,10 @@ def create_space(
     space: SpaceName,
     kind: Annotated[
         SpaceKind,
-        Meta(
-            description="The owning account. A personal space belongs to the account of the same name."
-        ),
+        bounds("The owning account. A personal space belongs to the account of the same name."),
     ] = SpaceKind.TEAM,
     raising: Annotated[
-        Raising, Meta(description="The role required to share personal memories into the space.")
+        Raising, bounds("The role required to share personal memories into the space.")
     ] = Raising.MEMBERS,
 ) -> Space:
     """Create a space owned by the caller, or, for a person's space, by that person.
@@ -344,7 +341,7 @@ def add_member(
     home: Home,
     space: SpaceName,
     account: Account,
-    role: Annotated[Role, Meta(description="What the account may do in the space.")] = Role.MEMBER,
+    role: Annotated[Role, bounds("What the account may do in the space.")] = Role.MEMBER,
 ) -> list[Member]:
     """Add an account or change its role, and return the members. Raises NotAllowedError, ConflictError."""
     with managed(home, space) as own:
@@ -370,7 +367,7 @@ def remove_member(home: Home, space: SpaceName, account: Account) -> list[Member
 @operation("spaces-log", by_key=True)
 def list_log(
     home: Home,
-    limit: Annotated[int, Meta(description="Maximum number of lines.", ge=1, le=10_000)] = 50,
+    limit: Annotated[int, bounds("Maximum number of lines.", ge=1, le=10_000)] = 50,
 ) -> list[Note]:
     """List the audit log of the open space, newest first."""
     standing(home)
@@ -432,11 +429,9 @@ def list_keys(home: Home, space: OfSpace = None) -> list[Key]:
 def create_key(
     home: Home,
     space: OfSpace = None,
-    account: Annotated[
-        str | None, Meta(description="The account of the key; default: yours.")
-    ] = None,
-    role: Annotated[Role, Meta(description="The highest role that the key gives.")] = Role.MEMBER,
-    days: Annotated[int, Meta(description="Days until the key expires.", ge=1, le=3650)] = 90,
+    account: Annotated[str | None, bounds("The account of the key; default: yours.")] = None,
+    role: Annotated[Role, bounds("The highest role that the key gives.")] = Role.MEMBER,
+    days: Annotated[int, bounds("Days until the key expires.", ge=1, le=3650)] = 90,
 ) -> NewKey:
     """Create a key. Raises NotAllowedError, or NotFoundError if the account is not a member."""
     with managed(home, space) as own:
@@ -462,7 +457,7 @@ def revoke_key(
     home: Home,
     id: Annotated[  # noqa: A002 - the field's name
         str,
-        Meta(description="The key, by the eight characters after nacre_.", pattern="^[0-9a-f]{8}$"),
+        bounds("The key, by the eight characters after nacre_.", pattern="^[0-9a-f]{8}$"),
     ],
     space: OfSpace = None,
 ) -> Key:
@@ -605,7 +600,7 @@ def share(
     reference: Reference,
     space: SpaceName,
     scope: Annotated[
-        Scope | None, Meta(description="Who may see the copy. Required to share a private memory.")
+        Scope | None, bounds("Who may see the copy. Required to share a private memory.")
     ] = None,
 ) -> Shared:
     """Copy a memory into another space, or update its copy there.
