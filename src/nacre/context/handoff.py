@@ -44,7 +44,6 @@ from nacre.values.session import (
     Speaker,
     StoredSession,
     Task,
-    ToolCall,
     Trust,
     Turn,
 )
@@ -175,7 +174,23 @@ def has_something(
     """
     return (
         any(map(_is_work, telling))
-        or any(_works(call) for turn in turns for call in turn.tool_calls)
+        or any(
+            (
+                False
+                if call.outcome != "ok"
+                else (
+                    reading.is_change(call)
+                    or bool(call.made)
+                    or (
+                        call.action is Action.RUN
+                        and summary.does(call)
+                        and not summary.is_check(call)
+                    )
+                )
+            )
+            for turn in turns
+            for call in turn.tool_calls
+        )
         or _is_open(turns, spoken)
         or bool(learn_extract.extract(session, turns))
     )
@@ -184,17 +199,6 @@ def has_something(
 def _is_work(utterance: sentences.Utterance) -> bool:
     """Return True if a message asks for work. A mere question is not enough."""
     return any(asks_for_work(statement.text) for statement in utterance.statements)
-
-
-def _works(call: ToolCall) -> bool:
-    """Return True if a tool call did more than read or check."""
-    if call.outcome != "ok":
-        return False
-    return (
-        reading.is_change(call)
-        or bool(call.made)
-        or (call.action is Action.RUN and summary.does(call) and not summary.is_check(call))
-    )
 
 
 def _is_open(turns: Sequence[Turn], spoken: Sequence[sentences.Utterance]) -> bool:

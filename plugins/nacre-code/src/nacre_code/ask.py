@@ -391,7 +391,13 @@ def find_nodes(
         symbols = _files(home, target, project) if is_path(target) else []
         symbols = symbols or _symbols(home, target, project)
     if not symbols:
-        raise NotFoundError(f"there is no code named {name!r}", hint=_hint(home))
+        projects = [project for project, *_ in code.CodeGraph(home.database).projects()]
+        raise NotFoundError(
+            f"there is no code named {name!r}",
+            hint="run nacre graph ingest-code to read this folder's repository"
+            if not projects
+            else f"projects with code: {', '.join(projects[:5])}; run nacre graph ingest-code for new code",
+        )
     own = [item for item in symbols if item.project == near]
     return own or symbols
 
@@ -404,7 +410,7 @@ def find_files(
     symbols = _files(home, target, project)
     if not symbols and not is_path(target):
         place = "/".join(symbol_parts(target.replace("/", ".")))
-        for ending in (".py", "/__init__.py", ".rs", "/mod.rs", ".ts", ".js", ".java"):
+        for ending in ".py /__init__.py .rs /mod.rs .ts .js .java".split():
             symbols = symbols or _files(home, place + ending, project)
     own = [item for item in symbols if item.project == near]
     return own or symbols
@@ -477,15 +483,6 @@ def _name_parts(symbol: code.Symbol) -> list[str]:
     """Return the parts of a symbol's full name: folders, file, enclosing definitions, its own name."""
     path = symbol.path.rsplit(".", 1)[0].removesuffix("/__init__").split("/")
     return [*path, *(symbol.qualified.split(".") if symbol.kind != code.FILE else ())]
-
-
-def _hint(home: home.Home) -> str:
-    projects = [project for project, *_ in code.CodeGraph(home.database).projects()]
-    if not projects:
-        return "run nacre graph ingest-code to read this folder's repository"
-    return (
-        f"projects with code: {', '.join(projects[:5])}; run nacre graph ingest-code for new code"
-    )
 
 
 # ----------------------------------------------------------------------------
@@ -840,17 +837,7 @@ _MANIFEST = re.compile(r"(?:^|/)(?:go\.mod|Cargo\.toml|[jt]sconfig[^/]*\.json)$"
 """Files that define the names of packages and modules."""
 
 _SKIPPED_FOLDERS = frozenset(
-    {
-        "node_modules",
-        "__pycache__",
-        "venv",
-        "env",
-        "dist",
-        "build",
-        "target",
-        "vendor",
-        "site-packages",
-    }
+    "node_modules __pycache__ venv env dist build target vendor site-packages".split()
 )
 _LINE_BYTES = 400
 _SMALL = 50_000

@@ -174,17 +174,11 @@ SOURCE = ImportSource(NAME, "Letta", _recognise, _read)
 NAME_MCP_MEMORY = "mcp-memory-service"
 
 _TABLES = {"memories": frozenset({"content_hash", "content", "memory_type", "metadata"})}
-_COLUMNS = (
-    "content_hash",
-    "content",
-    "tags",
-    "memory_type",
-    "metadata",
-    "created_at",
-    "updated_at",
-    "created_at_iso",
-    "deleted_at",
-    "superseded_by",
+_COLUMNS = tuple(
+    (
+        "content_hash content tags memory_type metadata created_at updated_at created_at_iso "
+        "deleted_at superseded_by"
+    ).split()
 )
 _EDGES = ("source_hash", "target_hash", "relationship_type")
 _SIMILARITY = "related"
@@ -205,9 +199,7 @@ _KINDS = {
 _KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names.split()}
 _OWN_TAGS = ("sys:", "q:", "t:", "agent:")
 _PROJECT_TAG = "proj:"
-_HANDLED = frozenset(
-    {"tags", "type", "memory_type", "content_hash", "timestamp", "project", "embedding"}
-)
+_HANDLED = frozenset("tags type memory_type content_hash timestamp project embedding".split())
 
 
 def _recognise_mcp_memory(tree: Tree) -> bool:
@@ -342,9 +334,7 @@ _BLOCK = re.compile(r"^---[ \t]*$", re.MULTILINE)
 _LINE = re.compile(r"^([A-Za-z_]\w*)[ \t]*:[ \t]*(.*)$", re.MULTILINE)
 _PLUGIN = re.compile(rb"\A\s*---\s*\nid:[^\n]*\ncreated_at:[^\n]*\ntype:[^\n]*\nconfidence:")
 _SKIPPED_STATES = {"archived": "archived in mem0", "paused": "paused in mem0"}
-_HANDLED_MEM0 = frozenset(
-    {"data", "hash", "type", "project", "project_id", "category", "categories", "tags"}
-)
+_HANDLED_MEM0 = frozenset("data hash type project project_id category categories tags".split())
 _TEXT_KEYS = ("memory", "content", "text", "data")
 _OWNER_KEYS = ("user_id", "agent_id", "run_id", "actor_id")
 
@@ -459,49 +449,23 @@ _TABLES_CLAUDE_MEM = {
     "observations": frozenset({"project", "type", "created_at_epoch"}),
     "session_summaries": frozenset({"project", "request", "learned"}),
 }
-_OBSERVATION = (
-    "memory_session_id",
-    "sdk_session_id",
-    "project",
-    "merged_into_project",
-    "type",
-    "title",
-    "subtitle",
-    "narrative",
-    "text",
-    "facts",
-    "concepts",
-    "files_modified",
-    "created_at",
-    "created_at_epoch",
+_OBSERVATION = tuple(
+    (
+        "memory_session_id sdk_session_id project merged_into_project type title subtitle "
+        "narrative text facts concepts files_modified created_at created_at_epoch"
+    ).split()
 )
-_SUMMARY = (
-    "memory_session_id",
-    "sdk_session_id",
-    "project",
-    "merged_into_project",
-    "request",
-    "learned",
-    "completed",
-    "next_steps",
-    "notes",
-    "created_at",
-    "created_at_epoch",
+_SUMMARY = tuple(
+    (
+        "memory_session_id sdk_session_id project merged_into_project request learned "
+        "completed next_steps notes created_at created_at_epoch"
+    ).split()
 )
-_ITEM = (
-    "id",
-    "project_id",
-    "legacy_observation_id",
-    "kind",
-    "type",
-    "title",
-    "subtitle",
-    "narrative",
-    "text",
-    "facts",
-    "concepts",
-    "files_modified",
-    "created_at_epoch",
+_ITEM = tuple(
+    (
+        "id project_id legacy_observation_id kind type title subtitle narrative text facts "
+        "concepts files_modified created_at_epoch"
+    ).split()
 )
 _PARTS = {
     "learned": "Learned",

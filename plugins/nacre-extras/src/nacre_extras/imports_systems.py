@@ -68,36 +68,14 @@ NAME = "agenr"
 EXPIRED = "EXPIRED"
 """The value of ``superseded_by`` for entries that agenr expired."""
 
-_COLUMNS = (
-    "id",
-    "type",
-    "subject",
-    "canonical_key",
-    "content",
-    "importance",
-    "expiry",
-    "scope",
-    "platform",
-    "project",
-    "source_file",
-    "source_context",
-    "created_at",
-    "updated_at",
-    "last_recalled_at",
-    "recall_count",
-    "recall_intervals",
-    "contradictions",
-    "quality_score",
-    "superseded_by",
-    "retired",
-    "retired_at",
-    "retired_reason",
-    "suppressed_contexts",
-    "subject_entity",
-    "subject_attribute",
-    "claim_predicate",
-    "claim_object",
-    "claim_confidence",
+_COLUMNS = tuple(
+    (
+        "id type subject canonical_key content importance expiry scope platform project "
+        "source_file source_context created_at updated_at last_recalled_at recall_count "
+        "recall_intervals contradictions quality_score superseded_by retired retired_at "
+        "retired_reason suppressed_contexts subject_entity subject_attribute claim_predicate "
+        "claim_object claim_confidence"
+    ).split()
 )
 _TABLES = {"entries": frozenset({"id", "type", "subject", "content"})}
 _RELATIONS = frozenset({"supersedes", "contradicts", "elaborates"})
@@ -159,6 +137,8 @@ def _found(
         reason = "expired in agenr"
     elif successor and successor not in ids:
         reason = "superseded in agenr by a missing entry"
+    names = ("subject_entity", "subject_attribute", "claim_predicate", "claim_object")
+    entity, attribute, predicate, value = (text_of(entry, name) or "" for name in names)
     memory = shape(
         NAME,
         own,
@@ -178,23 +158,25 @@ def _found(
         scope=_choice(Scope, entry.get("scope"), Scope.PRIVATE),
         project=project_of(text_of(entry, "project")),
         canonical_key=text_of(entry, "canonical_key"),
-        claim=_claim(entry),
+        claim=(
+            None
+            if not (entity and attribute and value)
+            else (
+                Claim(
+                    entity,
+                    attribute,
+                    predicate,
+                    value,
+                    between(entry.get("claim_confidence"), 0, 1, 0.5),
+                )
+            )
+        ),
         suppressed_contexts=tuple(listed(entry.get("suppressed_contexts"))),
         retired=Retirement(to_millisecond(at), reason) if reason else None,
         links=tuple(Link(rel, ids[other]) for rel, other in links if other in ids),
         superseded_by=ids.get(successor),
     )
     return Found(memory, _usage(entry))
-
-
-def _claim(entry: Values) -> Claim | None:
-    names = ("subject_entity", "subject_attribute", "claim_predicate", "claim_object")
-    entity, attribute, predicate, value = (text_of(entry, name) or "" for name in names)
-    if not (entity and attribute and value):
-        return None
-    return Claim(
-        entity, attribute, predicate, value, between(entry.get("claim_confidence"), 0, 1, 0.5)
-    )
 
 
 def _usage(entry: Values) -> Usage | None:
@@ -233,9 +215,7 @@ CATEGORIES = {
     "workflows": Kind.LESSON,
     "notes": Kind.FACT,
 }
-_KNOWN = frozenset(
-    {"title", "tags", "updated", "confidence", "confidence_score", "evergreen", "author"}
-)
+_KNOWN = frozenset("title tags updated confidence confidence_score evergreen author".split())
 _EDGE = ("source", "target", "rel_type", "strength", "valid_from", "valid_to")
 _SCORE = ("entry_path", "access_count", "last_accessed")
 _CURRENT_ONLY = frozenset({"supersedes", "contradicts"})
@@ -376,9 +356,7 @@ _TAG = re.compile(r"(?<!\S)#([\w/-]+)")
 _HEADING = re.compile(r"^#{1,6}\s")
 _FENCE = re.compile(r"^\s*(```|~~~)")
 _MIN_WORDS = 4
-_KNOWN_BASIC_MEMORY = frozenset(
-    {"title", "type", "tags", "permalink", "created", "modified", "schema"}
-)
+_KNOWN_BASIC_MEMORY = frozenset("title type tags permalink created modified schema".split())
 
 
 @frozen
@@ -555,17 +533,9 @@ _ONE_SECTION = re.compile(
 """A body with one section whose heading repeats the file's kind."""
 
 _KNOWN_CLAWXMEMORY = frozenset(
-    {
-        "name",
-        "description",
-        "type",
-        "scope",
-        "project_id",
-        "updated_at",
-        "captured_at",
-        "deprecated",
-        "dream_attempts",
-    }
+    (
+        "name description type scope project_id updated_at captured_at deprecated dream_attempts"
+    ).split()
 )
 
 

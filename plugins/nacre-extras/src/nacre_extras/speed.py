@@ -53,29 +53,11 @@ _NOISE = 0.35
 """Length of the random vector added to a unit vector: the cosine to the original becomes about .94."""
 
 _STEP = 2000
-_PLACES = (
-    "harbour",
-    "quarry",
-    "orchard",
-    "foundry",
-    "granary",
-    "chapel",
-    "mill",
-    "observatory",
-    "brewery",
-    "tannery",
+_PLACES = tuple(
+    "harbour quarry orchard foundry granary chapel mill observatory brewery tannery".split()
 )
-_THINGS = (
-    "ledger",
-    "gateway",
-    "scheduler",
-    "archive",
-    "importer",
-    "dashboard",
-    "mailer",
-    "indexer",
-    "proxy",
-    "cache",
+_THINGS = tuple(
+    "ledger gateway scheduler archive importer dashboard mailer indexer proxy cache".split()
 )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 import httpx2
 import msgspec
@@ -92,6 +92,20 @@ class Channel(Protocol):
 
     async def close(self) -> None:
         """Close connections."""
+
+
+class Listening:
+    """The part of a channel that receives messages by requests, while it runs."""
+
+    _inbox: Inbox | None = None
+
+    async def run(self, inbox: Inbox) -> None:
+        """See Channel. Messages come from requests."""
+        self._inbox = inbox
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._inbox = None
 
 
 @runtime_checkable
@@ -181,6 +195,16 @@ class SkippedItems:
         if self.count == 1:
             self._tell(f"{item} could not be read and was skipped; further ones are not logged")
 
+    def parsed(
+        self, item: str, parse: Callable[..., Incoming | None], *args: Any
+    ) -> Incoming | None:
+        """Return the result of ``parse``, or ``None`` if it raises ValueError."""
+        try:
+            return parse(*args)
+        except ValueError:
+            self.note(item)
+            return None
+
 
 def decode(data: str | bytes) -> Any:
     """Decode JSON. Raises ValueError."""
@@ -233,6 +257,18 @@ def moment(values: Fields, key: str) -> datetime | None:
 def file_name(values: Fields, key: str, default: str) -> str:
     """Return a file name without folders and control characters."""
     return _NOT_IN_NAMES.sub("_", text(values, key)).strip(" ._")[-_MAX_FILE_NAME:] or default
+
+
+def attachment(values: Fields, name: str, media_type: str, *sources: str) -> Attachment:
+    """Return a file from the fields of its name, its type, and the first of its addresses."""
+    size = number(values, "size")
+    addresses = (text(values, key, 2_000) for key in sources)
+    return Attachment(
+        file_name(values, name, "file"),
+        text(values, media_type, 100),
+        None if size is None else int(size),
+        next(filter(None, addresses), ""),
+    )
 
 
 def mapping(values: Fields, key: str) -> Fields:
@@ -304,10 +340,16 @@ class WebApi:
         self._headers = dict(headers)
         self._client: httpx2.AsyncClient | None = None
 
-    @property
-    def place(self) -> str:
-        """Return host and port of the address."""
-        return urlsplit(self._address).netloc
+    def is_own(self, url: str, *hosts: str) -> bool:
+        """Return True if a URL is on the server of the address, or encrypted on one of the hosts or below one."""
+        try:
+            address, own = urlsplit(url), urlsplit(self._address)
+            host = f".{address.hostname}"
+        except ValueError:
+            return False
+        if (address.scheme, address.netloc) == (own.scheme, own.netloc):
+            return True
+        return address.scheme == "https" and any(host.endswith(f".{name}") for name in hosts)
 
     async def ask(
         self,
@@ -415,14 +457,6 @@ class WebApi:
             raise ChannelUnavailableError(
                 f"{self.platform} cannot be reached ({type(error).__name__})"
             ) from None
-
-
-def split_address(address: str) -> SplitResult:
-    """Return the parts of an address from a platform. Raises ChannelRefusedError if it is malformed."""
-    try:
-        return urlsplit(address)
-    except ValueError:
-        raise ChannelRefusedError("the address of a file is malformed") from None
 
 
 def check_address(platform: str, address: str) -> None:

@@ -368,13 +368,13 @@ def _show(talk: TerminalChat, text: str, piped: str = "") -> None:
 
 
 def _greet(paper: Paper, talk: TerminalChat) -> None:
-    messages = talk.last_messages(_SHOWN)
     paper.line(
         bold("Talk to an agent that remembers."),
         dim("  /new starts a new conversation, /exit ends"),
     )
-    for role, text in messages:
-        paper.line(dim(f"{'it ' if role == 'assistant' else 'you'}  {text[:200]}"), hang=5)
+    for message in talk.last_messages(_SHOWN):
+        speaker = "it " if message.role == "assistant" else "you"
+        paper.line(dim(f"{speaker}  {message.text[:200]}"), hang=5)
 
 
 # ----------------------------------------------------------------------------

@@ -245,20 +245,21 @@ def owner_identities(settings: Settings) -> frozenset[str]:
 
 
 _QUERY_CHARACTERS = 2_000
+_MAX_PASSAGES = 5
 
 
 def passages_for(
-    home: Home, question: str, *, limit: int, budget_tokens: int, key: str | None, leave_out: str
+    home: Home, question: str, *, budget_tokens: int, key: str | None, leave_out: str
 ) -> Sequence[str]:
     """Return the best passages within a budget from all conversations, or from one (``key``).
 
     The current session (``leave_out``) is excluded, because its end is shown anyway.
     """
-    if not limit or not question.strip():
+    if not question.strip():
         return ()
     request = ChatSearchRequest(
         query=shorten(question, _QUERY_CHARACTERS),
-        limit=limit,
+        limit=_MAX_PASSAGES,
         session=key,
         leave_out=f"{TOOL}:{leave_out}",
     )
@@ -471,7 +472,12 @@ def _split(text: str, limits: Limits) -> Iterator[str]:
         room = limits.characters - len(_FENCE) - 1
         end = _cut_position(text, len(opened), _count_fitting(text, room, limits))
         part, text = text[:end].rstrip(), text[end:].lstrip("\n")
-        opened = _open_fence(part, limits.characters // 4)
+        fences = [line.strip() for line in part.splitlines() if line.lstrip().startswith(_FENCE)]
+        opened = (
+            ""
+            if len(fences) % 2 == 0
+            else f"{fences[-1] if len(fences[-1]) <= (limits.characters // 4) else _FENCE}\n"
+        )
         if part:
             yield f"{part}\n{_FENCE}" if opened else part
 
@@ -501,17 +507,6 @@ def _cut_position(text: str, start: int, most: int) -> int:
         if position > 0:
             return position + len(mark)
     return max(start + 1, most)
-
-
-def _open_fence(part: str, most: int) -> str:
-    """Return the first line of an unclosed code block, or only the fence if it exceeds ``most``.
-
-    It is repeated in each part and must leave room for text.
-    """
-    fences = [line.strip() for line in part.splitlines() if line.lstrip().startswith(_FENCE)]
-    if len(fences) % 2 == 0:
-        return ""
-    return f"{fences[-1] if len(fences[-1]) <= most else _FENCE}\n"
 
 
 # ----------------------------------------------------------------------------

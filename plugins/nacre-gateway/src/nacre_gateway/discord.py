@@ -35,14 +35,13 @@ from nacre_gateway.channels import (
     Socket,
     SocketClosedError,
     WebApi,
+    attachment,
     decode_object,
-    file_name,
     identifier,
     mapping,
     mappings,
     number,
     open_socket,
-    split_address,
     text,
 )
 
@@ -63,7 +62,10 @@ def incoming(channel: str, message: Fields, bot: str) -> Incoming | None:
     if author.get("bot") or message.get("webhook_id") or message.get("type") not in _WRITTEN_TYPES:
         return None
     sender, own_id = identifier(author, "id"), identifier(message, "id")
-    files = tuple(_parse_attachment(file) for file in mappings(message, "attachments", _MAX_FILES))
+    files = tuple(
+        attachment(file, "filename", "content_type", "url")
+        for file in mappings(message, "attachments", _MAX_FILES)
+    )
     words = text(message, "content", MAX_CHARACTERS)
     words = re.sub(rf"^\s*<@!?{re.escape(bot)}>\s*", "", words) if bot else words
     names = {
@@ -107,16 +109,6 @@ def plain_id(message: str) -> str:
 
 def _name(user: Fields, member: Fields) -> str:
     return text(member, "nick") or text(user, "global_name") or text(user, "username")
-
-
-def _parse_attachment(file: Fields) -> Attachment:
-    size = number(file, "size")
-    return Attachment(
-        name=file_name(file, "filename", "file"),
-        media_type=text(file, "content_type", 100),
-        size=None if size is None else int(size),
-        source=text(file, "url", 2_000),
-    )
 
 
 def _parse_time(value: str) -> datetime | None:
@@ -437,11 +429,8 @@ class Gateway:
                 return reply.rows
 
     def _convert(self, data: Fields) -> Incoming | None:
-        try:
-            return incoming(self._channel.name, data, self._records.bot)
-        except ValueError:
-            self._channel.skipped.note("a message from Discord")
-            return None
+        skipped, name = self._channel.skipped, self._channel.name
+        return skipped.parsed("a message from Discord", incoming, name, data, self._records.bot)
 
 
 # ----------------------------------------------------------------------------
@@ -525,9 +514,7 @@ class Discord:
 
     async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
         """Download a message's file. Its address is valid for about a day."""
-        address = split_address(attachment.source)
-        is_discord = address.scheme == "https" and address.netloc in _FILES
-        if not is_discord and address.netloc != self._api.place:
+        if not self._api.is_own(attachment.source, *_FILES):
             raise ChannelRefusedError("the file is not on Discord's servers")
         await self._api.download(attachment.source, target, most_bytes, {})
 

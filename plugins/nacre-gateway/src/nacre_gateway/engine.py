@@ -14,8 +14,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from itertools import count
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
@@ -53,7 +52,7 @@ from nacre.values.gateway import (
 )
 from nacre.values.gateway import Chat as gateway_Chat
 from nacre.values.session import Task
-from nacre_gateway.channels import Channel, Inbox, ServesHttp, ShowsPieces, Tell, open_channel
+from nacre_gateway.channels import Channel, ServesHttp, ShowsPieces, Tell, open_channel
 from nacre_gateway.conversation import (
     ANSWER_SECONDS,
     SESSION_HOURS,
@@ -333,9 +332,6 @@ class ChannelInbox:
 
 _KEEP_DAYS = 7
 _MAX_ANSWERS_AT_ONCE = 3
-_INDEX_EVERY = 5
-"""Messages after which a conversation is made searchable."""
-
 _MAX_WAITING = 10_000
 _GROUP_HISTORY_MESSAGES = 50
 _TIDY_SECONDS = 60.0
@@ -370,9 +366,7 @@ class Gateway:
         self._room = asyncio.Semaphore(self._at_once)
         open_channels = {name: opened.channel for name, opened in parts.channels.items()}
         self._delivery = Delivery(parts.store, open_channels, parts.clock, parts.log)
-        self._keeping = Keeping(
-            self._turns.sessions, parts.answering, parts.log, index_every=_INDEX_EVERY
-        )
+        self._keeping = Keeping(self._turns.sessions, parts.answering, parts.log)
         tasks = [
             asyncio.create_task(self._receive(name, opened))
             for name, opened in parts.channels.items()
@@ -699,7 +693,7 @@ class TerminalChat:
             instructions=settings.text("gateway.instructions"),
             hours=SESSION_HOURS,
         )
-        self._open = Open(_Screen(), options)
+        self._open = Open(cast(Channel, _Screen()), options)
 
     def _lock_name(self, name: str) -> bool:
         self._lock = FileLock(self._settings.home / FOLDER / f"terminal-{name}.lock")
@@ -710,12 +704,9 @@ class TerminalChat:
         """Return the current conversation."""
         return self._sessions.current(self._key, self._chat, NAME, self._open.options.hours)
 
-    def last_messages(self, limit: int) -> Sequence[tuple[str, str]]:
-        """Return role and text of its last messages."""
-        return [
-            (message.role, message.text)
-            for message in self._sessions.transcripts.recent(self.session.id, limit).messages
-        ]
+    def last_messages(self, limit: int) -> Sequence[ChatMessage]:
+        """Return its last messages."""
+        return self._sessions.transcripts.recent(self.session.id, limit).messages
 
     def ask(self, text: str, hear: Tell | None = None, *, piped: str = "") -> Answer:
         """Answer a message.
@@ -761,28 +752,9 @@ class TerminalChat:
 
 
 class _Screen:
-    """A terminal as a channel; implements Channel. Answers are printed as they come and never sent."""
+    """The limits of a terminal as a channel. Answers are printed as they come, and there are no files."""
 
     limits = Limits(characters=1_000_000)
-
-    async def run(self, inbox: Inbox) -> None:
-        """Receive nothing."""
-
-    async def send(self, outgoing: Outgoing) -> str:
-        """Refuse to send."""
-        raise ChannelRefusedError(f"cannot send {outgoing.key} to a terminal")
-
-    async def show_typing(self, chat: gateway_Chat) -> None:
-        """Do nothing: the terminal shows its own progress."""
-
-    async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
-        """Refuse to fetch files."""
-        raise ChannelRefusedError(
-            f"cannot fetch {attachment.name} ({target.name}, up to {most_bytes} bytes) from a terminal"
-        )
-
-    async def close(self) -> None:
-        """Do nothing."""
 
 
 # ----------------------------------------------------------------------------

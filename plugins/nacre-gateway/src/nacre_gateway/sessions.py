@@ -597,7 +597,6 @@ class Answering:
             passages = passages_for(
                 home,
                 turn.words,
-                limit=_MAX_PASSAGES,
                 budget_tokens=budget // 2,
                 key=None if sees_all else work.session.key,
                 leave_out=work.session.id,
@@ -785,9 +784,6 @@ class Sessions:
 _MAX_ATTEMPTS = 3
 _MAX_FILE_BYTES = 20_000_000
 _CONTEXT_TOKENS = 2_000
-_MAX_PASSAGES = 5
-"""Passages of earlier conversations in a prompt."""
-
 _HISTORY_MESSAGES = 20
 _MEGABYTE = 1_000_000
 _FILES_SECONDS = 120.0
@@ -1010,6 +1006,9 @@ def _safe_name(name: str) -> str:
 # After an answer, in the background: make conversations searchable and summarize long ones.
 
 
+_INDEX_EVERY = 5
+"""Messages after which a conversation is made searchable."""
+
 _MAX_SUMMARIZED = 2_000
 """Messages of a conversation that are summarized at a time."""
 
@@ -1017,19 +1016,11 @@ _MAX_SUMMARIZED = 2_000
 class Keeping:
     """Indexes and compacts conversations in a thread, one after another. Runs in the event loop."""
 
-    def __init__(
-        self,
-        sessions: Sessions,
-        answering: Answering,
-        log: Tell,
-        *,
-        index_every: int,
-    ) -> None:
+    def __init__(self, sessions: Sessions, answering: Answering, log: Tell) -> None:
         self._sessions = sessions
         self._store = sessions.store
         self._answering = answering
         self._tell = log
-        self._index_every = index_every
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="keeping")
         self._tasks: set[asyncio.Task[None]] = set()
         self._busy: set[str] = set()
@@ -1039,7 +1030,7 @@ class Keeping:
         session = self._store.open_session(key)
         if session is None or session.id in self._busy:
             return
-        if session.messages - session.indexed >= self._index_every:
+        if session.messages - session.indexed >= _INDEX_EVERY:
             self._start(session, self._keep(session, options))
 
     def close_stale(self, channel: str, options: ChannelOptions) -> None:

@@ -29,13 +29,11 @@ from nacre_gateway.channels import (
     Socket,
     SocketClosedError,
     WebApi,
-    file_name,
+    attachment,
     identifier,
     mapping,
     mappings,
-    number,
     open_socket,
-    split_address,
     text,
 )
 
@@ -151,7 +149,10 @@ def incoming(channel: str, payload: Fields, bot: str) -> Incoming | None:
         return None
     team = text(payload, "team_id")
     raw = text(message, "text", MAX_CHARACTERS)
-    files = tuple(_parse_attachment(file) for file in mappings(message, "files", _MAX_FILES))
+    files = tuple(
+        attachment(file, "name", "mimetype", "url_private_download", "url_private")
+        for file in mappings(message, "files", _MAX_FILES)
+    )
     words = from_mrkdwn(raw, bot)
     if not (words or files):
         return None
@@ -188,16 +189,6 @@ def incoming(channel: str, payload: Fields, bot: str) -> Incoming | None:
 def time_of(message: str) -> str:
     """Return Slack's identifier of a message: its time in its channel."""
     return message.split(":")[1]
-
-
-def _parse_attachment(file: Fields) -> Attachment:
-    size = number(file, "size")
-    return Attachment(
-        name=file_name(file, "name", "file"),
-        media_type=text(file, "mimetype", 100),
-        size=None if size is None else int(size),
-        source=text(file, "url_private_download", 2_000) or text(file, "url_private", 2_000),
-    )
 
 
 def _parse_time(ts: str) -> datetime | None:
@@ -302,7 +293,10 @@ class Slack:
                         )
                     leaving.set()
                 elif envelope := text(frame, "envelope_id"):
-                    message = self._convert(mapping(frame, "payload"))
+                    payload = mapping(frame, "payload")
+                    message = self._skipped.parsed(
+                        "an event from Slack", incoming, self._channel, payload, self._bot
+                    )
                     if message is not None:
                         name = await self._name(message.sender.id)
                         sender = replace(message.sender, name=name)
@@ -348,9 +342,7 @@ class Slack:
 
     async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
         """Download a message's file. The token is only sent to Slack."""
-        address = split_address(attachment.source)
-        is_slack = address.scheme == "https" and f".{address.netloc}".endswith(".slack.com")
-        if not is_slack and address.netloc != self._api.place:
+        if not self._api.is_own(attachment.source, "slack.com"):
             raise ChannelRefusedError("the file is not on Slack's servers")
         await self._api.download(attachment.source, target, most_bytes, self._headers["token"])
 
@@ -424,13 +416,6 @@ class Slack:
             except (NacreError, TimeoutError):
                 return ""
         return self._names[user]
-
-    def _convert(self, payload: Fields) -> Incoming | None:
-        try:
-            return incoming(self._channel, payload, self._bot)
-        except ValueError:
-            self._skipped.note("an event from Slack")
-            return None
 
 
 def _authorization(name: str, token: str) -> dict[str, str]:

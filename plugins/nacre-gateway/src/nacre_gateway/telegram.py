@@ -327,11 +327,8 @@ class Telegram:
     def _incoming(self, update: Fields) -> Incoming | None:
         if move := moved_ids(update):
             self._note_move(*move)
-        try:
-            return incoming(update, self._setup.name, self._bot, self._first_ids)
-        except ValueError:
-            self.skipped.note("an update")
-            return None
+        arguments = update, self._setup.name, self._bot, self._first_ids
+        return self.skipped.parsed("an update", incoming, *arguments)
 
     @property
     def _offset_name(self) -> str:

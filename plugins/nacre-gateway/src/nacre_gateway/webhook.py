@@ -38,7 +38,7 @@ from nacre_gateway.channels import (
     ChannelKind,
     ChannelSetup,
     Fields,
-    Inbox,
+    Listening,
     Option,
     WebApi,
     fetch_public,
@@ -561,7 +561,7 @@ TOO_LARGE = Refusal.of(
 )
 
 
-class Webhook:
+class Webhook(Listening):
     """See Channel and ServesHttp.
 
     An answer is one part, so that a waiting request gets all of it. Its length stays below the
@@ -584,16 +584,7 @@ class Webhook:
         self._connections = Connections(setup.name, self._signatures, self._listeners, self._keep)
         target = str(setup.options["deliver_to"])
         self._delivery = Delivery(target, self._signatures) if target else None
-        self._inbox: Inbox | None = None
         self._logged_statuses: set[int] = set()
-
-    async def run(self, inbox: Inbox) -> None:
-        """See Channel. Messages come from requests."""
-        self._inbox = inbox
-        try:
-            await asyncio.Event().wait()
-        finally:
-            self._inbox = None
 
     def routes(self) -> Sequence[BaseRoute]:
         name = self._setup.name

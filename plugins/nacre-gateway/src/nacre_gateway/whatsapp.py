@@ -12,12 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlsplit
+from typing import Any
+from urllib.parse import quote
+
+from starlette import requests, responses, routing
 
 from nacre.base.frozen import frozen
 from nacre.base.ids import Clock, utc_now
-from nacre.base.lazy import Module
 from nacre.errors import ChannelRefusedError, ChannelUnavailableError, NacreError, UnavailableError
 from nacre.values.gateway import Attachment, Chat, ChatType, Incoming, Limits, Outgoing, Sender
 from nacre_gateway import channels
@@ -77,12 +78,8 @@ def parse_delivery(
             continue
         names = _names(value)
         for message in mappings(value, "messages", _MAX_ITEMS):
-            try:
-                incoming = _incoming(message, channel, number, names)
-            except ValueError:
-                skipped.note("a message")
-            else:
-                messages += [incoming] if incoming else []
+            incoming = skipped.parsed("a message", _incoming, message, channel, number, names)
+            messages += [incoming] if incoming else []
         failures += [
             failure
             for status in mappings(value, "statuses", _MAX_ITEMS)
@@ -184,14 +181,6 @@ def _failure(status: Fields) -> str:
 # days until the response is 200.
 
 
-if TYPE_CHECKING:
-    from starlette import requests, responses, routing
-    from starlette.routing import BaseRoute
-else:
-    requests = Module("starlette.requests")
-    responses = Module("starlette.responses")
-    routing = Module("starlette.routing")
-
 WINDOW = timedelta(hours=24)
 """WhatsApp allows free answers for this time after a person's last message. Older messages are skipped: an answer could
 not be delivered, and replayed deliveries have no effect, however long ids are remembered."""
@@ -217,7 +206,7 @@ _HINTS = {
 }
 
 
-class WhatsApp:
+class WhatsApp(channels.Listening):
     """A business number."""
 
     def __init__(self, setup: ChannelSetup, clock: Clock = utc_now) -> None:
@@ -229,7 +218,6 @@ class WhatsApp:
         self._base = str(setup.options["base_url"]).rstrip("/")
         self._api = WebApi("WhatsApp", self._base, self._bearer)
         self._number = Number(str(setup.options["phone_number_id"]))
-        self._inbox: Inbox | None = None
         self._last: dict[str, str] = {}
         self.skipped = SkippedItems(setup.log)
 
@@ -240,13 +228,9 @@ class WhatsApp:
         )
         digits = re.sub(r"\D", "", text(account, "display_phone_number"))
         self._number = Number(self._number.id, digits)
-        self._inbox = inbox
-        try:
-            await asyncio.Event().wait()
-        finally:
-            self._inbox = None
+        await super().run(inbox)
 
-    def routes(self) -> Sequence[BaseRoute]:
+    def routes(self) -> Sequence[routing.BaseRoute]:
         """Return the callback URL's routes: Meta verifies its owner with GET and delivers with POST."""
         place = f"/{self._setup.name}"
         return [
@@ -285,7 +269,7 @@ class WhatsApp:
         if (whole(media.get("file_size")) or 0) > most_bytes:
             raise ChannelRefusedError(f"the file is larger than {most_bytes} bytes")
         url = text(media, "url", 4_000)
-        if not self._is_meta_url(url):
+        if not self._api.is_own(url, *_MEDIA_HOSTS):
             raise ChannelRefusedError("WhatsApp returned a file address outside Meta's servers")
         await self._api.download(url, target, most_bytes, self._bearer)
 
@@ -295,18 +279,6 @@ class WhatsApp:
     @property
     def _messages(self) -> str:
         return f"{quote(self._number.id, safe='')}/messages"
-
-    def _is_meta_url(self, url: str) -> bool:
-        try:
-            address, own = urlsplit(url), urlsplit(self._base)
-            host = address.hostname or ""
-        except ValueError:
-            return False
-        if (address.scheme, address.netloc) == (own.scheme, own.netloc):
-            return True
-        return address.scheme == "https" and any(
-            host == name or host.endswith(f".{name}") for name in _MEDIA_HOSTS
-        )
 
     async def _verify(self, request: requests.Request) -> responses.Response:
         query = request.query_params

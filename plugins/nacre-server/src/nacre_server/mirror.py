@@ -13,64 +13,18 @@ from nacre.base.frozen import frozen
 from nacre.base.sql import quoted
 from nacre.store.schema import Database, Indexed, Row
 
-TABLES = (
-    "sessions",
-    "turns",
-    "memories",
-    "tags",
-    "confirmations",
-    "links",
-    "mentions",
-    "memory_names",
-    "claims",
-    "claims_waiting",
-    "conflicts",
-    "candidates",
-    "unsettled",
-    "stale_memories",
-    "projects",
-    "project_keys",
-    "project_dependencies",
-    "vault_files",
-    "files",
-    "file_uses",
-    "session_files",
-    "passages",
-    "turn_passages",
-    "passage_bits",
-    "memory_vectors",
-    "embedding",
-    "other_passages",
-    "other_turn_passages",
-    "other_passage_bits",
-    "other_memory_vectors",
-    "other_embedding",
-    "usage",
-    "uses",
-    "usage_values",
-    "co_recall",
-    "review_queue",
-    "operations",
-    "intents",
-    "touched",
-    "tombstones",
-    "standing_retirements",
-    "forgetting_values",
-    "archived",
-    "archive_segments",
-    "transcript_cursors",
-    "ingest_log",
-    "model_calls",
-    "model_health",
-    "model_answers",
-    "traces",
-    "code_projects",
-    "code_files",
-    "code_symbols",
-    "code_edges",
-    "code_outside",
-    "code_mentions",
-    "code_mentions_read",
+TABLES = tuple(
+    (
+        "sessions turns memories tags confirmations links mentions memory_names claims "
+        "claims_waiting conflicts candidates unsettled stale_memories projects project_keys "
+        "project_dependencies vault_files files file_uses session_files passages "
+        "turn_passages passage_bits memory_vectors embedding other_passages "
+        "other_turn_passages other_passage_bits other_memory_vectors other_embedding usage "
+        "uses usage_values co_recall review_queue operations intents touched tombstones "
+        "standing_retirements forgetting_values archived archive_segments transcript_cursors "
+        "ingest_log model_calls model_health model_answers traces code_projects code_files "
+        "code_symbols code_edges code_outside code_mentions code_mentions_read"
+    ).split()
 )
 """Copied tables: parents before children, and tables modified by triggers after the tables with those triggers."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from hashlib import sha256
@@ -68,23 +68,23 @@ def documents_of(vault: Vault) -> Documents:
     return Documents(count, size, len(lines), digest.hexdigest())
 
 
-def carry_documents(source: Vault, target: Vault, keep: Callable[[str, bytes], object]) -> int:
-    """Make the target's documents equal to the source's; return the number written.
+def carry_documents(source: Vault, home: Home) -> int:
+    """Make a home's documents equal to those of a vault; return the number written.
 
-    ``keep`` receives each document before it is removed or replaced. Raises EditConflictError if
-    another process writes to the target.
+    Raises EditConflictError if another process writes to the home.
     """
+    target = home.vault
     written, source_paths = 0, set()
     for path, data in _read_documents(source):
         source_paths.add(path)
         present = _present(target, path)
         if present != data:
             if present is not None:
-                keep(path, present)
+                _keep(home, path, present)
             target.write_bytes(path, data, base=None if present is None else bytes_hash(present))
             written += 1
     for path in set(target.paths()) - source_paths:
-        keep(path, _present(target, path) or b"")
+        _keep(home, path, _present(target, path) or b"")
         target.remove(path)
         written += 1
     lines, kept = _ledger(source), set(_ledger(target))
@@ -224,12 +224,12 @@ def questions_for(home: Home, most: int) -> list[str]:
 
 
 def compare_answers(
-    first_home: Home, second_home: Home, questions: Sequence[str], notify: Callable[[int], object]
+    first_home: Home, second_home: Home, questions: Sequence[str], notify: OnProgress
 ) -> SameAnswers:
     """Ask both homes, without counting usage."""
     same = first = 0
     differing = []
-    for number, question in enumerate(questions):
+    for number, question in enumerate(questions, start=1):
         answers = [
             _answer_ids(recall(home, RecallQuery(question, update=False, turns=_TURNS_PER_ANSWER)))
             for home in (first_home, second_home)
@@ -238,7 +238,7 @@ def compare_answers(
         first += answers[0][:1] == answers[1][:1]
         if answers[0] != answers[1]:
             differing.append(question)
-        notify(number + 1)
+        notify(Progress("questions", number, len(questions)))
     return SameAnswers(len(questions), same, first, tuple(differing[:5]))
 
 
@@ -438,17 +438,10 @@ def _carry(source: Home, target: Home, request: MoveRequest, notify: OnProgress)
     fold_usage(source)
     fold_notes(source)
     apply_intents(source)
-    written = carry_documents(
-        source.vault, target.vault, lambda path, data: _keep(target, path, data)
-    )
+    written = carry_documents(source.vault, target)
     mirrored = _carry_rows(source, target, notify)
     questions = questions_for(source, request.questions)
-    answers = compare_answers(
-        source,
-        target,
-        questions,
-        lambda compared: notify(Progress("questions", compared, len(questions))),
-    )
+    answers = compare_answers(source, target, questions, notify)
     server = target if target.database.server else source
     return MoveReport(
         place=_place(target),

@@ -686,17 +686,7 @@ def _shareable(memory: Memory, scope: Scope | None) -> Memory:
     return replace(memory, scope=scope or memory.scope)
 
 
-_COPIED_FIELDS = (
-    "content",
-    "subject",
-    "kind",
-    "importance",
-    "tags",
-    "valid",
-    "expires_on",
-    "trust",
-    "updated",
-    "extra",
-    "scope",
+_COPIED_FIELDS = tuple(
+    "content subject kind importance tags valid expires_on trust updated extra scope".split()
 )
 """Fields updated from the memory. The others belong to the space."""
