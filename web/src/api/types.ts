@@ -2638,10 +2638,6 @@ export interface KeysCreateRequest {
   days?: number;
 }
 
-export interface KeysRequest {
-  space?: string | null;
-}
-
 export interface KeysRevokeRequest {
   id: string;
   space?: string | null;
@@ -3042,6 +3038,10 @@ export interface Source {
   file?: string | null;
 }
 
+export interface SpaceRequest {
+  space?: string | null;
+}
+
 export interface SpacesAddRequest {
   space: string;
   account: string;
@@ -3056,10 +3056,6 @@ export interface SpacesCreateRequest {
 
 export interface SpacesLogRequest {
   limit?: number;
-}
-
-export interface SpacesMembersRequest {
-  space?: string | null;
 }
 
 export interface SpacesRemoveRequest {
@@ -3374,7 +3370,7 @@ export interface Operations {
   "graph-importers": [CodeRequest, CodeAnswer];
   "graph-ingest-code": [GraphIngestCodeRequest, CodeReport];
   "graph-stale": [StaleRequest, Staleness];
-  "keys": [KeysRequest, Array<Key>];
+  "keys": [SpaceRequest, Array<Key>];
   "keys-create": [KeysCreateRequest, NewKey];
   "keys-revoke": [KeysRevokeRequest, Key];
   "move": [MoveRequest, MoveReport];
@@ -3391,6 +3387,6 @@ export interface Operations {
   "spaces-add": [SpacesAddRequest, Array<Member>];
   "spaces-create": [SpacesCreateRequest, Space];
   "spaces-log": [SpacesLogRequest, Array<NacreServerSpacesNote>];
-  "spaces-members": [SpacesMembersRequest, Array<Member>];
+  "spaces-members": [SpaceRequest, Array<Member>];
   "spaces-remove": [SpacesRemoveRequest, Array<Member>];
 }

@@ -340,16 +340,19 @@ class WebApi:
         self._headers = dict(headers)
         self._client: httpx2.AsyncClient | None = None
 
-    def is_own(self, url: str, *hosts: str) -> bool:
-        """Return True if a URL is on the server of the address, or encrypted on one of the hosts or below one."""
+    def require_own(self, url: str, owner: str, *hosts: str) -> None:
+        """Check that a file's URL is on the server of the address, or encrypted on one of the hosts or below one.
+
+        Raises ChannelRefusedError.
+        """
         try:
             address, own = urlsplit(url), urlsplit(self._address)
-            host = f".{address.hostname}"
         except ValueError:
-            return False
-        if (address.scheme, address.netloc) == (own.scheme, own.netloc):
-            return True
-        return address.scheme == "https" and any(host.endswith(f".{name}") for name in hosts)
+            raise ChannelRefusedError("the address of a file is malformed") from None
+        host = f".{address.hostname}"
+        is_safe = address.scheme == "https" and any(host.endswith(f".{name}") for name in hosts)
+        if not is_safe and (address.scheme, address.netloc) != (own.scheme, own.netloc):
+            raise ChannelRefusedError(f"the file is not on {owner}'s servers")
 
     async def ask(
         self,

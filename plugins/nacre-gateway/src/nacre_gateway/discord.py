@@ -514,8 +514,7 @@ class Discord:
 
     async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
         """Download a message's file. Its address is valid for about a day."""
-        if not self._api.is_own(attachment.source, *_FILES):
-            raise ChannelRefusedError("the file is not on Discord's servers")
+        self._api.require_own(attachment.source, "Discord", *_FILES)
         await self._api.download(attachment.source, target, most_bytes, {})
 
     async def close(self) -> None:

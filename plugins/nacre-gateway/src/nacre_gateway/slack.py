@@ -342,8 +342,7 @@ class Slack:
 
     async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None:
         """Download a message's file. The token is only sent to Slack."""
-        if not self._api.is_own(attachment.source, "slack.com"):
-            raise ChannelRefusedError("the file is not on Slack's servers")
+        self._api.require_own(attachment.source, "Slack", "slack.com")
         await self._api.download(attachment.source, target, most_bytes, self._headers["token"])
 
     async def close(self) -> None:

@@ -269,8 +269,7 @@ class WhatsApp(channels.Listening):
         if (whole(media.get("file_size")) or 0) > most_bytes:
             raise ChannelRefusedError(f"the file is larger than {most_bytes} bytes")
         url = text(media, "url", 4_000)
-        if not self._api.is_own(url, *_MEDIA_HOSTS):
-            raise ChannelRefusedError("WhatsApp returned a file address outside Meta's servers")
+        self._api.require_own(url, "Meta", *_MEDIA_HOSTS)
         await self._api.download(url, target, most_bytes, self._bearer)
 
     async def close(self) -> None:

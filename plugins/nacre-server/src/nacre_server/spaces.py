@@ -15,6 +15,7 @@ from typing import Annotated, Any
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms, to_ms
+from nacre.base.request import Request
 from nacre.base.text import count_tokens, to_bytes
 from nacre.errors import (
     ConflictError,
@@ -219,6 +220,12 @@ Account = Annotated[
 OfSpace = Annotated[str | None, bounds("The space; default: the open space.")]
 
 
+class SpaceRequest(Request, frozen=True, kw_only=True):
+    """A space. The default is the open one."""
+
+    space: OfSpace = None
+
+
 # -- Spaces and members --------------------------------------------------------
 #
 # A login that manages the server is required, and the owner role for an existing space.
@@ -330,9 +337,9 @@ def create_space(
 
 
 @operation("spaces-members")
-def list_members(home: Home, space: OfSpace = None) -> list[Member]:
+def list_members(home: Home, request: SpaceRequest) -> list[Member]:
     """List the members of a space. Raises NotAllowedError unless the caller owns it."""
-    with managed(home, space) as own:
+    with managed(home, request.space) as own:
         return _members(own)
 
 
@@ -417,9 +424,9 @@ def bearer_of(registry: Registry, secret: str) -> Bearer | None:
 
 
 @operation("keys")
-def list_keys(home: Home, space: OfSpace = None) -> list[Key]:
+def list_keys(home: Home, request: SpaceRequest) -> list[Key]:
     """List the keys to a space, newest first. Raises NotAllowedError unless the caller owns it."""
-    with managed(home, space) as own:
+    with managed(home, request.space) as own:
         return _keys(own)
 
 
