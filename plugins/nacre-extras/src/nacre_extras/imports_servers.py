@@ -40,6 +40,7 @@ from nacre.data.importers import (
 )
 from nacre.store.foreign import open_foreign
 from nacre.values.memory import Expiry, Kind, Link
+from nacre_extras.imports_systems import found_in
 
 NAME = "letta"
 
@@ -151,16 +152,15 @@ def _passage(tree: Tree, name: str, passage: Values) -> Item:
         return Skipped(own, "deleted in Letta")
     if passage.get("file_id"):
         return Skipped(own, "a part of a file")
-    memory = shape(
+    return found_in(
         NAME,
+        tree,
+        name,
         own,
         content,
-        modified=tree.leaves[name].modified,
         stated=moment(passage.get("created_at")) or moment(passage.get("timestamp")),
-        file=str(tree.path_of(name)),
         tags=tags_of(passage.get("tags"), "archival"),
     )
-    return Found(memory)
 
 
 SOURCE = ImportSource(NAME, "Letta", _recognise, _read)
@@ -415,22 +415,21 @@ def _found_mem0(row: Values, tree: Tree, name: str, categories: list[str]) -> It
         is_list = isinstance(value, list) and all(isinstance(item, str) for item in value)
         if key not in _HANDLED_MEM0 and (is_list or isinstance(value, str | int | float)):
             extra[key] = value
-    memory = shape(
+    return found_in(
         NAME_MEM0,
+        tree,
+        name,
         own,
         content,
-        modified=tree.leaves[name].modified,
         stated=moment(row.get("created_at")),
         updated=moment(row.get("updated_at")),
         ended=_SKIPPED_STATES.get(state),
-        file=str(tree.path_of(name)),
         kind=kind_of(tuple(kind_name.replace("_", " ") for kind_name in kinds), Kind.FACT),
         tags=tags,
         expires_on=day_of(until) if until else None,
         project=project_of(text_of(metadata, "project", "project_id") or text_of(row, "app_id")),
         extra=extra,
     )
-    return Found(memory)
 
 
 SOURCE_MEM0 = ImportSource(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -80,6 +81,23 @@ _COLUMNS = tuple(
 _TABLES = {"entries": frozenset({"id", "type", "subject", "content"})}
 _RELATIONS = frozenset({"supersedes", "contradicts", "elaborates"})
 _MAX_INTERVALS = 100
+
+
+def found_in(
+    system: str,
+    tree: Tree,
+    name: str,
+    own: str,
+    content: str,
+    *,
+    modified: datetime | None = None,
+    usage: Usage | None = None,
+    **more: Any,
+) -> Found:
+    """Return a memory of a file, by default changed when the file was."""
+    at = modified or tree.leaves[name].modified
+    file = str(tree.path_of(name))
+    return Found(shape(system, own, content, modified=at, file=file, **more), usage)
 
 
 def _recognise(tree: Tree) -> bool:
@@ -271,14 +289,16 @@ def _entry(tree: Tree, name: str, links: list[Link], usage: Usage | None) -> Ite
     in_project = parts[0] == "projects"
     named = parts[1].removesuffix(".md") if in_project else text_of(front, "project")
     score = text_of(front, "confidence_score")
-    memory = shape(
+    return found_in(
         NAME_AGENT_KNOWLEDGE,
+        tree,
+        name,
         str(tree.path_of(name)),
         body,
-        modified=moment(text_of(front, "updated")) or tree.leaves[name].modified,
+        modified=moment(text_of(front, "updated")),
+        usage=usage,
         subject=title,
         kind=_category(name) or Kind.FACT,
-        file=str(tree.path_of(name)),
         tags=tags_of(front.get("tags"), *([] if in_project else [parts[0]])),
         project=project_of(named),
         confidence=Confidence.INFERRED
@@ -290,7 +310,6 @@ def _entry(tree: Tree, name: str, links: list[Link], usage: Usage | None) -> Ite
         links=tuple(links),
         extra={key: value for key, value in front.items() if key not in _KNOWN},
     )
-    return Found(memory, usage)
 
 
 def _from_databases(tree: Tree) -> tuple[dict[str, list[Link]], dict[str, Usage]]:
@@ -494,17 +513,17 @@ def _links_basic_memory(note: _Note, ids: Mapping[str, str], own: str) -> tuple[
 
 def _found_basic_memory(tree: Tree, note: _Note, key: str, content: str, **more: Any) -> Found:
     updated = moment(note.front.get("modified"))
-    memory = shape(
+    return found_in(
         NAME_BASIC_MEMORY,
+        tree,
+        note.name,
         key,
         content,
-        modified=updated or tree.leaves[note.name].modified,
+        modified=updated,
         updated=updated,
         stated=moment(note.front.get("created")),
-        file=str(tree.path_of(note.name)),
         **more,
     )
-    return Found(memory)
 
 
 def _key(tree: Tree, note: _Note, statement: str | None = None) -> str:
@@ -620,22 +639,22 @@ def _entry_clawxmemory(tree: Tree, name: str, slugs: Mapping[str, str]) -> Item:
     updated = moment(text_of(front, "updated_at"))
     is_deprecated = is_true(front.get("deprecated"))
     reason = "deprecated" if is_deprecated else "archived" if "Archive" in parts else ""
-    memory = shape(
+    return found_in(
         NAME_CLAWXMEMORY,
+        tree,
+        name,
         f"{tree.root}#{name}",
         content,
-        modified=updated or tree.leaves[name].modified,
+        modified=updated,
         updated=updated,
         ended=reason and f"{reason} in ClawXMemory",
         subject=text_of(front, "name", "description"),
         stated=moment(text_of(front, "captured_at")),
         kind=_KINDS.get(str(front.get("type")).lower(), Kind.FACT),
-        file=str(tree.path_of(name)),
         project=None if unsettled or not own else slugs.get(own) or project_of(own),
         inbox=unsettled,
         extra={key: value for key, value in front.items() if key not in _KNOWN_CLAWXMEMORY},
     )
-    return Found(memory)
 
 
 def _profile(tree: Tree, name: str) -> Iterator[Item]:

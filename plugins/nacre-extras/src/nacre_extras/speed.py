@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import nacre
 from nacre.base.frozen import frozen
@@ -97,18 +97,22 @@ def multiply_turns(home: Home, turns: int, notify: OnProgress) -> int:
         copy += 1
         with home.database.transaction():
             for stored, said in originals:
-                have += _add_copy(home, stored, said[: max(0, turns - have)], copy)
+                have += add_copy(home, stored, said[: max(0, turns - have)], f"{copy:x}")
         notify(Progress("turns", have, turns))
     return have
 
 
-def _add_copy(home: Home, stored: StoredSession, said: list[Turn], copy: int) -> int:
+def add_copy(
+    home: Home, stored: StoredSession, said: Sequence[Turn], copy: str, **changes: Any
+) -> int:
+    """Store turns of a session, with changes to the session, under new ids; return their number."""
     if not said:
         return 0
-    session = replace(stored.session, native_id=f"{stored.session.native_id}-{copy:x}")
+    name = f"{stored.session.native_id}-{copy}"
+    session = replace(stored.session, native_id=name, **changes)
     row = home.sessions.upsert(session, project=stored.project, file=None)
     added = home.sessions.add_turns(
-        session, row, [replace(turn, id=f"{turn.id}-{copy:x}") for turn in said]
+        session, row, [replace(turn, id=f"{turn.id}-{copy}") for turn in said]
     )
     home.sessions.refresh([row])
     return added
