@@ -16,6 +16,8 @@ from nacre.base.text import Expression, one_line
 from nacre.errors import NotFoundError
 from nacre.home import home, location
 from nacre.learn import ingest as learn_ingest
+from nacre.operations import operation
+from nacre.recall.ranking import admission
 from nacre.values.memory import DeedFilter, SessionFilter
 from nacre.values.recall import Filter, HitConfidence, TurnHit
 from nacre.values.session import StoredTurn, Trust, Turn
@@ -219,22 +221,16 @@ class Matches:
     given_up: int
 
 
-def match_turns(
-    home: home.Home,
-    expression: str,
-    criteria: Filter,
-    *,
-    limit: int,
-    offset: int = 0,
-    admits: Callable[[Turn], bool] | None = None,
-    seconds: float = 10.0,
-) -> Matches:
-    """Return turns whose words or calls match, ignoring case. Raises InvalidQueryError for an invalid expression."""
-    pattern = Expression(expression, _SECONDS_PER_TURN)
-    until = time.monotonic() + seconds
+@operation("match-sessions")
+def match(home: home.Home, request: MatchRequest) -> Matches:
+    """Return turns whose words or calls match, the newest first. Raises InvalidQueryError for an invalid expression."""
+    pattern = Expression(request.expression, _SECONDS_PER_TURN)
+    until = time.monotonic() + request.seconds
+    admits = admission(request.aspect, request.role)
+    limit, offset = request.limit, request.offset
     hits: list[TurnHit] = []
     given_up = 0
-    for row, turn in _turns(home, location.with_dependencies(home, criteria)):
+    for row, turn in _turns(home, location.with_dependencies(home, request.filter)):
         if len(hits) > offset + limit or time.monotonic() > until:
             unread = len(hits) <= offset + limit
             return Matches(

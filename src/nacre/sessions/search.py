@@ -20,12 +20,10 @@ from nacre.memories import edit
 from nacre.operations import operation
 from nacre.readers import adapter, nacre_chat, registry
 from nacre.readers.conversation import is_own_call
-from nacre.recall import ranking, recall, requests
-from nacre.sessions import find, topics
+from nacre.recall import recall, requests
+from nacre.sessions import topics
 from nacre.sessions.find import (
     ChatSearchRequest,
-    Matches,
-    MatchRequest,
     ResumeRequest,
     SessionRequest,
     SessionsRequest,
@@ -58,11 +56,11 @@ def opening_of(home: Home, stored: StoredSession) -> str | None:
 # -- Listing and showing ------------------------------------------------------
 
 
-def list_sessions(
-    home: Home, criteria: SessionFilter, *, limit: int, offset: int = 0
-) -> SessionPage:
+@operation("sessions", by_key=True)
+def list_sessions(home: Home, request: SessionsRequest) -> SessionPage:
     """Return a page of sessions, newest first."""
-    sessions, total = home.sessions.page(criteria, limit=limit + 1, offset=offset)
+    limit = request.limit
+    sessions, total = home.sessions.page(request.filter, limit=limit + 1, offset=request.offset)
     page = sessions[:limit]
     active = home.sessions.active([item.row for item in page])
     lines = [SessionLine(item, opening_of(home, item), active.get(item.row)) for item in page]
@@ -167,14 +165,6 @@ def summarize(home: Home, request: SessionRequest) -> SessionReport:
 # -- Operations ---------------------------------------------------------------
 
 
-@operation("sessions", by_key=True)
-def list_sessions_answers(home: Home, request: SessionsRequest) -> SessionPage:
-    """Return a page of sessions, the newest first."""
-    return list_sessions(
-        home, request.filter, limit=max(0, request.limit), offset=max(0, request.offset)
-    )
-
-
 @operation("session", by_key=True)
 def show(home: Home, request: SessionRequest) -> SessionView:
     """Return a session with its turns, without secrets. Raises NotFoundError, ConflictError."""
@@ -193,20 +183,6 @@ def show(home: Home, request: SessionRequest) -> SessionView:
         around=request.around,
     )
     return redact_view(home, view)
-
-
-@operation("match-sessions")
-def match(home: Home, request: MatchRequest) -> Matches:
-    """Return turns that match a regular expression, the newest first. Raises InvalidQueryError."""
-    return find.match_turns(
-        home,
-        request.expression,
-        request.filter,
-        limit=request.limit,
-        offset=request.offset,
-        admits=ranking.admission(request.aspect, request.role),
-        seconds=request.seconds,
-    )
 
 
 # -- Search in channel conversations ------------------------------------------

@@ -3331,10 +3331,10 @@ export interface Operations {
   "dream-estimate": [DreamPlanRequest, DreamEstimate];
   "dream-plan": [DreamPlanRequest, DreamPlan];
   "dream": [DreamRequest, DreamReport];
-  "session-summary": [SessionRequest, SessionReport];
-  "sessions": [SessionsRequest, SessionPage];
-  "session": [SessionRequest, SessionView];
   "match-sessions": [MatchRequest, Matches];
+  "sessions": [SessionsRequest, SessionPage];
+  "session-summary": [SessionRequest, SessionReport];
+  "session": [SessionRequest, SessionView];
   "search-chats": [ChatSearchRequest, Passages];
   "resume": [ResumeRequest, Resumption];
   "did": [DidQuery, FileHistory];
