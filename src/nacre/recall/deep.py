@@ -503,6 +503,7 @@ def deep_recall(
         Said(message.speaker, clean(message.text)) for message in query.recent[-MESSAGES:]
     )
     trusted = replace(query.filter, trusted=True)
+    # A provider receives the text.
     query = structs.replace(query, text=clean(query.text), recent=recent, filter=trusted)
     catch_up(home, _CATCH_UP_SECONDS)
     key = (query, name_for(home, Task.RECALL), home.memories.snapshot(), home.today())

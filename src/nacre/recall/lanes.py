@@ -283,6 +283,7 @@ def _coverage(
             if term.word not in question.telling
             else (
                 bool(frequencies[term.word])
+                # Unknown numbers do not count, because they vary between messages.
                 or 2 * sum(character.isdecimal() for character in term.word) < len(term.word)
             )
         )
@@ -306,6 +307,7 @@ def _coverage(
         else (
             tuple(
                 weight * COMMON_TERM_SHARE
+                # Everyday words have less weight, unless they are indexed and the user asks about past work.
                 if term.word in question.common_terms and not (question.is_about_us and count)
                 else weight
                 for term, weight, count in zip(terms, weights, corpus.frequencies, strict=True)

@@ -589,6 +589,7 @@ def as_prompt(question: Question) -> Question:
             question,
             words=tuple(word for word in question.words if word not in gloss.fillers),
             telling=tuple(word for word in question.telling if word not in gloss.fillers),
+            # Some languages capitalise nouns.
             proper=frozenset(),
             semantic=gloss.english or question.semantic,
         )

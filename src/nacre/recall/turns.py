@@ -246,6 +246,7 @@ class TurnRecall:
         turns = self.recipe.scale(scores, floor=0.0)
         held: dict[int, Held] = {}
         for (session, _), match in words.all_matches.items():
+            # Each term counts at most once per turn.
             totals = held.setdefault(session, {})
             for at, count in match.held.items():
                 totals[at] = totals.get(at, 0.0) + (count if count < 1.0 else 1.0)

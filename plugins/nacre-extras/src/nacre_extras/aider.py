@@ -302,6 +302,7 @@ class _Reader(_HistoryReader):
     def tool(self, offset: int, line: str) -> Items:
         self.learn(line)
         if spent := _SPENT.match(line):
+            # Aider rounds. Sent tokens include those written to a cache.
             sent, _, cached, received = (_count(group or "0") for group in spent.groups())
             self.talk.spend(Tokens.with_cached(sent, cached, received))
         edited, committed = _EDITED.match(line), _COMMITTED.match(line)

@@ -438,6 +438,7 @@ def _run(
     return _Finished(
         seconds,
         cpu_seconds,
+        # Linux counts kilobytes, macOS bytes.
         peak / 1_000_000 if sys.platform == "darwin" else peak * 1024 / 1_000_000,
         told,
     )

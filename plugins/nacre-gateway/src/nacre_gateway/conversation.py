@@ -472,6 +472,7 @@ def _split(text: str, limits: Limits) -> Iterator[str]:
         room = limits.characters - len(_FENCE) - 1
         end = _cut_position(text, len(opened), _count_fitting(text, room, limits))
         part, text = text[:end].rstrip(), text[end:].lstrip("\n")
+        # The first line of an unclosed block of code is repeated in each part and must leave room for text.
         fences = [line.strip() for line in part.splitlines() if line.lstrip().startswith(_FENCE)]
         opened = (
             ""

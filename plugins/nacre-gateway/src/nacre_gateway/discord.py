@@ -78,6 +78,7 @@ def incoming(channel: str, message: Fields, bot: str) -> Incoming | None:
     edited = text(message, "edited_timestamp", 40)
     if sender == bot or not (content or files):
         return None
+    # Discord treats a thread as a channel, so it is a chat of its own.
     guild = identifier(message, "guild_id") if message.get("guild_id") else ""
     is_group = bool(guild) or message.get("channel_type") == _GROUP_DM
     chat = Chat(

@@ -451,6 +451,7 @@ class Gateway:
         try:
             while await self._is_quiet(key):
                 loop = asyncio.get_running_loop()
+                # Limit answers per minute. Messages that arrive meanwhile are answered together.
                 times = self._paces.setdefault(key, deque(maxlen=self._a_minute))
                 self._paces.move_to_end(key)
                 if len(self._paces) > MAX_GROUPS_WITH_HISTORY:

@@ -126,6 +126,7 @@ class Transcripts:
                 tail = _tail(
                     file, max(_TAIL_BYTES, 1 + sum(len(line.text.encode()) + 1 for line in lines))
                 )
+                # A crash may have left an incomplete line.
                 torn = len(tail) - (tail.rfind(b"\n") + 1)
                 if torn:
                     file.truncate(file.seek(0, os.SEEK_END) - torn)

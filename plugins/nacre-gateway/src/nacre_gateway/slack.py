@@ -136,6 +136,7 @@ def incoming(channel: str, payload: Fields, bot: str) -> Incoming | None:
     if subtype == "message_changed":
         message = mapping(event, "message")
         if not (
+            # Slack also reports link previews as changes.
             bool(mapping(message, "edited"))
             and message.get("text") != mapping(event, "previous_message").get("text")
         ):
@@ -163,6 +164,7 @@ def incoming(channel: str, payload: Fields, bot: str) -> Incoming | None:
     thread = identifier(message, "thread_ts") if message.get("thread_ts") else ""
     edited = "" if message is event else identifier(mapping(message, "edited"), "ts")
     user = identifier(message, "user")
+    # An id is only unique in a workspace, so that of a guest includes their workspace.
     home = text(message, "user_team") or text(message, "team")
     return Incoming(
         id=f"{place}:{ts}:{edited}" if edited else f"{place}:{ts}",

@@ -95,6 +95,7 @@ def incoming(
     kind = _KINDS.get(text(message["chat"], "type"))
     sender = _sender(message)
     attachments = []
+    # Telegram also sends an animation as a document. The largest size of a photo is used.
     for key, (name, media_type) in _FILES.items():
         if key != "animation" or "document" not in message:
             attachments.append(_parse_attachment(mapping(message, key), name, media_type))
@@ -105,6 +106,7 @@ def incoming(
     words = text(message, "text" if "text" in message else "caption", MAX_TEXT)
     if bot.username:
         name = re.escape(bot.username)
+        # ``/new@name`` becomes ``/new``.
         bare = re.sub(rf"\A\s*@{name}\b[\s,:]*", "", words, flags=re.IGNORECASE)
         words = re.sub(rf"\A(/\w{{1,32}})@{name}\b", r"\1", bare, flags=re.IGNORECASE) or words
     words = words or text(mapping(message, "sticker"), "emoji")

@@ -347,6 +347,7 @@ class Telemetry:
             raise UnavailableError(
                 f"traces need a library: {_LIBRARY}", hint=install_hint("telemetry")
             ) from error
+        # The logs of failed sends contain the data, so a single message replaces them.
         logger = logging.getLogger("opentelemetry")
         logger.propagate = False
         logger.handlers = [_Once(tell)]

@@ -128,6 +128,7 @@ def connect(
     except psycopg.Error:
         parts = {"host": "@"}
     ports = str(parts.get("port") or 0).replace(",", "")
+    # An unencoded @, / or ? of a password would be read as a server or database, and be shown.
     if "@" in f"{parts.get('host')}{parts.get('dbname')}" or not ports.isdigit():
         raise UnusableStoreError(
             "NACRE_DB is not the address of a PostgreSQL server",

@@ -88,6 +88,7 @@ def carry_documents(source: Vault, home: Home) -> int:
         target.remove(path)
         written += 1
     lines, kept = _ledger(source), set(_ledger(target))
+    # A line that only the target has belongs to another memory.
     if not kept <= set(lines):
         raise EditConflictError(
             f"{target.root}/{LEDGER} has entries that are not from the memory to be moved",

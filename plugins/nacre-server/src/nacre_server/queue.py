@@ -71,6 +71,7 @@ def queue_of(
             )
 
     for name in ("procrastinate", "psycopg.pool"):
+        # The logs may contain addresses and texts.
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     options = f"{conninfo_to_dict(url).get('options') or ''} -c search_path={_SCHEMA}"
     app = procrastinate.App(

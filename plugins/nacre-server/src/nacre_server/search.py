@@ -195,6 +195,7 @@ class ServerSearch(WordSearch):
     def match(self, terms: Sequence[Term], where: Clause, limit: int) -> list[Match]:
         corpus = self.corpus(terms)
         idf = [
+            # FTS5 computes it in the same way.
             max(_MIN_IDF, math.log((corpus.rows - count + 0.5) / (count + 0.5)))
             for count in corpus.frequencies
         ]
