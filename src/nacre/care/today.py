@@ -23,7 +23,7 @@ from nacre.operations import operation
 from nacre.review.contradictions import ReviewRequest
 from nacre.review.queue import list_items
 from nacre.sessions.find import SessionsRequest
-from nacre.sessions.search import list_sessions_answers
+from nacre.sessions.search import list_sessions
 from nacre.store.schema import Row
 from nacre.store.sessions import Period
 from nacre.values.memory import Kind, Memory, Operation, SessionFilter
@@ -345,7 +345,7 @@ def today(home: Home, request: TodayRequest) -> Today:
             )
         ),
         _by_tool(home.activity.sessions(period)),
-        list_sessions_answers(home, sessions_request).lines,
+        list_sessions(home, sessions_request).lines,
         waiting.conflicts,
         waiting.doubts,
         waiting.candidates,

@@ -456,11 +456,11 @@ def feedback(run: Run, reply: str | None, good: bool | None, **judged: Any) -> N
     also pending in nacre review.
     """
     if good is None:
-        report = perform(run, recall.judge_by_reply, reply=_reply(run, reply), **judged)
+        report = perform(run, recall.feedback, reply=_reply(run, reply), **judged)
     elif reply or judged["stored"] or judged["session"] or not judged["references"]:
         raise click.UsageError("--good and --bad require memories and no other options")
     else:
-        report = perform(run, recall.judge_answers, references=judged["references"], good=good)
+        report = perform(run, recall.judge, references=judged["references"], good=good)
     run.present(report, _render_feedback)
 
 

@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.text import STOP_WORDS, count_tokens, excerpt, segment, words
 from nacre.base.times import Window
@@ -263,7 +264,10 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
         took_ms=(time.perf_counter() - started) * 1000,
     )
     if query.update and query.mode is not Mode.BROWSE:
-        _note_use(home, query, sure, hits)
+        sure_ids = {item.memory.id for item in sure}  # companions do not count as used
+        used = [item.memory.id for item in hits if item.memory.id in sure_ids]
+        if used:
+            spool_use(home, used, session=query.session)
         note_question(home, query, outcome_of(result))
     server = home.database.server
     return server.with_further_spaces(home, original, result, recall) if server else result
@@ -356,16 +360,6 @@ def _read_question(home: Home, query: RecallQuery) -> Question:
         return question
     engine = TurnRecall(home.turn_search, home.sessions, home.selection)
     return resolve_anchor(question, lambda event: engine.time_of(read(event), query.filter))
-
-
-def _note_use(
-    home: Home, query: RecallQuery, sure: Sequence[ScoredMemory], hits: Sequence[ScoredMemory]
-) -> None:
-    """Record that the probable answers were used. Companions of these answers do not count as used."""
-    likely = {item.memory.id for item in sure}
-    used = [item.memory.id for item in hits if item.memory.id in likely]
-    if used:
-        spool_use(home, used, session=query.session)
 
 
 def check(query: RecallQuery) -> None:
@@ -623,13 +617,16 @@ class _Measure:
     repeats: Callable[[Memory, Memory], float]
 
 
+@operation("feedback", writes=True)
 def feedback(
     home: Home,
-    reply: str,
-    references: Sequence[str] = (),
+    reply: Annotated[str, bounds("The agent's reply, which is not kept.")],
+    references: Annotated[tuple[str, ...], bounds("Memories, by their ids or subjects.")] = (),
     *,
-    session: str | None = None,
-    stored: Sequence[str] = (),
+    session: Annotated[
+        str | None, bounds("The host's session in which memories were used.")
+    ] = None,
+    stored: Annotated[tuple[str, ...], bounds("Memories that the agent stored meanwhile.")] = (),
 ) -> FeedbackReport:
     """Judge from an agent's reply whether memories were used, not used or corrected.
 
@@ -673,7 +670,15 @@ def feedback(
     return FeedbackReport(judged, measure.borders.name)
 
 
-def judge(home: Home, references: Sequence[str], *, good: bool) -> FeedbackReport:
+@operation("feedback-judge", writes=True, owners=True, command="review feedback")
+def judge(
+    home: Home,
+    references: Annotated[
+        tuple[str, ...], bounds("Memories, by their ids or subjects.", min_length=1)
+    ],
+    *,
+    good: Annotated[bool, bounds("True: they are good. False: they go to review.")],
+) -> FeedbackReport:
     """Apply a person's rating, and queue bad memories for review. Raises NotFoundError, ConflictError."""
     catch_up(home)
     fold_usage(home)
@@ -735,11 +740,6 @@ def _measure(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:
             )
         except EmbedderUnavailableError:
             pass
-    return _by_words(home, reply, memories)
-
-
-def _by_words(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:
-    """Return functions that compute the share of stems in common, relative to the memory or the shorter memory."""
     search = home.memory_search
 
     def stems(text: str) -> set[str]:
@@ -775,17 +775,3 @@ def search_sessions_answers(home: Home, request: requests.TurnQuery) -> RecallRe
     return replace(
         result, turns=tuple(with_error(hit, words(request.text)) for hit in result.turns)
     )
-
-
-@operation("feedback", writes=True)
-def judge_by_reply(home: Home, request: requests.FeedbackRequest) -> FeedbackReport:
-    """Learn from an agent's reply which memories were used. Raises InvalidQueryError, NotFoundError, ConflictError."""
-    return feedback(
-        home, request.reply, request.references, session=request.session, stored=request.stored
-    )
-
-
-@operation("feedback-judge", writes=True, owners=True, command="review feedback")
-def judge_answers(home: Home, request: requests.JudgeRequest) -> FeedbackReport:
-    """Learn that a person finds memories good or bad. Raises NotFoundError, ConflictError."""
-    return judge(home, request.references, good=request.good)

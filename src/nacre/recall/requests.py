@@ -34,21 +34,3 @@ class DeepQuery(Request):
     here: Annotated[str | None, bounds("The project of the current folder.")] = None
     update: Annotated[bool, bounds("Count the hits as used.")] = True
     session: Annotated[str | None, bounds("The host's session.")] = None
-
-
-class FeedbackRequest(Request):
-    """The memories to judge by an agent's reply; default: those used in the session since the last feedback."""
-
-    reply: Annotated[str, bounds("The agent's reply, which is not kept.")]
-    references: Annotated[tuple[str, ...], bounds("Memories, by their ids or subjects.")] = ()
-    session: Annotated[str | None, bounds("The host's session in which memories were used.")] = None
-    stored: Annotated[tuple[str, ...], bounds("Memories that the agent stored meanwhile.")] = ()
-
-
-class JudgeRequest(Request):
-    """A person's feedback on memories."""
-
-    references: Annotated[
-        tuple[str, ...], bounds("Memories, by their ids or subjects.", min_length=1)
-    ]
-    good: Annotated[bool, bounds("True: they are good. False: they go to review.")]

@@ -16,9 +16,11 @@ from nacre.base.text import Expression, one_line
 from nacre.errors import NotFoundError
 from nacre.home import home, location
 from nacre.learn import ingest as learn_ingest
+from nacre.operations import operation
+from nacre.recall.ranking import admission
 from nacre.values.memory import DeedFilter, SessionFilter
 from nacre.values.recall import Filter, HitConfidence, TurnHit
-from nacre.values.session import StoredSession, StoredTurn, Trust, Turn
+from nacre.values.session import StoredTurn, Trust, Turn
 
 SessionId = Annotated[
     str, bounds("A session's id, or its beginning.", examples=["claude-code:7f3a1c2d"])
@@ -158,7 +160,11 @@ def follow_session(
     Only the session's transcript is read, and nothing is learned from it. Raises NotFoundError, ConflictError.
     """
     session = location.find_session(home, reference)
-    path = _transcript(session)
+    path = Path(session.file) if session.file else None
+    if path is None or not path.exists():
+        raise NotFoundError(
+            f"the transcript of {session.session.id} is gone", hint="omit --follow to see its end"
+        )
     last_turns = home.sessions.last_turns(session.row, limit)
     yield last_turns
     first = last_turns[-1].seq if last_turns else 0
@@ -181,15 +187,6 @@ def follow_session(
             if fresh:
                 yield fresh
         wait(_PAUSE_SECONDS)
-
-
-def _transcript(session: StoredSession) -> Path:
-    path = Path(session.file) if session.file else None
-    if path is None or not path.exists():
-        raise NotFoundError(
-            f"the transcript of {session.session.id} is gone", hint="omit --follow to see its end"
-        )
-    return path
 
 
 def _state(path: Path) -> tuple[int, int] | None:
@@ -224,22 +221,16 @@ class Matches:
     given_up: int
 
 
-def match_turns(
-    home: home.Home,
-    expression: str,
-    criteria: Filter,
-    *,
-    limit: int,
-    offset: int = 0,
-    admits: Callable[[Turn], bool] | None = None,
-    seconds: float = 10.0,
-) -> Matches:
-    """Return turns whose words or calls match, ignoring case. Raises InvalidQueryError for an invalid expression."""
-    pattern = Expression(expression, _SECONDS_PER_TURN)
-    until = time.monotonic() + seconds
+@operation("match-sessions")
+def match(home: home.Home, request: MatchRequest) -> Matches:
+    """Return turns whose words or calls match, the newest first. Raises InvalidQueryError for an invalid expression."""
+    pattern = Expression(request.expression, _SECONDS_PER_TURN)
+    until = time.monotonic() + request.seconds
+    admits = admission(request.aspect, request.role)
+    limit, offset = request.limit, request.offset
     hits: list[TurnHit] = []
     given_up = 0
-    for row, turn in _turns(home, location.with_dependencies(home, criteria)):
+    for row, turn in _turns(home, location.with_dependencies(home, request.filter)):
         if len(hits) > offset + limit or time.monotonic() > until:
             unread = len(hits) <= offset + limit
             return Matches(

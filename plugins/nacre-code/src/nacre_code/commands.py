@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +28,7 @@ from nacre_code import ask as code_ask
 from nacre_code import ingest
 
 if TYPE_CHECKING:
-    from nacre_code.ask import CodeAnswer, CodeLink, CodeMemory, CodeNode, CodeReport, Staleness
+    from nacre_code.ask import CodeAnswer, CodeMemory, CodeNode, CodeReport, Staleness
 
 _WORDS = 160
 
@@ -203,26 +202,22 @@ def _render(paper: Paper, answer: CodeAnswer, nothing: str) -> None:
     if not answer.links and not answer.memories:
         paper.line(nothing)
     for link in answer.links:
-        _render_link(paper, link, answer.nodes)
+        is_asked = not link.via or link.via in {node.id for node in answer.nodes}
+        via = (
+            ""
+            if is_asked or not link.via
+            else link.via.partition("#")[2] or link.via.rpartition("/")[2]
+        )
+        where = f"{link.node.path}:{link.line}"
+        name = f"  {link.node.name}" if link.node.name else ""
+        note = joined((f"{link.rel} {via}".strip(), link.note))
+        paper.line(where, name, "  ", dim(note), indent=2 * link.depth, hang=2)
     if answer.memories:
         paper.heading("Memories that mention it")
         for memory in answer.memories:
             _render_memory(paper, memory)
     if answer.more:
         paper.note("more: --limit shows them")
-
-
-def _render_link(paper: Paper, link: CodeLink, nodes: Sequence[CodeNode]) -> None:
-    is_asked = not link.via or link.via in {node.id for node in nodes}
-    via = (
-        ""
-        if is_asked or not link.via
-        else link.via.partition("#")[2] or link.via.rpartition("/")[2]
-    )
-    where = f"{link.node.path}:{link.line}"
-    name = f"  {link.node.name}" if link.node.name else ""
-    note = joined((f"{link.rel} {via}".strip(), link.note))
-    paper.line(where, name, "  ", dim(note), indent=2 * link.depth)
 
 
 def _render_memory(paper: Paper, memory: CodeMemory) -> None:

@@ -12,7 +12,6 @@ import click
 
 from nacre import settings as nacre_settings
 from nacre.base import environment, ids
-from nacre.base.lazy import load
 from nacre.base.log import Log
 from nacre.base.text import one_line
 from nacre.base.times import shown
@@ -295,7 +294,6 @@ def chat(run: Run, message: tuple[str, ...], model: str, new: bool) -> None:
     talk = engine.TerminalChat(
         run.settings,
         homes.lent,
-        load("nacre_gateway.conversation:responder_for"),
         model=model,
         is_owner=not run.settings.actor.is_agent,
     )
@@ -337,19 +335,15 @@ def _converse(run: Run, talk: TerminalChat) -> None:
             talk.begin()
             run.tell("A new conversation.")
         elif text:
-            _try(run, talk, text)
-
-
-def _try(run: Run, talk: TerminalChat, text: str) -> None:
-    try:
-        _show(talk, text)
-    except NacreError as error:
-        click.echo(_WIPED, nl=False)
-        run.tell(f"No answer: {error.message}" + (f" ({error.hint})" if error.hint else ""))
-        run.tell(_KEPT)
-    except KeyboardInterrupt:
-        click.echo(f"{_WIPED}Stopped.")
-        run.tell(_KEPT)
+            try:
+                _show(talk, text)
+            except NacreError as error:
+                click.echo(_WIPED, nl=False)
+                run.tell(f"No answer: {error.message}" + (f" ({error.hint})" if error.hint else ""))
+                run.tell(_KEPT)
+            except KeyboardInterrupt:
+                click.echo(f"{_WIPED}Stopped.")
+                run.tell(_KEPT)
 
 
 def _show(talk: TerminalChat, text: str, piped: str = "") -> None:
@@ -367,13 +361,13 @@ def _show(talk: TerminalChat, text: str, piped: str = "") -> None:
 
 
 def _greet(paper: Paper, talk: TerminalChat) -> None:
-    messages = talk.last_messages(_SHOWN)
     paper.line(
         bold("Talk to an agent that remembers."),
         dim("  /new starts a new conversation, /exit ends"),
     )
-    for role, text in messages:
-        paper.note(f"{'it ' if role == 'assistant' else 'you'}  {text[:200]}", hang=5)
+    for message in talk.last_messages(_SHOWN):
+        speaker = "it " if message.role == "assistant" else "you"
+        paper.note(f"{speaker}  {message.text[:200]}", hang=5)
 
 
 # ----------------------------------------------------------------------------

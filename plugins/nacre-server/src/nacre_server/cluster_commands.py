@@ -33,6 +33,21 @@ from nacre_server import cluster as cluster_api
 from nacre_server import queue
 from nacre_server import worker as cluster_worker
 
+_metrics = click.option(
+    "--metrics",
+    "figures",
+    metavar="[HOST:]PORT",
+    type=TEXT,
+    help="Address and port of the Prometheus metrics.",
+)
+_otlp = click.option(
+    "--otlp",
+    "collector",
+    metavar="URL",
+    type=TEXT,
+    help="An OpenTelemetry collector for traces and metrics.",
+)
+
 
 @click.group(
     "cluster",
@@ -116,20 +131,8 @@ def migrate(run: Run, citus: bool, shards: int) -> None:
     show_default=True,
     help="Seconds to answer after SIGTERM, while /health/ready returns 503.",
 )
-@click.option(
-    "--metrics",
-    "figures",
-    metavar="[HOST:]PORT",
-    type=TEXT,
-    help="Address and port of the Prometheus metrics.",
-)
-@click.option(
-    "--otlp",
-    "collector",
-    metavar="URL",
-    type=TEXT,
-    help="An OpenTelemetry collector for traces and metrics.",
-)
+@_metrics
+@_otlp
 def api(
     run: Run,
     http: str,
@@ -192,20 +195,8 @@ def api(
     show_default=True,
     help="Pause in seconds before the first retry of a failed job; then its square, its cube …",
 )
-@click.option(
-    "--metrics",
-    "figures",
-    metavar="[HOST:]PORT",
-    type=TEXT,
-    help="Address and port of the Prometheus metrics.",
-)
-@click.option(
-    "--otlp",
-    "collector",
-    metavar="URL",
-    type=TEXT,
-    help="An OpenTelemetry collector for traces and metrics.",
-)
+@_metrics
+@_otlp
 def worker(
     run: Run,
     jobs: int,

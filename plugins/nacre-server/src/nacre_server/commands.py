@@ -163,7 +163,8 @@ def spaces(run: Run) -> None:
     A space is the memory of a person, a team or an organisation. You write to your own (storage.tenant); recall also
     reads those that storage.spaces names. nacre server share copies a memory into one.
     """
-    _list_spaces(run)
+    found = perform(run, memories_spaces.list_spaces)
+    run.answer({"spaces": found}, _render_spaces, found)
 
 
 @spaces.command(
@@ -233,11 +234,6 @@ def log(run: Run, limit: int) -> None:
     """List the operations in your space, newest first, without texts."""
     found = perform(run, memories_spaces.list_log, limit=limit)
     run.answer({"log": found}, lambda paper: _render_log(paper, found))
-
-
-def _list_spaces(run: Run) -> None:
-    found = perform(run, memories_spaces.list_spaces)
-    run.answer({"spaces": found}, lambda paper: _render_spaces(paper, found))
 
 
 def _render_spaces(paper: Paper, found: Sequence[Space]) -> None:

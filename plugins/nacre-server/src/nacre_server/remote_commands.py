@@ -72,8 +72,14 @@ def add(run: Run, url: str, private: bool, yes: bool) -> None:
     run.keeps_history = False
     place = connection.check_url(url)
     key = _key(run)
+    found = ask(run, views.Listing, "list", limit=1)
+    what = (
+        f"your memories ({found.total:,}) and sessions"
+        if private
+        else "memories that are not private"
+    )
     run.confirm(
-        _question(run, place, private=private),
+        f"Send {what} to {place}, and keep both in step?",
         yes=yes,
         refusal="memories leave this machine: --yes says so",
     )
@@ -126,16 +132,6 @@ def _key(run: Run) -> str:
             "what you typed",
         )
     return check_key(sys.stdin.read(MAX_KEY_CHARACTERS).strip(), "standard input")
-
-
-def _question(run: Run, url: str, *, private: bool) -> str:
-    found = ask(run, views.Listing, "list", limit=1)
-    what = (
-        f"your memories ({found.total:,}) and sessions"
-        if private
-        else "memories that are not private"
-    )
-    return f"Send {what} to {url}, and keep both in step?"
 
 
 def _show(run: Run) -> None:
