@@ -32,7 +32,6 @@ from nacre.memories.graph import (
 from nacre.settings import load_settings
 from nacre.values.reports import OnProgress, Progress
 from nacre.vault.watch import VaultWatch
-from nacre_code.ask import IngestCodeRequest
 from nacre_code.ingest import ingest_code
 
 _PROJECT_SIZE = 100
@@ -86,9 +85,7 @@ def measure_graph(
 
 def _read_code(home: Home, root: Path, files: int, notify: OnProgress) -> int:
     write_repository(root, files, _SYMBOLS)
-    return ingest_code(
-        home, IngestCodeRequest(folder=str(root), project="made", seconds=3600), notify
-    ).symbols
+    return ingest_code(home, str(root), "made", seconds=3600, on_progress=notify).symbols
 
 
 def draw_links(memories: int, links: int) -> list[tuple[int, int]]:

@@ -25,13 +25,12 @@ from nacre.home.location import project_of_folder
 from nacre.home.views import Listed, Pending, PendingPage, Step
 from nacre.learn import ingest, learn
 from nacre.learn.learn import Proposal
-from nacre.learn.requests import ProposalRequest, Way
+from nacre.learn.requests import ProposalRequest
 from nacre.memories import retire as answers
 from nacre.memories import store as remembering
 from nacre.memories.decision import (
     EditRequest,
     GetRequest,
-    ReferenceRequest,
     RetireRequest,
     StoreRequest,
 )
@@ -143,17 +142,12 @@ class MemoryHome:
         *,
         session: str | None = None,
         model: str | None = None,
-        way: Way | str = Way.FITTING,
-        owner_only: bool = False,
-        related: bool = True,
     ) -> list[Proposal]:
         """Return the memories that a transcript or stored ``session`` would yield, without storing them.
 
         With both, ``session`` selects a session in the transcript. ``model`` is ``provider:model``,
         or ``none`` to use only rules, and defaults to the configured extraction model. Rules are
-        also used if the model fails, as shown by each proposal's ``asked``. ``way``: send the
-        transcript ``whole``, in ``chunks``, or whole if it fits (``fitting``). ``owner_only``: send
-        only the owner's turns. ``related``: add existing memories on the topic. Raises
+        also used if the model fails, as shown by each proposal's ``asked``. Raises
         InvalidQueryError, NotFoundError, ConflictError, UnreadableTranscriptError,
         ModelRefusedError.
         """
@@ -165,9 +159,6 @@ class MemoryHome:
             path=None if path is None else Path(path),
             session=session,
             model=model,
-            way=choose(Way, way, InvalidQueryError),
-            owner_only=owner_only,
-            related=related,
         )
         return learn.propose(self._home, request)
 
@@ -420,7 +411,7 @@ class MemoryHome:
         ``stored``: memories that the agent has stored since then. The reply is not stored. Raises
         InvalidQueryError, NotFoundError, ConflictError.
         """
-        return recall.feedback(self._home, reply, references, session=session, stored=stored)
+        return recall.feedback(self._home, reply, references, session=session, stored=tuple(stored))
 
     def judge(self, *references: str, good: bool) -> FeedbackReport:
         """Rate memories as good or bad. Bad memories are queued for review. Raises NotFoundError, ConflictError."""
@@ -457,7 +448,7 @@ class MemoryHome:
 
     def history(self, reference: str) -> list[Step]:
         """Return a memory with its predecessors and successors, oldest first. Raises NotFoundError."""
-        return history_of(self._home, ReferenceRequest(reference=reference))
+        return history_of(self._home, reference)
 
     def retire(
         self,

@@ -43,7 +43,7 @@ from nacre.home.spending import fold_notes, note, note_call
 from nacre.learn.ingest import ingest
 from nacre.memories import retire, vectors
 from nacre.memories.decision import ReferencesRequest
-from nacre.memories.projects import ProjectMergeRequest, ProjectRenameRequest, merge, rename
+from nacre.memories.projects import ProjectMergeRequest, merge, rename
 from nacre.recall.recall import recall, search_sessions
 from nacre.review import consolidate as dreams
 from nacre.review import contradictions
@@ -381,7 +381,7 @@ def merge_projects(context: Home) -> None:
 def rename_project(context: Home) -> None:
     """Call the pier otherwise; a second time it is called so already."""
     with contextlib.suppress(ConflictError):
-        rename(context, ProjectRenameRequest(project="pier", name="Old Quay"))
+        rename(context, "pier", "Old Quay")
 
 
 def dependencies_of(place: Place) -> int:

@@ -9,8 +9,7 @@ from datetime import date, timedelta
 from itertools import accumulate
 from typing import Annotated
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.request import Request
 from nacre.care.health import problems
@@ -24,7 +23,7 @@ from nacre.operations import operation
 from nacre.review.contradictions import ReviewRequest
 from nacre.review.queue import list_items
 from nacre.sessions.find import SessionsRequest
-from nacre.sessions.search import list_sessions_answers
+from nacre.sessions.search import list_sessions
 from nacre.store.schema import Row
 from nacre.store.sessions import Period
 from nacre.values.memory import Kind, Memory, Operation, SessionFilter
@@ -32,32 +31,32 @@ from nacre.values.models import UNANSWERED
 from nacre.values.recall import Filter
 from nacre.values.reports import Check
 
-Project = Annotated[str | None, Meta(description="Only entries of this project.")]
+Project = Annotated[str | None, bounds("Only entries of this project.")]
 
 
-class TodayRequest(Request, frozen=True, kw_only=True):
+class TodayRequest(Request):
     """What a day, or several, brought, and what waits now."""
 
-    since: Annotated[date | None, Meta(description="The first day; default: the last day.")] = None
-    until: Annotated[date | None, Meta(description="The last day; default: today.")] = None
+    since: Annotated[date | None, bounds("The first day; default: the last day.")] = None
+    until: Annotated[date | None, bounds("The last day; default: today.")] = None
     project: Project = None
     limit: Annotated[
         int,
-        Meta(
-            description="Maximum number of memories, of sessions and of pending items.",
+        bounds(
+            "Maximum number of memories, of sessions and of pending items.",
             ge=0,
             le=100,
         ),
     ] = 5
 
 
-class ActivityRequest(Request, frozen=True, kw_only=True):
+class ActivityRequest(Request):
     """Numbers for pictures, by day, week or month."""
 
-    since: Annotated[
-        date | None, Meta(description="The first day; default: a year before the last day.")
-    ] = None
-    until: Annotated[date | None, Meta(description="The last day; default: today.")] = None
+    since: Annotated[date | None, bounds("The first day; default: a year before the last day.")] = (
+        None
+    )
+    until: Annotated[date | None, bounds("The last day; default: today.")] = None
     project: Project = None
 
 
@@ -346,7 +345,7 @@ def today(home: Home, request: TodayRequest) -> Today:
             )
         ),
         _by_tool(home.activity.sessions(period)),
-        list_sessions_answers(home, sessions_request).lines,
+        list_sessions(home, sessions_request).lines,
         waiting.conflicts,
         waiting.doubts,
         waiting.candidates,

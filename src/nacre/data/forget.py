@@ -12,8 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash, content_hash
 from nacre.base.request import Request
@@ -187,7 +186,7 @@ def scrub_memories(home: Home, run: Run, tally: Tally, *, dry_run: bool) -> None
     _in_parts(run, changed, _redact)
     if changed:
         with run.part() as change:
-            change.append([change.entry(SCRUB, count=len(changed), reason=REASON)])
+            change.note(SCRUB, count=len(changed), reason=REASON)
     misnamed = [file.memory for file, _ in _misnamed(home, home.files.seen().values())]
     _in_parts(run, misnamed, _rename)
 
@@ -257,7 +256,7 @@ def rename(change: Change, misnamed: Iterable[tuple[SeenMemoryFile, Memory]]) ->
         path = path_for(memory, is_taken)
         write = Intent("write", path, text, None, memory.id)
         moves.append((write, Intent("remove", file.path, base=file.hash, memory=memory.id)))
-    with home.database.transaction():
+    with home.transaction():
         for write, remove in moves:
             home.files.forget(remove.path)
             data = to_bytes(write.document or "")
@@ -268,7 +267,7 @@ def rename(change: Change, misnamed: Iterable[tuple[SeenMemoryFile, Memory]]) ->
             if renamed := home.memories.find(write.memory or ""):
                 home.memories.names.put(renamed)
     change.apply()
-    with home.database.transaction():
+    with home.transaction():
         for write, remove in moves:
             home.journal.rename(remove.path, write.path)
     return [remove.path for _, remove in moves]
@@ -280,7 +279,7 @@ def _clean(change: Change, names: Sequence[str]) -> None:
     writes = [write for name in names if (write := _cleaned(home, name))]
     change.intend(writes)
     change.apply()
-    with home.database.transaction():
+    with home.transaction():
         for write in writes:
             home.files.distrust(write.path)
     read_written(change, [write.path for write in writes], awaits=False)
@@ -302,7 +301,7 @@ def _cleaned(home: Home, name: str) -> Intent | None:
             "write", name, cleaned, bytes_hash(data), seen_file.memory if seen_file else None
         )
     home.vault.write(LEDGER, cleaned, base=bytes_hash(data))
-    with home.database.transaction():
+    with home.transaction():
         home.journal.set_ledger_end(*home.vault.append(LEDGER, []))
     return None
 
@@ -340,17 +339,15 @@ def rename_files(change: Change, match: Pattern) -> None:
 # -- Requests --------------------------------------------------------------------------------------
 
 
-class ForgetRequest(Request, frozen=True, kw_only=True):
+class ForgetRequest(Request):
     """Content to forget. Give one field, or ``project`` with ``before``."""
 
-    sessions: Annotated[tuple[str, ...], Meta(description="Sessions, by their ids.")] = ()
-    memories: Annotated[
-        tuple[str, ...], Meta(description="Memories, by their ids or subjects.")
-    ] = ()
-    project: Annotated[str | None, Meta(description="A whole project, by its slug.")] = None
-    match: Annotated[str | None, Meta(description="Everything that contains this text.")] = None
-    regex: Annotated[bool, Meta(description="The text is a regular expression.")] = False
-    before: Annotated[datetime | None, Meta(description="Everything from before this day.")] = None
+    sessions: Annotated[tuple[str, ...], bounds("Sessions, by their ids.")] = ()
+    memories: Annotated[tuple[str, ...], bounds("Memories, by their ids or subjects.")] = ()
+    project: Annotated[str | None, bounds("A whole project, by its slug.")] = None
+    match: Annotated[str | None, bounds("Everything that contains this text.")] = None
+    regex: Annotated[bool, bounds("The text is a regular expression.")] = False
+    before: Annotated[datetime | None, bounds("Everything from before this day.")] = None
 
     @property
     def how(self) -> str:
@@ -370,28 +367,24 @@ class ForgetRequest(Request, frozen=True, kw_only=True):
         return chosen[0]
 
 
-class AllowAgainRequest(Request, frozen=True, kw_only=True):
+class AllowAgainRequest(Request):
     """Allow forgotten content to be read again."""
 
-    reference: Annotated[
-        str, Meta(description="The id of a run (or its end), a session or a memory.")
-    ]
+    reference: Annotated[str, bounds("The id of a run (or its end), a session or a memory.")]
 
 
-class ScrubOptions(Request, frozen=True, kw_only=True):
+class ScrubOptions(Request):
     """Apply the current redaction rules to all stored data."""
 
-    dry_run: Annotated[
-        bool, Meta(description="Show what would be removed, but change nothing.")
-    ] = False
+    dry_run: Annotated[bool, bounds("Show what would be removed, but change nothing.")] = False
     history: Annotated[
-        bool, Meta(description="Also rewrite the vault's git history; all commits get new ids.")
+        bool, bounds("Also rewrite the vault's git history; all commits get new ids.")
     ] = False
     remove_copies: Annotated[
-        bool, Meta(description="Also remove older copies of the database.")
+        bool, bounds("Also remove older copies of the database.")
     ] = False
     vectors: Annotated[
-        bool, Meta(description="False: the next ingest computes the new vectors.")
+        bool, bounds("False: the next ingest computes the new vectors.")
     ] = True
 
 
@@ -589,7 +582,7 @@ def forget(home: Home, deletion: Deletion) -> ForgetReport:
                     if excerpt_of(match, memory_texts(candidate)) is not None
                 ]
             )
-            clear_traces(home, match)
+            clear_traces(home, lambda text: match.search(text) is not None)
             erasure.erase_quoting(home, match)
         with change.transaction():
             change.append(_entries(change, deletion))
@@ -637,7 +630,7 @@ def allow_again(home: Home, request: AllowAgainRequest) -> Forgotten:
     of, owner = _matching_runs(home, request.reference.strip(), runs)
     with home.vault_lock:
         with home.change(ALLOW_AGAIN) as change, change.transaction():
-            change.append([change.entry(ALLOW_AGAIN, of=of, **owner)])
+            change.note(ALLOW_AGAIN, of=of, **owner)
         heed_ledger(home)
         home.erasing.delete_held_cursors()
     return runs[of[-1]]

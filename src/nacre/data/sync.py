@@ -13,8 +13,7 @@ from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import Annotated
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash
 from nacre.base.locks import FileLock
@@ -491,7 +490,7 @@ def _in_parts(
         if not awaits:
             # The new memories were compared with each other on the other machine.
             existing = home.memories.in_any_state(sorted(local_ids))
-            with home.database.transaction():
+            with home.transaction():
                 for memory in existing if waits_for_models(home) else ():
                     await_models(home, memory)
     return None
@@ -619,7 +618,7 @@ def _write(change: Change, part: _Part) -> None:
             direct.append((path, base))
         else:
             intents.append(Intent("write", path, text, base, former=former))
-    with home.database.transaction():
+    with home.transaction():
         change.intend(intents)
         if intents:
             home.journal.touch(change.operation_id, [*_named(changes)])
@@ -683,24 +682,20 @@ def _text(data: bytes | None) -> str | None:
 # -- Requests --------------------------------------------------------------------------------------
 
 
-class SyncRequest(Request, frozen=True, kw_only=True):
+class SyncRequest(Request):
     """Synchronise the vault with a git remote."""
 
     remote: Annotated[
         str | None,
-        Meta(description="The address, or the name of a git remote. Later syncs reuse it."),
+        bounds("The address, or the name of a git remote. Later syncs reuse it."),
     ] = None
-    dry_run: Annotated[bool, Meta(description="Show what would be done, but change nothing.")] = (
-        False
+    dry_run: Annotated[bool, bounds("Show what would be done, but change nothing.")] = False
+    timeout_seconds: Annotated[float, bounds("Maximum time per git call, in seconds.", gt=0)] = (
+        TIMEOUT_SECONDS_GIT
     )
-    timeout_seconds: Annotated[
-        float, Meta(description="Maximum time per git call, in seconds.", gt=0)
-    ] = TIMEOUT_SECONDS_GIT
-    accept_rewritten: Annotated[
-        bool, Meta(description="Accept a rewritten history of the remote.")
-    ] = False
+    accept_rewritten: Annotated[bool, bounds("Accept a rewritten history of the remote.")] = False
     patience_seconds: Annotated[
-        float, Meta(description="Maximum wait for another sync, in seconds.", ge=0)
+        float, bounds("Maximum wait for another sync, in seconds.", ge=0)
     ] = 20.0
 
 
@@ -989,7 +984,7 @@ def _outcome_kept(home: Home, request: SyncRequest) -> Iterator[None]:
 
 def _keep(home: Home, last: LastSync) -> None:
     values = clean_values(home.redactor, asdict(last))
-    with contextlib.suppress(StoreBusyError), home.database.transaction():
+    with contextlib.suppress(StoreBusyError), home.transaction():
         home.journal.set_git_state(_STATE, json.dumps(values))
 
 

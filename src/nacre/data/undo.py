@@ -9,8 +9,7 @@ from dataclasses import fields, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash, content_hash, to_ms
 from nacre.base.request import Request
@@ -414,9 +413,8 @@ def _do(change: change_Change, planned: Undoing, *, force: bool) -> None:
             memory_id = step.change.memory
             if memory_id and (is_retired := _is_retired(home, step)) != was_retired:
                 # It is recorded like any other retirement or restoration of a memory.
-                reason = {"reason": UNDONE} if is_retired else {}
-                action = "retire" if is_retired else "restore"
-                entries.append(change.entry(action, memory=memory_id, **reason))
+                action, reason = ("retire", UNDONE) if is_retired else ("restore", None)
+                entries.append(change.entry(action, memory=memory_id, reason=reason))
             if step.action == "retire" and step.memory:
                 removed.append(step.memory)
             is_stale = (len(planned.steps) > FEW and change.yield_locks()) or is_stale
@@ -606,40 +604,36 @@ def _same(left: Memory, right: Memory) -> bool:
 # -- Requests --------------------------------------------------------------------------------------
 
 
-class LogRequest(Request, frozen=True, kw_only=True):
+class LogRequest(Request):
     """List operations, newest first: all, or on a memory, in a project, or of an action."""
 
-    reference: Annotated[str | None, Meta(description="Only operations on this memory.")] = None
-    project: Annotated[
-        str | None, Meta(description="Only operations in this project, by its slug.")
-    ] = None
+    reference: Annotated[str | None, bounds("Only operations on this memory.")] = None
+    project: Annotated[str | None, bounds("Only operations in this project, by its slug.")] = None
     action: Annotated[
-        str | None, Meta(description="Only operations of this kind: store, dream, undo ...")
+        str | None, bounds("Only operations of this kind: store, dream, undo ...")
     ] = None
-    limit: Annotated[int, Meta(description="Maximum number of operations.", ge=0)] = 50
-    offset: Annotated[int, Meta(description="Items to skip.", ge=0)] = 0
+    limit: Annotated[int, bounds("Maximum number of operations.", ge=0)] = 50
+    offset: Annotated[int, bounds("Items to skip.", ge=0)] = 0
 
 
-class DiffRequest(Request, frozen=True, kw_only=True):
+class DiffRequest(Request):
     """Show the changes made by an operation."""
 
     reference: Annotated[
         str | None,
-        Meta(
-            description="An operation's id, or a memory (its last operation); default: the last operation."
-        ),
+        bounds("An operation's id, or a memory (its last operation); default: the last operation."),
     ] = None
 
 
-class UndoRequest(Request, frozen=True, kw_only=True):
+class UndoRequest(Request):
     """Undo an operation."""
 
     operation: Annotated[
         str | None,
-        Meta(description="The operation's id or its end; default: the last that was not undone."),
+        bounds("The operation's id or its end; default: the last that was not undone."),
     ] = None
     force: Annotated[
-        bool, Meta(description="Keep both versions of memories that were changed later.")
+        bool, bounds("Keep both versions of memories that were changed later.")
     ] = False
 
 

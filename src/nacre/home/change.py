@@ -23,11 +23,10 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
-from msgspec import Meta
-
 from nacre.base import files as private_files
 from nacre.base import json as json_text
 from nacre.base import locks
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash
 from nacre.base.request import Request
@@ -106,14 +105,18 @@ class Change:
 
         A long change uses several transactions (:meth:`yield_locks`).
         """
-        with self.home.database.transaction():
+        with self.home.transaction():
             yield
             if not self._is_part:
                 self._operation.close()
 
     def entry(self, action: str, **details: object) -> files.LedgerEntry:
-        """Return a ledger entry without secrets, which the details could quote."""
-        values = location.clean_values(self.home.redactor, details)
+        """Return a ledger entry without details that are ``None``.
+
+        Secrets are removed, because the details can quote the owner.
+        """
+        known = {name: value for name, value in details.items() if value is not None}
+        values = location.clean_values(self.home.redactor, known)
         return files.LedgerEntry(self.operation_id, self.home.now(), action, values)
 
     def intend(self, intents: Iterable[Intent], *, applied: bool = False) -> None:
@@ -122,6 +125,10 @@ class Change:
         With ``applied``, the files are already written and only the journal records the writes.
         """
         self._operation.record(intents, applied=applied)
+
+    def note(self, action: str, **details: object) -> None:
+        """Append one entry to the ledger; see :meth:`entry`."""
+        self.append([self.entry(action, **details)])
 
     def append(self, entries: Iterable[files.LedgerEntry]) -> None:
         self.intend([Intent("append", files.LEDGER, entry.line()) for entry in entries])
@@ -135,7 +142,7 @@ class Change:
         """
         home = self.home
         for start in range(0, max(1, len(memories)), BATCH):
-            with home.database.transaction():
+            with home.transaction():
                 for memory in memories[start : start + BATCH]:
                     written, intents = self._writes_of(memory)
                     self.intend(intents)
@@ -150,7 +157,7 @@ class Change:
 
         The rest of the file, including ``updated``, is unchanged. Raises EditConflictError.
         """
-        with self.home.database.transaction():
+        with self.home.transaction():
             if self._adjust(memory, {"importance": memory.importance}):
                 self.append([note])
                 self.home.memories.set_importance(memory.id, memory.importance)
@@ -160,7 +167,7 @@ class Change:
 
         Raises EditConflictError.
         """
-        with self.home.database.transaction():
+        with self.home.transaction():
             if memory.claim and self._adjust(memory, {"claim": plain(memory.claim)}):
                 self.home.memories.set_claim(memory.id, memory.claim)
 
@@ -170,7 +177,7 @@ class Change:
         The rest of the file, including ``updated``, is unchanged, and the memory keeps its vectors.
         Raises EditConflictError.
         """
-        with self.home.database.transaction():
+        with self.home.transaction():
             if self._adjust(memory, {"links": plain(memory.links)}, gives_way=False):
                 self.home.memories.set_links(memory)
 
@@ -180,7 +187,7 @@ class Change:
         The text stays in the journal and the history. Raises EditConflictError.
         """
         home = self.home
-        with home.database.transaction():
+        with home.transaction():
             file = home.files.file_of(memory.id)
             text = _current_text(home, file) if file else None
             if file:
@@ -415,14 +422,14 @@ def read_pages(home: home.Home) -> None:
             slug: seen_ns for slug, seen_ns in present.items() if page_path(slug) not in pending
         }
     for slug in indexed.keys() - present.keys():
-        with home.database.transaction():
+        with home.transaction():
             # A page whose write is pending still exists.
             if home.files.pending_document(page_path(slug)) is None and not home.vault.exists(
                 page_path(slug)
             ):
                 home.files.forget_project(slug)
     changed = _read_changed(home, indexed, present)
-    with home.database.transaction() if changed else nullcontext():
+    with home.transaction() if changed else nullcontext():
         indexed_keys = (
             {(slug, key, value) for key, value, slug in home.files.project_keys()}
             if len(changed) > 1
@@ -781,7 +788,7 @@ def page_keys(home: home.Home, slug: str) -> set[tuple[str, str]]:
 
 def index_page(home: home.Home, project: Project, values: dict[str, Any]) -> None:
     """Index a project with its page's keys and dependencies."""
-    with home.database.transaction():
+    with home.transaction():
         home.files.save_project(
             project, _keys(project.slug, values), list_of(values, "dependencies")
         )
@@ -930,25 +937,25 @@ def write_json(file: Path, value: object) -> None:
 # -- Requests ------------------------------------------------------------------
 
 
-class PlaceRequest(Request, frozen=True, kw_only=True):
+class PlaceRequest(Request):
     """Find a project by name or, without a name or with ``.``, by folder."""
 
-    name: Annotated[str | None, Meta(description="The name, slug or alias of a project.")] = None
-    folder: Annotated[str | None, Meta(description="A folder of the project.")] = None
+    name: Annotated[str | None, bounds("The name, slug or alias of a project.")] = None
+    folder: Annotated[str | None, bounds("A folder of the project.")] = None
 
 
-class TieRequest(Request, frozen=True, kw_only=True):
+class TieRequest(Request):
     """Assign a folder and its repository's remote to a project."""
 
-    project: Annotated[str, Meta(description="The name, slug or alias of a known project.")]
-    folder: Annotated[str, Meta(description="The folder.")]
+    project: Annotated[str, bounds("The name, slug or alias of a known project.")]
+    folder: Annotated[str, bounds("The folder.")]
 
 
-class PageRequest(Request, frozen=True, kw_only=True):
+class PageRequest(Request):
     """A project's page or, without a project, the owner's profile."""
 
     project: Annotated[
-        str | None, Meta(description="The project's slug; without one, the owner's profile.")
+        str | None, bounds("The project's slug; without one, the owner's profile.")
     ] = None
 
 

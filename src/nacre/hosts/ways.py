@@ -25,11 +25,11 @@ from queue import Empty, SimpleQueue
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta
 
 from nacre import __version__
 from nacre.base import files
 from nacre.base import json as json_values
+from nacre.base.bounds import bounds
 from nacre.base.environment import server_address
 from nacre.base.frozen import frozen
 from nacre.base.plain import JsonObject, Values, mapping, string
@@ -1048,11 +1048,11 @@ def config_file(settings: Settings) -> Path:
 # -- Requests --------------------------------------------------------------------------------------
 
 
-class WireRequest(Request, frozen=True, kw_only=True):
+class WireRequest(Request):
     """Connect hosts to nacre, or disconnect them."""
 
     wishes: Annotated[
         tuple[WiringWish, ...],
-        Meta(description="The hosts to connect, each for the user or a project."),
+        bounds("The hosts to connect, each for the user or a project."),
     ]
-    uninstall: Annotated[bool, Meta(description="Disconnect the hosts.")] = False
+    uninstall: Annotated[bool, bounds("Disconnect the hosts.")] = False

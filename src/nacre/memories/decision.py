@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, UnsetType
 
-from nacre.base import ids
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.request import Request
 from nacre.base.text import excerpt, one_line, shorten, stem, words
 from nacre.home import change as home_change
-from nacre.home import home, operations
+from nacre.home import operations
+from nacre.home.home import Home
 from nacre.memories import placement
 from nacre.readers import registry
 from nacre.values import review
@@ -22,58 +23,45 @@ from nacre.values.memory import Expiry, Kind, Memory, Scope, Source, Validity
 from nacre.values.recall import Evidence, Filter
 from nacre.values.session import Speaker, Trust
 
-if TYPE_CHECKING:
-    import numpy as np
-
-Content = Annotated[str, Meta(description="One self-contained piece of knowledge.")]
-Subject = Annotated[str, Meta(description="The title; derived from the content if omitted.")]
-Importance = Annotated[
-    int, Meta(description="1 to 10. Memories with 10 are never forgotten.", ge=1, le=10)
-]
+Content = Annotated[str, bounds("One self-contained piece of knowledge.")]
+Subject = Annotated[str, bounds("The title; derived from the content if omitted.")]
+Importance = Annotated[int, bounds("1 to 10. Memories with 10 are never forgotten.", ge=1, le=10)]
 Expected = Annotated[
     str | None,
-    Meta(
-        description="The etag from your last read. If the file has changed since, nothing is written."
-    ),
+    bounds("The etag from your last read. If the file has changed since, nothing is written."),
 ]
-KindOfMemory = Annotated[Kind, Meta(description="The kind of knowledge.")]
-Lasting = Annotated[Expiry, Meta(description="How long it is expected to stay true.")]
-SeenBy = Annotated[Scope, Meta(description="Who may see it.")]
+KindOfMemory = Annotated[Kind, bounds("The kind of knowledge.")]
+Lasting = Annotated[Expiry, bounds("How long it is expected to stay true.")]
+SeenBy = Annotated[Scope, bounds("Who may see it.")]
 ExpiresOn = Annotated[
     date | None,
-    Meta(
-        description="Recall and context omit the memory after this day; its file stays. None: never."
-    ),
+    bounds("Recall and context omit the memory after this day; its file stays. None: never."),
 ]
-Tags = Annotated[tuple[str, ...], Meta(description="Tags.")]
+Tags = Annotated[tuple[str, ...], bounds("Tags.")]
 Triggers = Annotated[
     tuple[str, ...],
-    Meta(
-        description="Words or phrases. A prompt that contains one of them brings up this memory.",
+    bounds(
+        "Words or phrases. A prompt that contains one of them brings up this memory.",
         max_length=10,
     ),
 ]
 Reference = Annotated[
     str,
-    Meta(
-        description="A memory: its id, at least 4 characters of its start or end, or the subject."
-    ),
+    bounds("A memory: its id, at least 4 characters of its start or end, or the subject."),
 ]
 References = Annotated[
     tuple[str, ...],
-    Meta(
-        description="Memories: their ids, at least 4 characters of their start or end, or subjects."
-    ),
+    bounds("Memories: their ids, at least 4 characters of their start or end, or subjects."),
 ]
 HostSession = Annotated[
     str | None,
-    Meta(
-        description="The session, by the host's own id. Memories used in the same session count as used together."
+    bounds(
+        "The session, by the host's own id. Memories used in the same session count as used together."
     ),
 ]
-Limit = Annotated[int, Meta(description="Maximum number of memories.", ge=0)]
-Offset = Annotated[int, Meta(description="Items to skip.", ge=0)]
-Why = Annotated[str | None, Meta(description="Why.")]
+Limit = Annotated[int, bounds("Maximum number of memories.", ge=0)]
+Offset = Annotated[int, bounds("Items to skip.", ge=0)]
+Why = Annotated[str | None, bounds("Why.")]
 
 
 @frozen
@@ -93,7 +81,7 @@ class Asking:
     seconds: float | None = None
 
 
-class StoreRequest(Request, frozen=True, kw_only=True):
+class StoreRequest(Request):
     """A memory to store.
 
     Without a ``project``, the memory belongs to the project of ``folder``, which is created if it
@@ -110,44 +98,38 @@ class StoreRequest(Request, frozen=True, kw_only=True):
     expiry: Lasting = Expiry.PERMANENT
     expires_on: ExpiresOn = None
     scope: SeenBy = Scope.PRIVATE
-    project: Annotated[str | None, Meta(description="The project it belongs to.")] = None
+    project: Annotated[str | None, bounds("The project it belongs to.")] = None
     folder: Annotated[
         str | None,
-        Meta(
-            description="The current working directory. It determines the project if no project is given."
-        ),
+        bounds("The current working directory. It determines the project if no project is given."),
     ] = None
     tags: Tags = ()
     triggers: Triggers = ()
     canonical_key: Annotated[
-        str | None, Meta(description="A canonical key; only one memory can have it.")
+        str | None, bounds("A canonical key; only one memory can have it.")
     ] = None
     speaker: Annotated[
         Speaker | None,
-        Meta(description="Whose statement it is; by default, the user who runs nacre."),
+        bounds("Whose statement it is; by default, the user who runs nacre."),
     ] = None
-    trust: Annotated[Trust, Meta(description="True if it is based on text from outside.")] = (
-        Trust.TRUSTED
-    )
+    trust: Annotated[Trust, bounds("True if it is based on text from outside.")] = Trust.TRUSTED
     quote: Annotated[
         str | None,
-        Meta(description="For agents: the owner's own sentence, if the content is exactly that."),
+        bounds("For agents: the owner's own sentence, if the content is exactly that."),
     ] = None
-    source: Annotated[
-        Source, Meta(description="The session and turns that the memory comes from.")
-    ] = Source()
-    author: Annotated[str | None, Meta(description="The speaker's name.")] = None
+    source: Annotated[Source, bounds("The session and turns that the memory comes from.")] = (
+        Source()
+    )
+    author: Annotated[str | None, bounds("The speaker's name.")] = None
     force: Annotated[
-        bool, Meta(description="Store it even if other memories say the same or the opposite.")
+        bool, bounds("Store it even if other memories say the same or the opposite.")
     ] = False
     online_dedup: Annotated[
-        bool | None, Meta(description="Ask a language model if the rules cannot decide, or never.")
+        bool | None, bounds("Ask a language model if the rules cannot decide, or never.")
     ] = None
-    aggressive: Annotated[
-        bool | None, Meta(description="Also ask about less similar memories.")
-    ] = None
+    aggressive: Annotated[bool | None, bounds("Also ask about less similar memories.")] = None
     dedup_threshold: (
-        Annotated[float, Meta(description="Ask from this cosine similarity.", ge=0, le=1)] | None
+        Annotated[float, bounds("Ask from this cosine similarity.", ge=0, le=1)] | None
     ) = None
 
     @property
@@ -156,7 +138,7 @@ class StoreRequest(Request, frozen=True, kw_only=True):
         return Asking(self.online_dedup, self.aggressive, self.dedup_threshold)
 
 
-class EditRequest(Request, frozen=True, kw_only=True, omit_defaults=True):
+class EditRequest(Request, omit_defaults=True):
     """Changes to a memory. Fields that are not given do not change."""
 
     reference: Reference
@@ -169,98 +151,71 @@ class EditRequest(Request, frozen=True, kw_only=True, omit_defaults=True):
     expires_on: ExpiresOn | UnsetType = UNSET
     scope: SeenBy | UnsetType = UNSET
     project: Annotated[
-        str | UnsetType | None, Meta(description="The project it belongs to; none: all projects.")
+        str | UnsetType | None, bounds("The project it belongs to; none: all projects.")
     ] = UNSET
-    tags: Annotated[
-        tuple[str, ...] | UnsetType, Meta(description="Tags that replace the present ones.")
-    ] = UNSET
-    add_tags: Annotated[
-        tuple[str, ...] | UnsetType, Meta(description="Tags to add to the present ones.")
-    ] = UNSET
-    triggers: Triggers | UnsetType = UNSET
-    valid: Annotated[Validity | UnsetType, Meta(description="The days on which it is true.")] = (
+    tags: Annotated[tuple[str, ...] | UnsetType, bounds("Tags that replace the present ones.")] = (
         UNSET
     )
+    add_tags: Annotated[tuple[str, ...] | UnsetType, bounds("Tags to add to the present ones.")] = (
+        UNSET
+    )
+    triggers: Triggers | UnsetType = UNSET
+    valid: Annotated[Validity | UnsetType, bounds("The days on which it is true.")] = UNSET
     evergreen: Annotated[
-        bool | UnsetType, Meta(description="It does not fade with age and is never forgotten.")
+        bool | UnsetType, bounds("It does not fade with age and is never forgotten.")
     ] = UNSET
     suppressed_contexts: Annotated[
         tuple[Literal["session-start", "prompt"], ...] | UnsetType,
-        Meta(description="Kinds of context that leave it out. Replaces the present list."),
+        bounds("Kinds of context that leave it out. Replaces the present list."),
     ] = UNSET
 
 
-class GetRequest(Request, frozen=True, kw_only=True):
+class GetRequest(Request):
     """A memory to return."""
 
     reference: Reference
-    update: Annotated[bool, Meta(description="Count this as a use of the memory.")] = True
+    update: Annotated[bool, bounds("Count this as a use of the memory.")] = True
     session: HostSession = None
 
 
-class ReferenceRequest(Request, frozen=True, kw_only=True):
-    """A memory."""
-
-    reference: Reference
-
-
-class ReferencesRequest(Request, frozen=True, kw_only=True):
+class ReferencesRequest(Request):
     """Some memories."""
 
     references: References
 
 
-class RetireRequest(Request, frozen=True, kw_only=True):
+class RetireRequest(Request):
     """Memories to retire, by id, subject, or pattern with ``*`` for any text."""
 
     references: References = ()
     subjects: Annotated[
-        tuple[str, ...], Meta(description="Also memories about exactly this subject. Never an id.")
+        tuple[str, ...], bounds("Also memories about exactly this subject. Never an id.")
     ] = ()
     contains: Annotated[
-        tuple[str, ...], Meta(description="Also memories whose subject contains one of these.")
+        tuple[str, ...], bounds("Also memories whose subject contains one of these.")
     ] = ()
     like: Annotated[
-        tuple[str, ...], Meta(description="Also memories with a subject similar to one of these.")
+        tuple[str, ...], bounds("Also memories with a subject similar to one of these.")
     ] = ()
     reason: Why = None
-    persist: Annotated[
-        bool, Meta(description="Also memories that are stored later with such a subject.")
-    ] = False
+    persist: Annotated[bool, bounds("Also memories that are stored later with such a subject.")] = (
+        False
+    )
 
 
-class ListRequest(Request, frozen=True, kw_only=True):
+class ListRequest(Request):
     """A page of active memories, newest first."""
 
-    filter: Annotated[Filter, Meta(description="The memories.")] = Filter()
+    filter: Annotated[Filter, bounds("The memories.")] = Filter()
     words: Annotated[
         str,
-        Meta(
-            description="Only those whose subject, content or tags contain each of these words.",
+        bounds(
+            "Only those whose subject, content or tags contain each of these words.",
             max_length=2_000,
         ),
     ] = ""
     limit: Limit = 50
     offset: Offset = 0
-
-
-class EdgesRequest(Request, frozen=True, kw_only=True):
-    """Pairs of memories used together."""
-
-    reference: Reference | None = None
-    limit: Annotated[int, Meta(description="Maximum number of pairs.", ge=1, le=1000)] = 20
-
-
-# -- Decisions by a language model ---------------------------------------------
-#
-# The model decides only if the rules are unsure how a new memory relates to stored memories. No
-# lock or transaction is held while the model decides, so the decision is checked again under the
-# lock when the memory is placed (:mod:`nacre.memories.placement`). If no model is permitted, or the
-# model fails or times out, the rules alone place the memory.
-
-
-if TYPE_CHECKING:
-    Matrix = np.typing.NDArray[np.float32]
 
 
 # -- Evidence ------------------------------------------------------------------
@@ -272,7 +227,7 @@ _MAX_CONFIRMATIONS = 2
 
 
 def evidence_of(
-    home: home.Home, memory: Memory, characters: int = _MAX_EVIDENCE_CHARACTERS
+    home: Home, memory: Memory, characters: int = _MAX_EVIDENCE_CHARACTERS
 ) -> tuple[Evidence, ...]:
     """Return the indexed turns in which a memory was stated or confirmed, each at most ``characters`` long."""
     sources = [(memory.source.session, turn) for turn in memory.source.turns]
@@ -295,22 +250,19 @@ def evidence_of(
 # -- Documents that changed after reading --------------------------------------
 
 
-def unsaid(home: home.Home) -> Iterator[str]:
+def unsaid(home: Home) -> Iterator[str]:
     """Yield the ids of active memories whose source document no longer contains their passage or words."""
     tools = [adapter.tool for adapter in registry.adapters().values() if adapter.guesses]
     rows = home.reviews.unfounded(tools)
     for memory in home.memories.rows_of(rows).values():
-        if not _is_said(home, memory):
+        stems = {
+            stem(word)
+            for session in home.sessions.find(memory.source.session or "")
+            for item in home.sessions.turns_of(session.row)
+            for word in words(item.turn.text)
+        }
+        if not stems.issuperset(map(stem, words(memory.content))):
             yield memory.id
-
-
-def _is_said(home: home.Home, memory: Memory) -> bool:
-    """Return True if a memory's source document still contains every word of the memory."""
-    stems: set[str] = set()
-    for session in home.sessions.find(memory.source.session or ""):
-        for item in home.sessions.turns_of(session.row):
-            stems.update(map(stem, words(item.turn.text)))
-    return stems.issuperset(map(stem, words(memory.content)))
 
 
 # -- Rules for agents ----------------------------------------------------------
@@ -386,9 +338,7 @@ def as_agent_may(memory: Memory, changes: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def distrust(
-    home: home.Home, run: home_change.Run | None, stored: Sequence[tuple[str, str]]
-) -> None:
+def distrust(home: Home, run: home_change.Run | None, stored: Sequence[tuple[str, str]]) -> None:
     """Demote memories that agents stored from external text.
 
     ``stored`` contains pairs (session, end of memory id).
@@ -407,23 +357,16 @@ def distrust(
             change.put(demoted)
 
 
-def is_owners(memory: Memory) -> bool:
-    """Return True if a memory's speaker is the owner."""
-    return memory.speaker is Speaker.OWNER
-
-
-def wish(home: home.Home, memories: Sequence[Memory], action: str) -> None:
+def wish(home: Home, memories: Sequence[Memory], action: str) -> None:
     """Queue an agent's request for review. ``action`` is a participle such as ``retired``."""
     agent = home.actor.agent or ""
     detail = shorten(
         one_line(home.redactor.clean(f"{agent} asked for this memory to be {action}")),
         _MAX_DETAIL_CHARACTERS,
     )
-    with home.database.transaction():
+    with home.transaction():
         for memory in memories:
-            home.reviews.add(
-                memory.id, review.Reason.WISH, detail, ids.to_ms(home.now()) or 0, once=True
-            )
+            home.reviews.add(memory.id, review.Reason.WISH, detail, home.now_ms(), once=True)
 
 
 def keep(change: home_change.Change, memories: Sequence[Memory]) -> None:

@@ -10,8 +10,7 @@ from datetime import datetime
 from fnmatch import fnmatch
 from typing import Annotated, Any
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.request import Request
 from nacre.base.times import shown_day
@@ -58,16 +57,10 @@ class NewPage:
 
 def facts(page: Page | None) -> dict[str, tuple[str, ...]]:
     """Map the names of a page's lists to their values, with normalised remotes. Empty if ``page`` is ``None``."""
-    lists = (
-        {name: tuple(list_of(page.values, name)) for name in (*LISTS, "dependencies")}
-        if page
-        else {}
-    )
-    return (
-        lists | {"remotes": tuple(normalise_remote(remote) for remote in lists.get("remotes", ()))}
-        if lists
-        else lists
-    )
+    if page is None:
+        return {}
+    lists = {name: tuple(list_of(page.values, name)) for name in (*LISTS, "dependencies")}
+    return lists | {"remotes": tuple(map(normalise_remote, lists["remotes"]))}
 
 
 def page_of(home: Home, slug: str) -> Page | None:
@@ -111,16 +104,13 @@ def rename_page(home: Home, page: Page | None, old: str, slug: str, name: str) -
     aliases = list(
         dict.fromkeys([*aliases_kept, old, *([former_name] if former_name != name else [])])
     )
-    changed = {"name": name, "aliases": aliases} | (
-        {} if page.values.get("id") else {"id": home.ids()}
-    )
     first, end, following = page.body.partition("\n")
     body = (
         f"# {name}{first[len(f'# {former_name}') :]}{end}{following}"
         if first.rstrip() == f"# {former_name}"
         else page.body
     )
-    return _as_written_page(page, slug, changed, body)
+    return _as_written_page(home, page, slug, {"name": name, "aliases": aliases}, body)
 
 
 def merge_pages(home: Home, old: str, page: Page | None, into: str, other: Page | None) -> NewPage:
@@ -142,10 +132,8 @@ def merge_pages(home: Home, old: str, page: Page | None, into: str, other: Page 
     if other is None:
         new_page = _new(home, into, into, changed)
         return replace(new_page, text=new_page.text + _section(old, text)) if text else new_page
-    if not other.values.get("id"):
-        changed["id"] = home.ids()
     body = f"{other.body.rstrip()}\n{_section(old, text)}" if text else other.body
-    return _as_written_page(other, into, changed, body)
+    return _as_written_page(home, other, into, changed, body)
 
 
 def edit_page(home: Home, slug: str, page: Page | None, text: str) -> NewPage:
@@ -168,8 +156,7 @@ def set_dependencies(home: Home, slug: str, page: Page | None, dependencies: lis
     """Return a page with the given dependencies."""
     if page is None:
         return _new(home, slug, slug, {"dependencies": dependencies})
-    id_change = {} if page.values.get("id") else {"id": home.ids()}
-    return _as_written_page(page, slug, {"dependencies": dependencies, **id_change}, page.body)
+    return _as_written_page(home, page, slug, {"dependencies": dependencies}, page.body)
 
 
 def write(
@@ -210,7 +197,11 @@ def _new(home: Home, slug: str, name: str, lists: dict[str, Any]) -> NewPage:
     return NewPage(slug, f"---\n{dump(values)}---\n# {name}\n", values)
 
 
-def _as_written_page(page: Page, slug: str, changed: dict[str, Any], body: str) -> NewPage:
+def _as_written_page(
+    home: Home, page: Page, slug: str, changed: dict[str, Any], body: str
+) -> NewPage:
+    if not page.values.get("id"):
+        changed["id"] = home.ids()
     text = join(page.text, merge_front(page.front, changed, []), body)
     return NewPage(slug, text, {**page.values, **changed})
 
@@ -250,75 +241,43 @@ def evidence(
         return ()
     roots, its_roots = lists.get("roots", ()), its_lists.get("roots", ())
     shared = sorted({*roots} & {*its_roots} - {str(home.settings.user_home)})
+    sides = ((slug, its_slug, its_lists), (its_slug, slug, lists))
     return (
         *(f"both list the remote {remote}" for remote in remotes),
         *(f"both list the folder {root}" for root in shared),
         *_worktrees(roots, its_roots),
         *_worktrees(its_roots, roots),
         *(
-            (f"the page of {its_slug} calls it {slug}",)
-            if slug in its_lists.get("aliases", ())
-            else ()
-        ),
-        *(
-            (f"the page of {slug} calls it {its_slug}",)
-            if its_slug in lists.get("aliases", ())
-            else ()
+            f"the page of {other} calls it {name}"
+            for name, other, other_lists in sides
+            if name in other_lists.get("aliases", ())
         ),
     )
 
 
 def _worktrees(roots: tuple[str, ...], repositories: tuple[str, ...]) -> list[str]:
     """Return the folders that are worktrees of ``repositories``."""
-    reasons = []
-    for root in roots:
-        if root not in repositories and os.path.isfile(os.path.join(root, ".git")):
-            repository = locate(root).root
-            reasons += (
-                [f"{root} is a worktree of {repository}"]
-                if repository in repositories and repository != root
-                else []
-            )
-    return reasons
-
-
-# -- Requests ------------------------------------------------------------------
-
-
-_REASON = "The reason, kept in the ledger and the history."
-
-
-class ProjectRequest(Request, frozen=True, kw_only=True):
-    """A project."""
-
-    project: Annotated[str, Meta(description="The name, slug or alias of a known project.")]
-
-
-class ProjectRenameRequest(ProjectRequest, frozen=True, kw_only=True):
-    """Rename a project. Its former name becomes an alias."""
-
-    name: Annotated[
-        str,
-        Meta(description="The new name. The project's folder in the vault is renamed to match."),
+    return [
+        f"{root} is a worktree of {repository}"
+        for root in roots
+        if root not in repositories and os.path.isfile(os.path.join(root, ".git"))
+        if (repository := locate(root).root) in repositories
     ]
-    reason: Annotated[str | None, Meta(description=_REASON)] = None
 
 
-class ProjectMergeRequest(ProjectRequest, frozen=True, kw_only=True):
+# -- Parameters ----------------------------------------------------------------
+
+
+Name = Annotated[str, bounds("The name, slug or alias of a known project.")]
+Reason = Annotated[str | None, bounds("The reason, kept in the ledger and the history.")]
+
+
+class ProjectMergeRequest(Request):
     """Merge a project into another."""
 
-    into: Annotated[str, Meta(description="The project that remains.")]
-    reason: Annotated[str | None, Meta(description=_REASON)] = None
-
-
-class ProjectDependRequest(ProjectRequest, frozen=True, kw_only=True):
-    """Set the projects whose memories are also found in a project, one level deep."""
-
-    on: Annotated[
-        tuple[str, ...],
-        Meta(description="Projects that it depends on, by name, slug or alias.", min_length=1),
-    ]
-    remove: Annotated[bool, Meta(description="Projects that it no longer depends on.")] = False
+    project: Name
+    into: Annotated[str, bounds("The project that remains.")]
+    reason: Reason = None
 
 
 # -- Results -------------------------------------------------------------------
@@ -420,18 +379,26 @@ def known_slugs(home: Home) -> list[str]:
 
 
 @operation("project-rename", writes=True, takes_long=True, owners=True)
-def rename(home: Home, request: ProjectRenameRequest) -> ProjectMoved:
+def rename(
+    home: Home,
+    project: Name,
+    name: Annotated[
+        str,
+        bounds("The new name. The project's folder in the vault is renamed to match."),
+    ],
+    reason: Reason = None,
+) -> ProjectMoved:
     """Rename a project. Memories keep their ids, and the former name resolves to the project.
 
     Raises NotFoundError, InvalidInputError for a name without letters or digits, ConflictError if another project
     has it, InvalidMemoryError for an unreadable page, EditConflictError.
     """
     edit.scan(home)
-    old, name = known_project(home, request.project), home.redactor.clean(request.name).strip()
-    slug = slugify(name)
-    if not slug or not name.isprintable():
+    old, new_name = known_project(home, project), home.redactor.clean(name).strip()
+    slug = slugify(new_name)
+    if not slug or not new_name.isprintable():
         raise InvalidInputError(
-            f"{request.name!r} cannot be used as a folder name", hint="it needs a letter or a digit"
+            f"{name!r} cannot be used as a folder name", hint="it needs a letter or a digit"
         )
     if slug == old:
         raise ConflictError(
@@ -444,15 +411,15 @@ def rename(home: Home, request: ProjectRenameRequest) -> ProjectMoved:
             f"there is already a project {owner}", hint=f"nacre project merge {old} {owner}"
         )
     _refuse_privacy(home, old, slug)
-    with home.change(RENAME, subject=f"{old} → {slug}", why=request.reason) as change:
+    with home.change(RENAME, subject=f"{old} → {slug}", why=reason) as change:
         page = page_of(home, old)
         sessions = _sessions(home, old)
         with change.transaction():
             if home.files.name_now(old) != slug:  # equal after a crash between page and memories
-                write(change, rename_page(home, page, old, slug, name), page, moved_from=old)
+                write(change, rename_page(home, page, old, slug, new_name), page, moved_from=old)
             let_sessions_follow(home)
             memories = _move_memories(change, old, slug)
-            change.append([change.entry(RENAME, project=old, into=slug, **_reason(request.reason))])
+            change.note(RENAME, project=old, into=slug, reason=reason or None)
         operation = change.operation_id
     follow_pages(home)
     return ProjectMoved(
@@ -518,7 +485,7 @@ def merge_within(change: Change, source: str, into: str, reason: str | None) -> 
     write(change, page_text, other)
     let_sessions_follow(home)
     memories = _move_memories(change, source, into)
-    change.append([change.entry(MERGE, project=source, into=into, **_reason(reason))])
+    change.note(MERGE, project=source, into=into, reason=reason or None)
     return ProjectMoved(source, into, memories, sessions, change.operation_id, retired)
 
 
@@ -591,10 +558,6 @@ def _unreadable_files(home: Home, slug: str) -> tuple[str, ...]:
     return tuple(sorted(file.path for file in home.vault.scan() if file.path.startswith(folder)))
 
 
-def _reason(reason: str | None) -> dict[str, str]:
-    return {"reason": reason} if reason else {}
-
-
 # -- Project commands ----------------------------------------------------------
 
 
@@ -612,10 +575,8 @@ def list_projects(home: Home) -> list[ProjectLine]:
         dependencies[slug].append(other)
     lines = []
     for slug in known_slugs(home):
-        (memory_count, last_memory), (session_count, last_turn) = (
-            memories.get(slug, (0, None)),
-            sessions.get(slug, (0, None)),
-        )
+        memory_count, last_memory = memories.get(slug, (0, None))
+        session_count, last_turn = sessions.get(slug, (0, None))
         page = _page(home, slug)
         name = str(page.values.get("name") or slug) if page else slug
         lines.append(
@@ -633,10 +594,10 @@ def list_projects(home: Home) -> list[ProjectLine]:
 
 
 @operation("project-show", by_key=True)
-def show_project(home: Home, request: ProjectRequest) -> ProjectDetail:
+def show_project(home: Home, project: Name) -> ProjectDetail:
     """Show a project. Raises NotFoundError."""
     listed = {line.slug: line for line in list_projects(home)}
-    slug = known_project(home, request.project)
+    slug = known_project(home, project)
     lists = facts(_page(home, slug))
     rows = home.selection.latest_memories(
         Filter((slug,), strict=True), limit=_MAX_LATEST, today=home.today()
@@ -658,28 +619,34 @@ def show_project(home: Home, request: ProjectRequest) -> ProjectDetail:
 
 
 @operation("project-depend", writes=True, owners=True)
-def depend(home: Home, request: ProjectDependRequest) -> ProjectLine:
+def depend(
+    home: Home,
+    project: Name,
+    on: Annotated[
+        tuple[str, ...],
+        bounds("Projects that it depends on, by name, slug or alias.", min_length=1),
+    ],
+    remove: Annotated[bool, bounds("Projects that it no longer depends on.")] = False,
+) -> ProjectLine:
     """Add or remove dependencies of a project. Two projects may depend on each other.
 
     Raises NotFoundError for an unknown project, ConflictError for a dependency on itself, InvalidMemoryError for
     an unreadable page.
     """
     edit.catch_up(home)
-    slug = known_project(home, request.project)
-    names = [_dependency(home, slug, name, remove=request.remove) for name in request.on]
+    slug = known_project(home, project)
+    names = [_dependency(home, slug, name, remove=remove) for name in on]
     with home.change(DEPEND, subject=slug) as change:
         page = page_of(home, slug)
         present = [home.files.name_now(name) for name in facts(page).get("dependencies", ())]
         dependencies = (
-            [name for name in present if name not in names]
-            if request.remove
-            else [*present, *names]
+            [name for name in present if name not in names] if remove else [*present, *names]
         )
         dependencies = list(dict.fromkeys(dependencies))
         if dependencies != present:
             with change.transaction():
                 write(change, set_dependencies(home, slug, page, dependencies), page)
-                change.append([change.entry(DEPEND, project=slug, on=dependencies)])
+                change.note(DEPEND, project=slug, on=dependencies)
     return next(line for line in list_projects(home) if line.slug == slug)
 
 

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
-from nacre.base.ids import to_ms
 from nacre.base.text import STOP_WORDS, count_tokens, excerpt, segment, words
 from nacre.base.times import Window
 from nacre.errors import EmbedderUnavailableError, InvalidQueryError
@@ -84,7 +84,7 @@ from nacre.recall.ranking import (
 from nacre.recall.scoring import BORDER, in_words, is_sure, matches, select_answering, sureness_of
 from nacre.recall.turns import ScoredTurn, TurnRecall
 from nacre.store.search import Corpus
-from nacre.values.memory import Memory, Scope
+from nacre.values.memory import Memory, Scope, by_id
 from nacre.values.recall import (
     DEFAULT_RADIUS_DAYS,
     MOST_RADIUS_DAYS,
@@ -97,7 +97,7 @@ from nacre.values.recall import (
     RecallResult,
     TurnHit,
 )
-from nacre.values.review import FeedbackReport, Judged, Reason, Usage, Verdict
+from nacre.values.review import FeedbackReport, Judged, Reason, Verdict
 from nacre.values.session import Speaker, StoredTurn, Trust, Turn
 
 
@@ -264,7 +264,10 @@ def recall(home: Home, query: RecallQuery) -> RecallResult:
         took_ms=(time.perf_counter() - started) * 1000,
     )
     if query.update and query.mode is not Mode.BROWSE:
-        _note_use(home, query, sure, hits)
+        sure_ids = {item.memory.id for item in sure}  # companions do not count as used
+        used = [item.memory.id for item in hits if item.memory.id in sure_ids]
+        if used:
+            spool_use(home, used, session=query.session)
         note_question(home, query, outcome_of(result))
     server = home.database.server
     return server.with_further_spaces(home, original, result, recall) if server else result
@@ -357,16 +360,6 @@ def _read_question(home: Home, query: RecallQuery) -> Question:
         return question
     engine = TurnRecall(home.turn_search, home.sessions, home.selection)
     return resolve_anchor(question, lambda event: engine.time_of(read(event), query.filter))
-
-
-def _note_use(
-    home: Home, query: RecallQuery, sure: Sequence[ScoredMemory], hits: Sequence[ScoredMemory]
-) -> None:
-    """Record that the probable answers were used. Companions of these answers do not count as used."""
-    likely = {item.memory.id for item in sure}
-    used = [item.memory.id for item in hits if item.memory.id in likely]
-    if used:
-        spool_use(home, used, session=query.session)
 
 
 def check(query: RecallQuery) -> None:
@@ -624,13 +617,16 @@ class _Measure:
     repeats: Callable[[Memory, Memory], float]
 
 
+@operation("feedback", writes=True)
 def feedback(
     home: Home,
-    reply: str,
-    references: Sequence[str] = (),
+    reply: Annotated[str, bounds("The agent's reply, which is not kept.")],
+    references: Annotated[tuple[str, ...], bounds("Memories, by their ids or subjects.")] = (),
     *,
-    session: str | None = None,
-    stored: Sequence[str] = (),
+    session: Annotated[
+        str | None, bounds("The host's session in which memories were used.")
+    ] = None,
+    stored: Annotated[tuple[str, ...], bounds("Memories that the agent stored meanwhile.")] = (),
 ) -> FeedbackReport:
     """Judge from an agent's reply whether memories were used, not used or corrected.
 
@@ -663,7 +659,7 @@ def feedback(
         )
         likeness = measure.holds(memory)
         findings[memory.id] = _Judgement(verdict(likeness, repeated, measure.borders), likeness)
-    with home.database.transaction():
+    with home.transaction():
         judged = _judge(home, memories, findings, REPLY_SHARE)
         if session and not references:
             # Each use is judged only once. The used memories also count as used together.
@@ -674,16 +670,24 @@ def feedback(
     return FeedbackReport(judged, measure.borders.name)
 
 
-def judge(home: Home, references: Sequence[str], *, good: bool) -> FeedbackReport:
+@operation("feedback-judge", writes=True, owners=True, command="review feedback")
+def judge(
+    home: Home,
+    references: Annotated[
+        tuple[str, ...], bounds("Memories, by their ids or subjects.", min_length=1)
+    ],
+    *,
+    good: Annotated[bool, bounds("True: they are good. False: they go to review.")],
+) -> FeedbackReport:
     """Apply a person's rating, and queue bad memories for review. Raises NotFoundError, ConflictError."""
     catch_up(home)
     fold_usage(home)
     memories = _memories_named(home, references)
     judgement = _Judgement(Verdict.USED if good else Verdict.CORRECTED, None)
-    with home.database.transaction():
+    with home.transaction():
         judged = _judge(home, memories, {memory.id: judgement for memory in memories}, PERSON_SHARE)
         for memory in memories if not good else ():
-            at = to_ms(home.now()) or 0
+            at = home.now_ms()
             home.reviews.add(memory.id, Reason.MANUAL, "you called it bad", at, once=False)
     return FeedbackReport(judged, "person")
 
@@ -700,7 +704,7 @@ def _judge(
     usage = home.usage.of([memory.id for memory in memories])
     judged = []
     for memory in memories:
-        before, finding = usage.get(memory.id, Usage()).quality, findings[memory.id]
+        before, finding = usage[memory.id].quality, findings[memory.id]
         after = quality_after(before, finding.verdict, memory.kind, share)
         home.usage.set_quality(memory.id, after)
         judged.append(
@@ -712,12 +716,12 @@ def _judge(
 
 def _memories_named(home: Home, references: Sequence[str]) -> list[Memory]:
     memories = [get(home, reference) for reference in references]
-    return list({memory.id: memory for memory in memories}.values())
+    return list(by_id(memories).values())
 
 
 def _used_in(home: Home, session: str) -> list[Memory]:
     ids = home.session_uses.unjudged(session_name(session))
-    active = {memory.id: memory for memory in home.memories.rows_of(ids).values()}
+    active = by_id(home.memories.rows_of(ids).values())
     return [active[memory_id] for memory_id in ids if memory_id in active]
 
 
@@ -736,11 +740,6 @@ def _measure(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:
             )
         except EmbedderUnavailableError:
             pass
-    return _by_words(home, reply, memories)
-
-
-def _by_words(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:
-    """Return functions that compute the share of stems in common, relative to the memory or the shorter memory."""
     search = home.memory_search
 
     def stems(text: str) -> set[str]:
@@ -776,17 +775,3 @@ def search_sessions_answers(home: Home, request: requests.TurnQuery) -> RecallRe
     return replace(
         result, turns=tuple(with_error(hit, words(request.text)) for hit in result.turns)
     )
-
-
-@operation("feedback", writes=True)
-def judge_by_reply(home: Home, request: requests.FeedbackRequest) -> FeedbackReport:
-    """Learn from an agent's reply which memories were used. Raises InvalidQueryError, NotFoundError, ConflictError."""
-    return feedback(
-        home, request.reply, request.references, session=request.session, stored=request.stored
-    )
-
-
-@operation("feedback-judge", writes=True, owners=True, command="review feedback")
-def judge_answers(home: Home, request: requests.JudgeRequest) -> FeedbackReport:
-    """Learn that a person finds memories good or bad. Raises NotFoundError, ConflictError."""
-    return judge(home, request.references, good=request.good)

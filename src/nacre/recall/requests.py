@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import Meta
-
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.request import Request
@@ -24,41 +22,15 @@ class TurnQuery(RecallQuery):
     role: Annotated[str, bounds("Only turns of this speaker.", pattern=f"^({ROLES})$")] = "all"
 
 
-class DeepQuery(Request, frozen=True, kw_only=True):
+class DeepQuery(Request):
     """Context for a question: whole memories of one project.
 
     ``recent`` are the messages before it, the latest last.
     """
 
-    text: Annotated[str, Meta(description="The question.")]
-    filter: Annotated[Filter, Meta(description="Which memories.")] = Filter()
-    recent: Annotated[
-        tuple[Said, ...], Meta(description="The previous messages, the latest last.")
-    ] = ()
-    here: Annotated[str | None, Meta(description="The project of the current folder.")] = None
-    update: Annotated[bool, Meta(description="Count the hits as used.")] = True
-    session: Annotated[str | None, Meta(description="The host's session.")] = None
-
-
-class FeedbackRequest(Request, frozen=True, kw_only=True):
-    """The memories to judge by an agent's reply; default: those used in the session since the last feedback."""
-
-    reply: Annotated[str, Meta(description="The agent's reply, which is not kept.")]
-    references: Annotated[
-        tuple[str, ...], Meta(description="Memories, by their ids or subjects.")
-    ] = ()
-    session: Annotated[
-        str | None, Meta(description="The host's session in which memories were used.")
-    ] = None
-    stored: Annotated[
-        tuple[str, ...], Meta(description="Memories that the agent stored meanwhile.")
-    ] = ()
-
-
-class JudgeRequest(Request, frozen=True, kw_only=True):
-    """A person's feedback on memories."""
-
-    references: Annotated[
-        tuple[str, ...], Meta(description="Memories, by their ids or subjects.", min_length=1)
-    ]
-    good: Annotated[bool, Meta(description="True: they are good. False: they go to review.")]
+    text: Annotated[str, bounds("The question.")]
+    filter: Annotated[Filter, bounds("Which memories.")] = Filter()
+    recent: Annotated[tuple[Said, ...], bounds("The previous messages, the latest last.")] = ()
+    here: Annotated[str | None, bounds("The project of the current folder.")] = None
+    update: Annotated[bool, bounds("Count the hits as used.")] = True
+    session: Annotated[str | None, bounds("The host's session.")] = None

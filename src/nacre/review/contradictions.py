@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import to_ms
 from nacre.base.locks import FileLock
@@ -36,7 +35,7 @@ from nacre.home.location import redact
 from nacre.home.spending import Answer, ask_all, is_final, may_judge, model_for, waits_for_models
 from nacre.home.views import Choice, Pair, PendingKind
 from nacre.learn import explicit, sentences
-from nacre.llm.failures import ask, schema_of
+from nacre.llm.failures import ask
 from nacre.memories.compare import (
     Bearing,
     JudgeAnswer,
@@ -67,134 +66,100 @@ from nacre.memories.judge import (
 from nacre.memories.placement import await_models, place, unite
 from nacre.memories.store import get, queue_reviews, refuse_broken
 from nacre.memories.vectors import embed_memories
+from nacre.operations import operation
 from nacre.protocols import LanguageModel
 from nacre.review import claims
 from nacre.review import judgements as review_judgements
 from nacre.store.review import Due
-from nacre.values.memory import DROP, Claim, Confirmation, HeldCandidate, Link, Memory, Retirement
+from nacre.values.memory import (
+    DROP,
+    Claim,
+    Confirmation,
+    HeldCandidate,
+    Link,
+    Memory,
+    Retirement,
+    by_id,
+)
 from nacre.values.reports import OnProgress, Progress, StoreOutcome
 from nacre.values.review import JudgedPair, Reason, Relates
-from nacre.values.session import Speaker, Task, Trust
+from nacre.values.session import Task, Trust
 from nacre.vault import files
 
 Item = Annotated[
     str,
-    Meta(
-        description=(
-            "The id of a candidate or memory, or of a conflict: both memories' ids joined by +, or one if unambiguous."
-        )
+    bounds(
+        "The id of a candidate or memory, or of a conflict: both memories' ids joined by +, or one if unambiguous."
     ),
 ]
 
 
-class ReviewRequest(Request, frozen=True, kw_only=True):
+Items = Annotated[tuple[Item, ...], bounds("Ids of the items.", min_length=1)]
+
+
+class ReviewRequest(Request):
     """Items in review: conflicts first, then doubts, then candidates, the likeliest first."""
 
-    project: Annotated[str | None, Meta(description="Only items of this project.")] = None
-    only: Annotated[PendingKind | None, Meta(description="Only items of this kind.")] = None
-    limit: Annotated[int, Meta(description="Maximum number of items; 0 for all.", ge=0)] = 50
-    offset: Annotated[int, Meta(description="Items to skip.", ge=0)] = 0
+    project: Annotated[str | None, bounds("Only items of this project.")] = None
+    only: Annotated[PendingKind | None, bounds("Only items of this kind.")] = None
+    limit: Annotated[int, bounds("Maximum number of items; 0 for all.", ge=0)] = 50
+    offset: Annotated[int, bounds("Items to skip.", ge=0)] = 0
 
 
-class ReviewDropRequest(Request, frozen=True, kw_only=True):
-    """Drop candidates for good, and retire memories in doubt."""
-
-    references: Annotated[tuple[Item, ...], Meta(description="Ids of the items.", min_length=1)]
-    reason: Annotated[
-        str | None,
-        Meta(description="Why the memories are retired; default: the reason of the review."),
-    ] = None
-
-
-class ReviewKeepRequest(Request, frozen=True, kw_only=True):
+class ReviewKeepRequest(Request):
     """Keep items: candidates become memories, memories in doubt stay, both memories of a conflict hold."""
 
-    references: Annotated[tuple[Item, ...], Meta(description="Ids of the items.", min_length=1)]
-    content: Annotated[str | None, Meta(description="Keep the single item with this text.")] = None
+    references: Items
+    content: Annotated[str | None, bounds("Keep the single item with this text.")] = None
     into: Annotated[
-        str | None, Meta(description="Merge the single item into this memory (id or subject).")
+        str | None, bounds("Merge the single item into this memory (id or subject).")
     ] = None
     expected: Expected = None
     anyway: Annotated[
-        bool, Meta(description="Keep the candidate even if a later statement departs from it.")
+        bool, bounds("Keep the candidate even if a later statement departs from it.")
     ] = False
 
 
-class ReviewResolveRequest(Request, frozen=True, kw_only=True):
-    """Settle a conflict between two memories."""
-
-    reference: Item
-    choice: Annotated[Choice, Meta(description="The memory that holds.")]
-    reason: Annotated[str | None, Meta(description="The reason, kept in the ledger.")] = None
-
-
-class ReviewUndoRequest(Request, frozen=True, kw_only=True):
-    """Undo the last decision about an item, which is then pending again."""
-
-    reference: Item
-
-
-class JudgeWaitingRequest(Request, frozen=True, kw_only=True):
-    """Let a model judge the pending memories."""
-
-    background: Annotated[
-        bool,
-        Meta(description="Run as background work. Otherwise failed pairs are retried at once."),
-    ] = True
-    seconds: Annotated[
-        float | None, Meta(description="Maximum time in seconds; none: until all are judged.")
-    ] = None
-
-
-class ReflectRequest(Request, frozen=True, kw_only=True):
+class ReflectRequest(Request):
     """Questions to the owner about unconnected or contradicting memories."""
 
-    limit: Annotated[int, Meta(description="Maximum number of questions.", ge=1, le=100)] = 5
-    project: Annotated[str | None, Meta(description="Only questions about this project.")] = None
+    limit: Annotated[int, bounds("Maximum number of questions.", ge=1, le=100)] = 5
+    project: Annotated[str | None, bounds("Only questions about this project.")] = None
 
 
-class ReflectAnswerRequest(Request, frozen=True, kw_only=True):
+class ReflectAnswerRequest(Request):
     """The owner's answer to one such question: just one of a link, words, a choice, or to skip it."""
 
     reference: Annotated[
         str,
-        Meta(
-            description="Two memories: their ids joined by +. The link leads from the first to the second."
-        ),
+        bounds("Two memories: their ids joined by +. The link leads from the first to the second."),
     ]
-    text: Annotated[
-        str | None, Meta(description="The connection, in a sentence. It becomes a memory.")
-    ] = None
-    link: Annotated[
-        Relates | None, Meta(description="The relation of the first memory to the second.")
-    ] = None
+    text: Annotated[str | None, bounds("The connection, in a sentence. It becomes a memory.")] = (
+        None
+    )
+    link: Annotated[Relates | None, bounds("The relation of the first memory to the second.")] = (
+        None
+    )
     keep: Annotated[
-        Choice | None, Meta(description="The memory that holds, if the two contradict each other.")
+        Choice | None, bounds("The memory that holds, if the two contradict each other.")
     ] = None
-    skip: Annotated[bool, Meta(description="Do not ask about this pair again.")] = False
-    lesson: Annotated[
-        bool, Meta(description="Store the sentence as a lesson; default: as a fact.")
-    ] = False
+    skip: Annotated[bool, bounds("Do not ask about this pair again.")] = False
+    lesson: Annotated[bool, bounds("Store the sentence as a lesson; default: as a fact.")] = False
 
 
-GapReference = Annotated[str, Meta(description="The gap, by its id or the id of any of its cases.")]
-
-
-class UnansweredRequest(Request, frozen=True, kw_only=True):
-    """Unanswered questions, grouped by subject."""
-
-    days: Annotated[
-        int, Meta(description="Only questions from this many last days.", ge=1, le=3650)
-    ] = 30
-    project: Annotated[str | None, Meta(description="Only questions about this project.")] = None
-    min_times: Annotated[int, Meta(description="Asked at least this many times.", ge=1)] = 1
-    limit: Annotated[int, Meta(description="Maximum number of gaps.", ge=1, le=100)] = 10
-
-
-class GapRequest(Request, frozen=True, kw_only=True):
+class GapRequest(Request):
     """One gap."""
 
-    reference: GapReference
+    reference: Annotated[str, bounds("The gap, by its id or the id of any of its cases.")]
+
+
+class UnansweredRequest(Request):
+    """Unanswered questions, grouped by subject."""
+
+    days: Annotated[int, bounds("Only questions from this many last days.", ge=1, le=3650)] = 30
+    project: Annotated[str | None, bounds("Only questions about this project.")] = None
+    min_times: Annotated[int, bounds("Asked at least this many times.", ge=1)] = 1
+    limit: Annotated[int, bounds("Maximum number of gaps.", ge=1, le=100)] = 10
 
 
 # -- Judging pending memories -------------------------------------------------
@@ -381,7 +346,7 @@ def _by_rules(memory: Memory, others: Sequence[Memory], *, is_alone: bool) -> li
 def _judge_rivals(
     home: Home, model: LanguageModel, memory: Memory, others: Sequence[Memory]
 ) -> list[PairFinding]:
-    prompt = judge_prompt(memory, others, schema_of(JudgeAnswer))
+    prompt = judge_prompt(memory, others)
     answer = ask(model, prompt, JudgeAnswer, lambda answer: judgements(answer, len(others)))
     answers = judgements(answer, len(others))
     findings = []
@@ -398,10 +363,10 @@ def _find_finished(
     model: LanguageModel, memory: Memory, candidates: Sequence[Memory]
 ) -> list[PairFinding]:
     """Return findings for the open todos that a memory shows to be done."""
-    answer = ask(model, todos_prompt(memory, candidates, schema_of(TodosAnswer)), TodosAnswer)
+    answer = ask(model, todos_prompt(memory, candidates), TodosAnswer)
     findings = []
     for todo, quote in find_finished(answer, memory, candidates):
-        is_sure = memory.speaker is Speaker.OWNER or todo.speaker is not Speaker.OWNER
+        is_sure = memory.is_owners or not todo.is_owners
         outcome = Resolution.SUPERSEDED if is_sure else Resolution.PENDING
         if memory.is_said_after(todo):
             judgement = Judgement(Bearing.SUPERSEDES, 1.0, f"done: {quote}")
@@ -488,7 +453,7 @@ def list_waiting(home: Home) -> list[Pair]:
     """Return the pairs in conflict without reading manual edits."""
     doubts = home.reviews.doubts()
     ids = sorted({memory for doubt in doubts for memory in (doubt.older, doubt.newer)})
-    memories = {memory.id: memory for memory in home.memories.in_any_state(ids)}
+    memories = by_id(home.memories.in_any_state(ids))
     judged = home.claims.judged()
     return [
         Pair(
@@ -568,8 +533,7 @@ def settle(change: Change, pair: Pair, choice: Choice, reason: str | None = None
         others = [memory for memory in release(home, [newer]) if memory.id != older.id]
     else:
         older = replace(older, links=(*older.links, Link(APART, newer.id)))
-    details = {"reason": reason} if reason else {}
-    note = change.entry(RESOLVE, memory=older.id, by=newer.id, choice=choice.value, **details)
+    note = change.entry(RESOLVE, memory=older.id, by=newer.id, choice=choice.value, reason=reason)
     change.put([older, newer, *others], [note])
     _close(change, replace(pair, older=older, newer=newer), choice)
     return replace(pair, older=older, newer=newer)
@@ -579,7 +543,7 @@ def _close(change: Change, pair: Pair, choice: Choice) -> None:
     """Close the conflict. Also close the older memory's doubt, unless the memory is in a different pair."""
     home = change.home
     judged = home.claims.judged().get((pair.older.id, pair.newer.id))
-    with home.database.transaction():
+    with home.transaction():
         home.claims.settled(pair.older.id, pair.newer.id)
         was_counted = (
             judged and judged.relation == _CONTRADICTS and not outranks(pair.older, pair.newer)
@@ -624,14 +588,20 @@ class JudgeReport:
     note: str | None = None
 
 
+@operation("review-judge", writes=True, takes_long=True)
 def judge_waiting(
     home: Home,
     *,
-    background: bool = True,
-    seconds: float = math.inf,
+    background: Annotated[
+        bool,
+        bounds("Run as background work. Otherwise failed pairs are retried at once."),
+    ] = True,
+    seconds: Annotated[
+        float | None, bounds("Maximum time in seconds; none: until all are judged.")
+    ] = None,
     on_progress: OnProgress | None = None,
 ) -> JudgeReport:
-    """Judge the queued memories, the longest waiting first, for at most ``seconds``.
+    """Judge the queued memories with a model, the longest waiting first, for at most ``seconds``.
 
     If ``background`` is set, require permission for background models, else retry failed memories
     immediately. Only one process can judge at a time. Stop if a model is unavailable or the budget is
@@ -647,7 +617,12 @@ def judge_waiting(
         return JudgeReport(waiting=waiting, note="another process is running it")
     try:
         catch_up(home)
-        run = _Run(home, background, time.monotonic() + seconds, on_progress)
+        run = _Run(
+            home,
+            background,
+            time.monotonic() + (math.inf if seconds is None else seconds),
+            on_progress,
+        )
         embed_memories(home)
         if not background:
             home.claims.hurry()
@@ -688,7 +663,7 @@ class _Run:
                 self.on_progress(Progress("judging", self.counts.get("judged", 0), total))
 
     def now(self) -> int:
-        return to_ms(self.home.now()) or 0
+        return self.home.now_ms()
 
     def judge_batch(self, due: Sequence[Due]) -> None:
         """Ask models about a few memories in parallel, then write the results in order."""
@@ -768,7 +743,14 @@ class _Run:
             change.describe(subject=present.subject)
             judgement = _Judgement(change, present, item.claim, is_claimless=item.is_claimless)
             with change.transaction():
-                for finding in sorted(findings, key=lambda finding: _order(present, finding)):
+                # Those that supersede the memory come first, since it then supersedes nothing.
+                for finding in sorted(
+                    findings,
+                    key=lambda finding: (
+                        in_order(present, finding.other)[1] is present,
+                        finding.outcome is not Resolution.SUPERSEDED,
+                    ),
+                ):
                     judgement.take(finding)
                 judgement.write()
                 if is_whole:
@@ -794,12 +776,6 @@ class _Run:
             and not review_judgements.is_settled(memory, other, self.home.claims.judged())
             and _is_unchanged(finding.other, other)
         )
-
-
-def _order(memory: Memory, finding: PairFinding) -> tuple[bool, bool]:
-    """Sort findings that supersede the judged memory first, since a superseded memory supersedes nothing."""
-    is_later = in_order(memory, finding.other)[1] is memory
-    return is_later, finding.outcome is not Resolution.SUPERSEDED
 
 
 def _is_unchanged(before: Memory, now: Memory) -> bool:
@@ -886,7 +862,7 @@ class _Judgement:
     def write(self) -> None:
         home = self.change.home
         involved = home.memories.in_any_state([self.memory.id, *self.others])
-        before = {memory.id: memory for memory in involved}
+        before = by_id(involved)
         claiming = replace(
             self.memory, claim=None if self.is_claimless else self.claim or self.memory.claim
         )
@@ -899,7 +875,7 @@ class _Judgement:
         changed += [memory for memory in self.others.values() if memory != before.get(memory.id)]
         if changed:
             self.change.put(changed, self.entries)
-        at = to_ms(home.now()) or 0
+        at = home.now_ms()
         for earlier, later, finding in self.kept:
             judgement = JudgedPair(
                 finding.judged.bearing.value, finding.judged.confidence, finding.by, None
@@ -992,7 +968,7 @@ def drop(home: Home, candidates: Sequence[HeldCandidate]) -> list[Memory]:
         home.change(DROP, subject=count(len(memories), "candidate")) as change,
         change.transaction(),
     ):
-        change.append([change.entry(DROP, candidates=sorted(memory.id for memory in memories))])
+        change.note(DROP, candidates=sorted(memory.id for memory in memories))
         for memory in memories:
             _settle(change, memory)
     return memories
@@ -1000,12 +976,16 @@ def drop(home: Home, candidates: Sequence[HeldCandidate]) -> list[Memory]:
 
 def find_candidates(home: Home, reference: str) -> HeldCandidate | None:
     """Return the candidate whose id starts or ends with ``reference``. Raises ConflictError."""
-    candidates = home.candidates.find(reference.strip())
+    return single(home.candidates.find(reference.strip()), reference)
+
+
+def single(candidates: Sequence[HeldCandidate], reference: str) -> HeldCandidate | None:
+    """Return the only candidate, if any. Raises ConflictError."""
     if len(candidates) > 1:
         raise ConflictError(
             f"{reference!r} matches several candidates", hint="give more characters of the id"
         )
-    return candidates[0] if candidates else None
+    return next(iter(candidates), None)
 
 
 def _with_content(memory: Memory, content: str | None) -> Memory:

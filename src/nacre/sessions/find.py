@@ -9,69 +9,66 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.request import Request
 from nacre.base.text import Expression, one_line
 from nacre.errors import NotFoundError
 from nacre.home import home, location
 from nacre.learn import ingest as learn_ingest
+from nacre.operations import operation
+from nacre.recall.ranking import admission
 from nacre.values.memory import DeedFilter, SessionFilter
 from nacre.values.recall import Filter, HitConfidence, TurnHit
-from nacre.values.session import StoredSession, StoredTurn, Trust, Turn
+from nacre.values.session import StoredTurn, Trust, Turn
 
 SessionId = Annotated[
-    str, Meta(description="A session's id, or its beginning.", examples=["claude-code:7f3a1c2d"])
+    str, bounds("A session's id, or its beginning.", examples=["claude-code:7f3a1c2d"])
 ]
-Offset = Annotated[int, Meta(description="Items to skip.", ge=0)]
+Offset = Annotated[int, bounds("Items to skip.", ge=0)]
 Aspect = Annotated[
     str,
-    Meta(
-        description="Only turns about this: errors, plans, configs, tools, files or decisions.",
+    bounds(
+        "Only turns about this: errors, plans, configs, tools, files or decisions.",
         pattern="^(all|errors|plans|configs|tools|files|decisions)$",
     ),
 ]
 Role = Annotated[
     str,
-    Meta(description="Only turns of this speaker: owner or agent.", pattern="^(all|owner|agent)$"),
+    bounds("Only turns of this speaker: owner or agent.", pattern="^(all|owner|agent)$"),
 ]
-WhoseDeeds = Annotated[DeedFilter, Meta(description="The scope: sessions and times.")]
+WhoseDeeds = Annotated[DeedFilter, bounds("The scope: sessions and times.")]
 
 
-class SessionsRequest(Request, frozen=True, kw_only=True):
+class SessionsRequest(Request):
     """Sessions, the newest first."""
 
-    filter: Annotated[SessionFilter, Meta(description="Which sessions.")] = SessionFilter()
-    limit: Annotated[int, Meta(description="Sessions at most.", ge=0)] = 20
+    filter: Annotated[SessionFilter, bounds("Which sessions.")] = SessionFilter()
+    limit: Annotated[int, bounds("Sessions at most.", ge=0)] = 20
     offset: Offset = 0
 
 
-class SessionRequest(Request, frozen=True, kw_only=True):
+class SessionRequest(Request):
     """A session with its turns from ``first`` on, ``around`` a turn, or (``at_end``) its last ones."""
 
-    reference: Annotated[
-        SessionId | None, Meta(description="Default: the folder's last session.")
-    ] = None
-    first: Annotated[int, Meta(description="The first turn.", ge=0)] = 0
-    limit: (
-        Annotated[int, Meta(description="Maximum number of turns; default: all.", ge=0)] | None
-    ) = 20
-    at_end: Annotated[bool, Meta(description="The last turns.")] = False
-    around: Annotated[str | None, Meta(description="The turns around the one with this id.")] = None
+    reference: Annotated[SessionId | None, bounds("Default: the folder's last session.")] = None
+    first: Annotated[int, bounds("The first turn.", ge=0)] = 0
+    limit: Annotated[int, bounds("Maximum number of turns; default: all.", ge=0)] | None = 20
+    at_end: Annotated[bool, bounds("The last turns.")] = False
+    around: Annotated[str | None, bounds("The turns around the one with this id.")] = None
     folder: Annotated[
-        str | None, Meta(description="Without a session: the folder or project of the last one.")
+        str | None, bounds("Without a session: the folder or project of the last one.")
     ] = None
 
 
-class ResumeRequest(Request, frozen=True, kw_only=True):
+class ResumeRequest(Request):
     """The session to resume."""
 
     what: (
         Annotated[
             str,
-            Meta(
-                description="Its id, the start of its id, or words from it; default: the folder's last session.",
+            bounds(
+                "Its id, the start of its id, or words from it; default: the folder's last session.",
                 max_length=20_000,
             ),
         ]
@@ -79,34 +76,32 @@ class ResumeRequest(Request, frozen=True, kw_only=True):
     ) = None
     folder: Annotated[
         str | None,
-        Meta(
-            description="Without a session: the tool of the last one. The tool's own sessions come first."
-        ),
+        bounds("Without a session: the tool of the last one. The tool's own sessions come first."),
     ] = None
 
 
-class MatchRequest(Request, frozen=True, kw_only=True):
+class MatchRequest(Request):
     """Turns that a regular expression matches."""
 
-    expression: Annotated[str, Meta(description="A regular expression, which ignores case.")]
-    filter: Annotated[Filter, Meta(description="Which turns.")] = Filter()
-    limit: Annotated[int, Meta(description="Turns at most.", ge=0)] = 10
+    expression: Annotated[str, bounds("A regular expression, which ignores case.")]
+    filter: Annotated[Filter, bounds("Which turns.")] = Filter()
+    limit: Annotated[int, bounds("Turns at most.", ge=0)] = 10
     offset: Offset = 0
     aspect: Aspect = "all"
     role: Role = "all"
-    seconds: Annotated[float, Meta(description="Time limit of the search.", gt=0, le=60)] = 10.0
+    seconds: Annotated[float, bounds("Time limit of the search.", gt=0, le=60)] = 10.0
 
 
-class ChatSearchRequest(Request, frozen=True, kw_only=True):
+class ChatSearchRequest(Request):
     """A search in conversations in channels."""
 
-    query: Annotated[str, Meta(description="A question or keywords.", max_length=4_000)]
-    limit: Annotated[int, Meta(description="Passages at most.", ge=1, le=50)] = 10
+    query: Annotated[str, bounds("A question or keywords.", max_length=4_000)]
+    limit: Annotated[int, bounds("Passages at most.", ge=1, le=50)] = 10
     channel: (
         Annotated[
             str,
-            Meta(
-                description="Only conversations in this channel.",
+            bounds(
+                "Only conversations in this channel.",
                 examples=["telegram"],
                 max_length=100,
             ),
@@ -116,37 +111,33 @@ class ChatSearchRequest(Request, frozen=True, kw_only=True):
     session: (
         Annotated[
             str,
-            Meta(
-                description="Only this conversation (its key) or session (its id).", max_length=300
-            ),
+            bounds("Only this conversation (its key) or session (its id).", max_length=300),
         ]
         | None
     ) = None
-    leave_out: Annotated[
-        str | None, Meta(description="A session to leave out, by its whole id.")
-    ] = None
-    since: Annotated[datetime | None, Meta(description="From then on.")] = None
-    until: Annotated[datetime | None, Meta(description="Before then.")] = None
+    leave_out: Annotated[str | None, bounds("A session to leave out, by its whole id.")] = None
+    since: Annotated[datetime | None, bounds("From then on.")] = None
+    until: Annotated[datetime | None, bounds("Before then.")] = None
 
 
-class DidQuery(Request, frozen=True, kw_only=True):
+class DidQuery(Request):
     """The history of a file or folder."""
 
-    path: Annotated[str, Meta(description="A file or folder.", max_length=20_000)]
+    path: Annotated[str, bounds("A file or folder.", max_length=20_000)]
     wanted: WhoseDeeds = DeedFilter()
-    reads: Annotated[bool, Meta(description="Also actions that only read it.")] = False
-    commands: Annotated[bool, Meta(description="Also commands that only name it.")] = False
-    limit: Annotated[int, Meta(description="Maximum number of changes.", ge=0)] = 10
+    reads: Annotated[bool, bounds("Also actions that only read it.")] = False
+    commands: Annotated[bool, bounds("Also commands that only name it.")] = False
+    limit: Annotated[int, bounds("Maximum number of changes.", ge=0)] = 10
     offset: Offset = 0
 
 
-class FixQuery(Request, frozen=True, kw_only=True):
+class FixQuery(Request):
     """Earlier attempts to fix an error."""
 
-    error: Annotated[str, Meta(description="The error as printed: a line or a whole trace.")]
+    error: Annotated[str, bounds("The error as printed: a line or a whole trace.")]
     wanted: WhoseDeeds = DeedFilter()
-    limit: Annotated[int, Meta(description="Maximum number of errors.", ge=0)] = 3
-    repairs: Annotated[int, Meta(description="Maximum repairs per error.", ge=0)] = 3
+    limit: Annotated[int, bounds("Maximum number of errors.", ge=0)] = 3
+    repairs: Annotated[int, bounds("Maximum repairs per error.", ge=0)] = 3
 
 
 # -- Following a session ------------------------------------------------------
@@ -169,7 +160,11 @@ def follow_session(
     Only the session's transcript is read, and nothing is learned from it. Raises NotFoundError, ConflictError.
     """
     session = location.find_session(home, reference)
-    path = _transcript(session)
+    path = Path(session.file) if session.file else None
+    if path is None or not path.exists():
+        raise NotFoundError(
+            f"the transcript of {session.session.id} is gone", hint="omit --follow to see its end"
+        )
     last_turns = home.sessions.last_turns(session.row, limit)
     yield last_turns
     first = last_turns[-1].seq if last_turns else 0
@@ -192,15 +187,6 @@ def follow_session(
             if fresh:
                 yield fresh
         wait(_PAUSE_SECONDS)
-
-
-def _transcript(session: StoredSession) -> Path:
-    path = Path(session.file) if session.file else None
-    if path is None or not path.exists():
-        raise NotFoundError(
-            f"the transcript of {session.session.id} is gone", hint="omit --follow to see its end"
-        )
-    return path
 
 
 def _state(path: Path) -> tuple[int, int] | None:
@@ -235,22 +221,16 @@ class Matches:
     given_up: int
 
 
-def match_turns(
-    home: home.Home,
-    expression: str,
-    criteria: Filter,
-    *,
-    limit: int,
-    offset: int = 0,
-    admits: Callable[[Turn], bool] | None = None,
-    seconds: float = 10.0,
-) -> Matches:
-    """Return turns whose words or calls match, ignoring case. Raises InvalidQueryError for an invalid expression."""
-    pattern = Expression(expression, _SECONDS_PER_TURN)
-    until = time.monotonic() + seconds
+@operation("match-sessions")
+def match(home: home.Home, request: MatchRequest) -> Matches:
+    """Return turns whose words or calls match, the newest first. Raises InvalidQueryError for an invalid expression."""
+    pattern = Expression(request.expression, _SECONDS_PER_TURN)
+    until = time.monotonic() + request.seconds
+    admits = admission(request.aspect, request.role)
+    limit, offset = request.limit, request.offset
     hits: list[TurnHit] = []
     given_up = 0
-    for row, turn in _turns(home, location.with_dependencies(home, criteria)):
+    for row, turn in _turns(home, location.with_dependencies(home, request.filter)):
         if len(hits) > offset + limit or time.monotonic() > until:
             unread = len(hits) <= offset + limit
             return Matches(

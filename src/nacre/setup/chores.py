@@ -16,8 +16,8 @@ import msgspec
 from msgspec import Meta
 
 from nacre.base import files, json
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
-from nacre.base.ids import to_ms
 from nacre.base.link import CHORES_LOCK, chores_folder
 from nacre.base.locks import FileLock
 from nacre.context import delivery
@@ -80,7 +80,7 @@ def hear_reply(home: Home, session: StoredSession) -> None:
         for memory in memories
         if memory and memory.speaker is Speaker.AGENT and not memory.retired
     ]
-    feedback(home, reply, session=name, stored=stored)
+    feedback(home, reply, session=name, stored=tuple(stored))
 
 
 def _words_since(moment: int, turns: Iterable[Turn]) -> str:
@@ -417,7 +417,7 @@ def _session_start(home: Home, chore: Chore) -> Sequence[Chore]:
     catch_up(home)
     prune_states(home.settings.home, home.clock().timestamp())
     put_away(home)
-    note_share(home.settings, to_ms(home.clock()) or 0)
+    note_share(home.settings, home.now_ms())
     following = (
         _late(home, chore)
         if chore.tries <= 1 and chore.occasion in (None, "", "startup", "clear")
@@ -531,7 +531,7 @@ KINDS: Mapping[str, Kind] = {
 def do_waiting(
     home: Home,
     *,
-    seconds: Annotated[float, Meta(description="Time limit in seconds.", ge=0)] = MOST_SECONDS,
+    seconds: Annotated[float, bounds("Time limit in seconds.", ge=0)] = MOST_SECONDS,
     kinds: Mapping[str, Kind] = KINDS,
 ) -> ChoresReport:
     """Do due chores, quick ones first, within a time limit; chores of other processes are left to them.
@@ -563,9 +563,9 @@ def flush(
     home: Home,
     on_progress: OnProgress | None = None,
     *,
-    session: Annotated[str | None, Meta(description="The host's session, as <tool>:<id>.")] = None,
-    transcript: Annotated[str | None, Meta(description="The session's transcript file.")] = None,
-    seconds: Annotated[float, Meta(description="Time limit for chores in seconds.", ge=0)] = 60.0,
+    session: Annotated[str | None, bounds("The host's session, as <tool>:<id>.")] = None,
+    transcript: Annotated[str | None, bounds("The session's transcript file.")] = None,
+    seconds: Annotated[float, bounds("Time limit for chores in seconds.", ge=0)] = 60.0,
 ) -> FlushReport:
     """Read and learn from sessions so far, then do pending chores and place pending memories in the vault.
 

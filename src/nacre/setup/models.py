@@ -13,8 +13,8 @@ from fnmatch import fnmatch
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta
 
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import Clock, to_ms, utc_now
 from nacre.base.request import Request
@@ -80,24 +80,23 @@ from nacre.settings import Settings, Value, load_settings, unwrite_setting, writ
 from nacre.values.models import DOLLAR, Capabilities, Prompt, Tokens
 from nacre.values.session import Task
 
-Provider = Annotated[str, Meta(description="The provider's name.", min_length=1)]
+Provider = Annotated[str, bounds("The provider's name.", min_length=1)]
 
 
-Key = Annotated[str, Meta(description="The setting's key, such as recall.limit.")]
+Key = Annotated[str, bounds("The setting's key, such as recall.limit.")]
 
 
-class WriterRequest(Request, frozen=True, kw_only=True):
+class WriterRequest(Request):
     """Who writes from the sessions that end from now on, and what it may take."""
 
-    writer: Annotated[str, Meta(description="provider:model, as claude-cli:haiku.", min_length=1)]
+    writer: Annotated[str, bounds("provider:model, as claude-cli:haiku.", min_length=1)]
     tokens_per_day: (
-        Annotated[int, Meta(description="Tokens per day, for a writer paid by subscription.", ge=1)]
-        | None
+        Annotated[int, bounds("Tokens per day, for a writer paid by subscription.", ge=1)] | None
     ) = None
     dollars_per_day: (
         Annotated[
             float,
-            Meta(description="US dollars per day for all models in the background.", ge=0),
+            bounds("US dollars per day for all models in the background.", ge=0),
         ]
         | None
     ) = None
@@ -203,7 +202,7 @@ def keep(settings: Settings, provider: str, secret: str) -> str:
 def replace_key(
     settings: Settings,
     provider: Provider,
-    secret: Annotated[str, Meta(description="The key.", min_length=1)],
+    secret: Annotated[str, bounds("The key.", min_length=1)],
 ) -> str:
     """Replace a provider's key, and remove one in the config. Return the place.
 
@@ -412,15 +411,7 @@ def status_as_it_is(home: Home) -> WriterStatus:
     if state == "ready" and not calls:  # after a call, the writer is evidently signed in
         problem = absence(settings, provider_of(settings, name.partition(":")[0])) or None
     return WriterStatus(
-        name,
-        state,
-        tokens,
-        calls,
-        limit,
-        settings.text(extract.SINCE),
-        waiting,
-        problem,
-        hint,
+        name, state, tokens, calls, limit, settings.text(extract.SINCE), waiting, problem, hint
     )
 
 
@@ -575,17 +566,22 @@ def end(home: Home) -> WriterStatus:
 
 
 def _written(home: Home, new_values: dict[str, Any]) -> WriterStatus:
-    try:
-        for key, value in new_values.items():
-            write_setting(home.settings.config, key, check(key, value))
-    except OSError as error:
-        raise UnavailableError(
-            f"cannot write {home.settings.config}: {error.strerror}", hint="make it writable"
-        ) from error
     settings = home.settings
+    _write_all(settings, new_values)
     for key, value in new_values.items():
         settings = settings.having(key, value)
     return status_writer(replace(home, settings=settings))
+
+
+def _write_all(settings: Settings, new_values: Mapping[str, Any]) -> None:
+    try:
+        for key, value in new_values.items():
+            write_setting(settings.config, key, check(key, value))
+    except OSError as error:
+        hint = "make it writable, or set NACRE_HOME; in the environment, NACRE_MODELS_DEFAULT sets the model"
+        raise UnavailableError(
+            f"cannot write {settings.config}: {error.strerror}", hint=hint
+        ) from error
 
 
 # -- Configured models -----------------------------------------------------------------------------
@@ -662,7 +658,7 @@ def offers(home: Home) -> list[Offer]:
 @operation("models-test", takes_long=True)
 def try_model(
     home: Home,
-    name: Annotated[str, Meta(description="provider:model; default: models.default.")] = "",
+    name: Annotated[str, bounds("provider:model; default: models.default.")] = "",
 ) -> Trial:
     """Ask a model one short question.
 
@@ -926,17 +922,10 @@ def apply(settings: Settings, wish: Wish) -> Done:
     """
     changed = changes(settings, wish)
     place = keep(settings, wish.provider, wish.secret) if wish.secret else ""
-    try:
-        for key, value in changed.items():
-            write_setting(settings.config, key, value)
-    except OSError as error:
-        hint = "make it writable, or set NACRE_HOME; in the environment, NACRE_MODELS_DEFAULT sets the model"
-        raise UnavailableError(
-            f"cannot write {settings.config}: {error.strerror}", hint=hint
-        ) from error
+    _write_all(settings, changed)
     after = load_settings(settings.home, settings.environ)
     notes = [
-        f"${_variable(key)} is set and takes precedence over the file"
+        f"${('NACRE_' + key.replace('.', '_').upper())} is set and takes precedence over the file"
         for key in changed
         if _is_overridden(settings, key)
     ]
@@ -1026,10 +1015,6 @@ def _is_overridden(settings: Settings, key: str) -> bool:
     return settings.values[key].origin.startswith("$")
 
 
-def _variable(key: str) -> str:
-    return "NACRE_" + key.replace(".", "_").upper()
-
-
 # -- Displayed settings, with credentials masked ---------------------------------------------------
 
 
@@ -1096,9 +1081,7 @@ def get_setting(settings: Settings, key: Key) -> SettingView:
 def set_setting(
     settings: Settings,
     key: Key,
-    value: Annotated[
-        Any, Meta(description="Text, a number, true or false; lists and tables as in TOML.")
-    ],
+    value: Annotated[Any, bounds("Text, a number, true or false; lists and tables as in TOML.")],
 ) -> SettingView:
     """Write one setting to the config file. Raises InvalidSettingsError, UnusableStoreError."""
     write(settings, key, value)

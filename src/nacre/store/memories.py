@@ -646,13 +646,20 @@ class EndingBounds:
     most_recalls: int
 
 
+class UsageById(dict[str, Usage]):
+    """Usage by memory id. Looking up an unused memory returns empty usage."""
+
+    def __missing__(self, _: str) -> Usage:
+        return Usage()
+
+
 class UsageLog(Store):
     """Store of how often and when memories were used."""
 
-    def of(self, memory_ids: Sequence[str]) -> dict[str, Usage]:
-        """Return the usage of some memories, keyed by id. Unused memories are omitted."""
+    def of(self, memory_ids: Sequence[str]) -> UsageById:
+        """Return the usage of memories."""
         rows = self._db.all("find_usage", ids=memory_ids)
-        return {row[0]: records(Usage, [row[1:]])[0] for row in rows}
+        return UsageById({row[0]: records(Usage, [row[1:]])[0] for row in rows})
 
     def adopt(self, memory_id: str, usage: Usage) -> None:
         """Store an imported memory's usage. Its importance already includes the steps earned by use."""

@@ -127,9 +127,6 @@ class IngestReport:
     candidates: int = 0
     """Number of further candidates, which wait for a writer, a repeated statement or a review."""
 
-    changed: int = 0
-    """Number of known memories that a writer updated."""
-
     doubted: int = 0
     """Number of known memories that a writer considers possibly outdated. They are queued for review."""
 

@@ -802,7 +802,6 @@ export interface IngestReport {
   decided: Record<string, number>;
   extraction: ModelExtraction | null;
   candidates: number;
-  changed: number;
   doubted: number;
   ended: number;
 }
@@ -1148,13 +1147,11 @@ export interface OperationDiff {
 
 export interface Overtaken {
   memory: Memory;
-  clause: string;
   quote: string;
   statement: NacreValuesMemoryCandidate;
   shown: Confirmation;
   is_owners: boolean;
-  now: string;
-  is_free: boolean;
+  is_doubtful: boolean;
 }
 
 export interface Overview {
@@ -2250,23 +2247,11 @@ export interface ActivityRequest {
   project?: string | null;
 }
 
-export interface AddMemberRequest {
-  space: string;
-  account: string;
-  role?: Role;
-}
-
 export interface AddQueryRequest {
   queries?: string | null;
   question: string;
   query_id?: string | null;
   expects?: Array<string>;
-}
-
-export interface AddRemoteRequest {
-  url: string;
-  key?: string;
-  private?: boolean;
 }
 
 export interface AlikeRequest {
@@ -2313,11 +2298,6 @@ export interface CallersRequest {
   depth?: number;
 }
 
-export interface ChatRequest {
-  reference: string;
-  limit?: number;
-}
-
 export interface ChatSearchRequest {
   query: string;
   limit?: number;
@@ -2326,13 +2306,6 @@ export interface ChatSearchRequest {
   leave_out?: string | null;
   since?: string | null;
   until?: string | null;
-}
-
-export interface ChatsRequest {
-  channel?: string | null;
-  closed?: boolean;
-  limit?: number;
-  offset?: number;
 }
 
 export type Choice = "keep-both" | "keep-new" | "keep-old";
@@ -2361,6 +2334,11 @@ export interface ConfigUnsetRequest {
   key: string;
 }
 
+export interface ContextGivenRequest {
+  session: string;
+  state?: SessionStateInput | null;
+}
+
 export interface ContextRequest {
   moment?: Moment;
   occasion?: Occasion;
@@ -2371,19 +2349,6 @@ export interface ContextRequest {
   parts?: Array<Part>;
   alone?: boolean;
   signals?: SignalLimits | null;
-}
-
-export interface CreateKeyRequest {
-  space?: string | null;
-  account?: string | null;
-  role?: Role;
-  days?: number;
-}
-
-export interface CreateSpaceRequest {
-  space: string;
-  kind?: SpaceKind;
-  raising?: Raising;
 }
 
 export interface DbRebuildRequest {
@@ -2470,10 +2435,6 @@ export interface EditRequest {
   suppressed_contexts?: Array<"prompt" | "session-start">;
 }
 
-export interface EndChatRequest {
-  reference: string;
-}
-
 export interface EvaluateRequest {
   queries?: string | null;
   limit?: number | null;
@@ -2494,6 +2455,11 @@ export interface ExtractRequest {
   text?: string;
   session?: string | null;
   by_model?: boolean;
+}
+
+export interface FeedbackJudgeRequest {
+  references: Array<string>;
+  good: boolean;
 }
 
 export interface FeedbackRequest {
@@ -2535,10 +2501,6 @@ export interface FlushRequest {
   seconds?: number;
 }
 
-export interface ForgetCodeRequest {
-  project: string;
-}
-
 export interface ForgetRequest {
   sessions?: Array<string>;
   memories?: Array<string>;
@@ -2552,15 +2514,52 @@ export interface GapRequest {
   reference: string;
 }
 
+export interface GatewayEndRequest {
+  reference: string;
+}
+
+export interface GatewayPairRequest {
+  who: string;
+  me?: boolean;
+}
+
+export interface GatewaySessionRequest {
+  reference: string;
+  limit?: number;
+}
+
+export interface GatewaySessionsRequest {
+  channel?: string | null;
+  closed?: boolean;
+  limit?: number;
+  offset?: number;
+}
+
+export interface GatewayUnpairRequest {
+  who: string;
+}
+
 export interface GetRequest {
   reference: string;
   update?: boolean;
   session?: string | null;
 }
 
-export interface GivenRequest {
-  session: string;
-  state?: SessionStateInput | null;
+export interface GraphForgetCodeRequest {
+  project: string;
+}
+
+export interface GraphIngestCodeRequest {
+  folder: string;
+  project?: string | null;
+  force?: boolean;
+  max_files?: number;
+  seconds?: number;
+}
+
+export interface GraphUnlinkOriginRequest {
+  origin: string;
+  project?: string | null;
 }
 
 export interface HandoffRequest {
@@ -2568,6 +2567,10 @@ export interface HandoffRequest {
   store?: boolean;
   session?: string | null;
   words?: string | null;
+}
+
+export interface HistoryRequest {
+  reference: string;
 }
 
 export interface HookCall {
@@ -2607,14 +2610,6 @@ export interface ImportOptionsInput {
   vectors?: boolean;
 }
 
-export interface IngestCodeRequest {
-  folder: string;
-  project?: string | null;
-  force?: boolean;
-  max_files?: number;
-  seconds?: number;
-}
-
 export interface IngestOptions {
   paths?: Array<string>;
   globs?: Array<string>;
@@ -2637,14 +2632,16 @@ export interface InvalidateRequest {
   at?: string | null;
 }
 
-export interface JudgeRequest {
-  references: Array<string>;
-  good: boolean;
+export interface KeysCreateRequest {
+  space?: string | null;
+  account?: string | null;
+  role?: Role;
+  days?: number;
 }
 
-export interface JudgeWaitingRequest {
-  background?: boolean;
-  seconds?: number | null;
+export interface KeysRevokeRequest {
+  id: string;
+  space?: string | null;
 }
 
 export interface LinkRequest {
@@ -2665,6 +2662,14 @@ export interface LinksRequest {
 export interface ListRequest {
   filter?: Filter;
   words?: string;
+  limit?: number;
+  offset?: number;
+}
+
+export interface LogRequest {
+  reference?: string | null;
+  project?: string | null;
+  action?: string | null;
   limit?: number;
   offset?: number;
 }
@@ -2720,7 +2725,7 @@ export interface NewLink {
 
 export type Occasion = "clear" | "compact" | "resume" | "startup";
 
-export interface OwnPageRequest {
+export interface PageOwnRequest {
   name: "identity" | "profile" | "project";
   project?: string | null;
 }
@@ -2729,9 +2734,11 @@ export interface PageRequest {
   project?: string | null;
 }
 
-export interface PairRequest {
-  who: string;
-  me?: boolean;
+export interface PageWriteRequest {
+  name: "identity" | "profile" | "project";
+  text: string;
+  project?: string | null;
+  expected?: string | null;
 }
 
 export interface PlaceRequest {
@@ -2757,7 +2764,7 @@ export interface ProjectRenameRequest {
   reason?: string | null;
 }
 
-export interface ProjectRequest {
+export interface ProjectShowRequest {
   project: string;
 }
 
@@ -2765,9 +2772,6 @@ export interface ProposalRequest {
   path?: string | null;
   session?: string | null;
   model?: string | null;
-  way?: Way;
-  owner_only?: boolean;
-  related?: boolean;
 }
 
 export interface PushedDocument {
@@ -2824,10 +2828,6 @@ export interface RecallQuery {
   is_prompt?: boolean;
 }
 
-export interface ReferenceRequest {
-  reference: string;
-}
-
 export interface ReferencesRequest {
   references: Array<string>;
 }
@@ -2850,6 +2850,12 @@ export type Relates = "alternative_to" | "builds_on" | "contradicts" | "depends_
 
 export type Relation = "alternative_to" | "builds_on" | "calls" | "contradicts" | "depends_on" | "elaborates" | "imports" | "inherits" | "part_of" | "related_to" | "specializes" | "supersedes";
 
+export interface RemoteAddRequest {
+  url: string;
+  key?: string;
+  private?: boolean;
+}
+
 export interface RemoteChangesRequest {
   since?: number;
   ledger_since?: number;
@@ -2867,11 +2873,6 @@ export interface RemoteTurnsRequest {
 export interface RemoteVersionsRequest {
   at: number;
   names: Array<string>;
-}
-
-export interface RemoveMemberRequest {
-  space: string;
-  account: string;
 }
 
 export interface RemoveQueryRequest {
@@ -2909,6 +2910,11 @@ export interface ReviewDropRequest {
   reason?: string | null;
 }
 
+export interface ReviewJudgeRequest {
+  background?: boolean;
+  seconds?: number | null;
+}
+
 export interface ReviewKeepRequest {
   references: Array<string>;
   content?: string | null;
@@ -2932,11 +2938,6 @@ export interface ReviewResolveRequest {
 
 export interface ReviewUndoRequest {
   reference: string;
-}
-
-export interface RevokeKeyRequest {
-  id: string;
-  space?: string | null;
 }
 
 export interface Said {
@@ -3038,6 +3039,27 @@ export interface Source {
 
 export interface SpaceRequest {
   space?: string | null;
+}
+
+export interface SpacesAddRequest {
+  space: string;
+  account: string;
+  role?: Role;
+}
+
+export interface SpacesCreateRequest {
+  space: string;
+  kind?: SpaceKind;
+  raising?: Raising;
+}
+
+export interface SpacesLogRequest {
+  limit?: number;
+}
+
+export interface SpacesRemoveRequest {
+  space: string;
+  account: string;
 }
 
 export interface StaleRequest {
@@ -3159,19 +3181,10 @@ export interface UndoRequest {
   force?: boolean;
 }
 
-export interface UnlinkOriginRequest {
-  origin: string;
-  project?: string | null;
-}
-
 export interface UnlinkRequest {
   source: string;
   target: string;
   relation?: string | null;
-}
-
-export interface UnpairRequest {
-  who: string;
 }
 
 export interface ValidityInput {
@@ -3193,29 +3206,10 @@ export interface WiringWishInput {
   isolates?: boolean;
 }
 
-export interface WritePageRequest {
-  name: "identity" | "profile" | "project";
-  project?: string | null;
-  text: string;
-  expected?: string | null;
-}
-
 export interface WriterRequest {
   writer: string;
   tokens_per_day?: number | null;
   dollars_per_day?: number | null;
-}
-
-export interface NacreDataUndoLogRequest {
-  reference?: string | null;
-  project?: string | null;
-  action?: string | null;
-  limit?: number;
-  offset?: number;
-}
-
-export interface NacreServerSpacesLogRequest {
-  limit?: number;
 }
 
 export interface Operations {
@@ -3238,9 +3232,9 @@ export interface Operations {
   "eval": [EvaluateRequest, Array<Answer>];
   "eval-list": [QueriesRequest, Array<SavedQuery>];
   "context": [ContextRequest, ContextBlock];
-  "page-own": [OwnPageRequest, OwnPage];
-  "page-write": [WritePageRequest, OwnPage];
-  "context-given": [GivenRequest, null];
+  "page-own": [PageOwnRequest, OwnPage];
+  "page-write": [PageWriteRequest, OwnPage];
+  "context-given": [ContextGivenRequest, null];
   "hook": [HookCall, HookAnswer];
   "handoff": [HandoffRequest, HandoffView];
   "forget-plan": [ForgetRequest, ForgetPlan];
@@ -3254,7 +3248,7 @@ export interface Operations {
   "backup-restore": [RestoreRequest, RestoreReport];
   "scrub": [ScrubOptions, ScrubReport];
   "sync": [SyncRequest, Synced];
-  "log": [NacreDataUndoLogRequest, Array<Listed>];
+  "log": [LogRequest, Array<Listed>];
   "diff": [DiffRequest, OperationDiff];
   "undo-plan": [UndoRequest, Undoing];
   "undo": [UndoRequest, Undoing];
@@ -3284,7 +3278,7 @@ export interface Operations {
   "graph-link": [LinkRequest, LinkChange];
   "graph-unlink": [UnlinkRequest, LinkChange];
   "graph-invalidate": [InvalidateRequest, LinkChange];
-  "graph-unlink-origin": [UnlinkOriginRequest, LinkChange];
+  "graph-unlink-origin": [GraphUnlinkOriginRequest, LinkChange];
   "graph-list": [LinksRequest, LinkPage];
   "graph-show": [TraverseRequest, Traversal];
   "graph-map": [MapRequest, GraphMap];
@@ -3292,7 +3286,7 @@ export interface Operations {
   "project-merge-plan": [ProjectMergeRequest, ProjectMergePlan];
   "project-merge": [ProjectMergeRequest, ProjectMoved];
   "project-list": [Record<string, never>, Array<ProjectLine>];
-  "project-show": [ProjectRequest, ProjectDetail];
+  "project-show": [ProjectShowRequest, ProjectDetail];
   "project-depend": [ProjectDependRequest, ProjectLine];
   "retire-plan": [RetireRequest, RetirePlan];
   "unretire": [ReferencesRequest, BroughtBack];
@@ -3303,7 +3297,7 @@ export interface Operations {
   "todo-done": [ReferencesRequest, Array<Memory>];
   "retire": [RetireRequest, Array<Memory>];
   "edges": [EdgesRequest, Array<UsedTogether>];
-  "history": [ReferenceRequest, Array<NacreHomeViewsStep>];
+  "history": [HistoryRequest, Array<NacreHomeViewsStep>];
   "look": [GetRequest, MemoryView];
   "get": [GetRequest, Memory];
   "embed": [Record<string, never>, Standing];
@@ -3313,12 +3307,12 @@ export interface Operations {
   "embed-resume": [Record<string, never>, Embedded];
   "deep-recall": [DeepQuery, DeepResult];
   "recall": [RecallQuery, RecallResult];
-  "search-sessions": [TurnQuery, RecallResult];
   "feedback": [FeedbackRequest, FeedbackReport];
-  "feedback-judge": [JudgeRequest, FeedbackReport];
+  "feedback-judge": [FeedbackJudgeRequest, FeedbackReport];
+  "search-sessions": [TurnQuery, RecallResult];
+  "review-judge": [ReviewJudgeRequest, JudgeReport];
   "alike": [AlikeRequest, Alike];
   "review-resolve": [ReviewResolveRequest, Pair];
-  "review-judge": [JudgeWaitingRequest, JudgeReport];
   "review": [ReviewRequest, PendingPage];
   "review-keep": [ReviewKeepRequest, Array<Memory>];
   "review-drop": [ReviewDropRequest, Array<Memory>];
@@ -3331,10 +3325,10 @@ export interface Operations {
   "dream-estimate": [DreamPlanRequest, DreamEstimate];
   "dream-plan": [DreamPlanRequest, DreamPlan];
   "dream": [DreamRequest, DreamReport];
-  "session-summary": [SessionRequest, SessionReport];
-  "sessions": [SessionsRequest, SessionPage];
-  "session": [SessionRequest, SessionView];
   "match-sessions": [MatchRequest, Matches];
+  "sessions": [SessionsRequest, SessionPage];
+  "session-summary": [SessionRequest, SessionReport];
+  "session": [SessionRequest, SessionView];
   "search-chats": [ChatSearchRequest, Passages];
   "resume": [ResumeRequest, Resumption];
   "did": [DidQuery, FileHistory];
@@ -3356,26 +3350,26 @@ export interface Operations {
   "config-set": [ConfigSetRequest, SettingView];
   "config-unset": [ConfigUnsetRequest, SettingView];
   "quickstart": [Record<string, never>, QuickstartResult];
-  "gateway-end": [EndChatRequest, ChatSession];
-  "gateway-pair": [PairRequest, Paired];
+  "gateway-end": [GatewayEndRequest, ChatSession];
+  "gateway-pair": [GatewayPairRequest, Paired];
   "gateway-pairings": [Record<string, never>, Array<Pairing>];
-  "gateway-session": [ChatRequest, NacreGatewayEngineChat];
-  "gateway-sessions": [ChatsRequest, Array<ChatSession>];
+  "gateway-session": [GatewaySessionRequest, NacreGatewayEngineChat];
+  "gateway-sessions": [GatewaySessionsRequest, Array<ChatSession>];
   "gateway-status": [Record<string, never>, GatewayState];
-  "gateway-unpair": [UnpairRequest, boolean];
+  "gateway-unpair": [GatewayUnpairRequest, boolean];
   "graph-about": [CodeRequest, CodeAnswer];
   "graph-callers": [CallersRequest, CodeAnswer];
-  "graph-forget-code": [ForgetCodeRequest, ForgottenCode];
+  "graph-forget-code": [GraphForgetCodeRequest, ForgottenCode];
   "graph-impact": [ImpactRequest, CodeAnswer];
   "graph-importers": [CodeRequest, CodeAnswer];
-  "graph-ingest-code": [IngestCodeRequest, CodeReport];
+  "graph-ingest-code": [GraphIngestCodeRequest, CodeReport];
   "graph-stale": [StaleRequest, Staleness];
   "keys": [SpaceRequest, Array<Key>];
-  "keys-create": [CreateKeyRequest, NewKey];
-  "keys-revoke": [RevokeKeyRequest, Key];
+  "keys-create": [KeysCreateRequest, NewKey];
+  "keys-revoke": [KeysRevokeRequest, Key];
   "move": [MoveRequest, MoveReport];
   "remote": [Record<string, never>, RemoteStanding];
-  "remote-add": [AddRemoteRequest, Exchanged];
+  "remote-add": [RemoteAddRequest, Exchanged];
   "remote-changes": [RemoteChangesRequest, ServerChanges];
   "remote-push": [RemotePushRequest, Pushed];
   "remote-remove": [Record<string, never>, RemoteStanding];
@@ -3384,9 +3378,9 @@ export interface Operations {
   "remote-versions": [RemoteVersionsRequest, Array<ServerDocument>];
   "share": [ShareRequest, Shared];
   "spaces": [Record<string, never>, Array<Space>];
-  "spaces-add": [AddMemberRequest, Array<Member>];
-  "spaces-create": [CreateSpaceRequest, Space];
-  "spaces-log": [NacreServerSpacesLogRequest, Array<NacreServerSpacesNote>];
+  "spaces-add": [SpacesAddRequest, Array<Member>];
+  "spaces-create": [SpacesCreateRequest, Space];
+  "spaces-log": [SpacesLogRequest, Array<NacreServerSpacesNote>];
   "spaces-members": [SpaceRequest, Array<Member>];
-  "spaces-remove": [RemoveMemberRequest, Array<Member>];
+  "spaces-remove": [SpacesRemoveRequest, Array<Member>];
 }

@@ -10,10 +10,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import blake2b
 from secrets import token_hex, token_urlsafe
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms, to_ms
 from nacre.base.request import Request
@@ -34,9 +33,6 @@ from nacre.operations import operation
 from nacre.values.memory import Bearer, Memory, Quota, Role, Scope, Source
 from nacre.values.recall import HitConfidence, Lane, LaneState, MemoryHit, RecallQuery, RecallResult
 from nacre_server.registry import Registry
-
-if TYPE_CHECKING:
-    from nacre.store.schema import Row
 
 # -- Rights in a space ---------------------------------------------------------
 
@@ -210,93 +206,24 @@ class Shared:
     is_new: bool
 
 
-# -- Requests ------------------------------------------------------------------
+# -- Parameters ------------------------------------------------------------------
 
 
 _NAME = r"^[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$"
 SpaceName = Annotated[
-    str, Meta(description="The space: up to 64 lower-case letters, digits and . _ -", pattern=_NAME)
+    str, bounds("The space: up to 64 lower-case letters, digits and . _ -", pattern=_NAME)
 ]
 Account = Annotated[
     str,
-    Meta(description="The account: up to 64 lower-case letters, digits and . _ -", pattern=_NAME),
+    bounds("The account: up to 64 lower-case letters, digits and . _ -", pattern=_NAME),
 ]
-Days = Annotated[int, Meta(description="Days until the key expires.", ge=1, le=3650)]
-Raise = Annotated[
-    Raising, Meta(description="The role required to share personal memories into the space.")
-]
-KeyId = Annotated[
-    str, Meta(description="The key, by the eight characters after nacre_.", pattern="^[0-9a-f]{8}$")
-]
-OfSpace = Annotated[str | None, Meta(description="The space; default: the open space.")]
+OfSpace = Annotated[str | None, bounds("The space; default: the open space.")]
 
 
-class SpaceRequest(Request, frozen=True, kw_only=True):
+class SpaceRequest(Request):
     """A space. The default is the open one."""
 
     space: OfSpace = None
-
-
-class CreateSpaceRequest(Request, frozen=True, kw_only=True):
-    """Create a space."""
-
-    space: SpaceName
-    kind: Annotated[
-        SpaceKind,
-        Meta(
-            description="The owning account. A personal space belongs to the account of the same name."
-        ),
-    ] = SpaceKind.TEAM
-    raising: Raise = Raising.MEMBERS
-
-
-class AddMemberRequest(Request, frozen=True, kw_only=True):
-    """Add an account to a space, or change its role."""
-
-    space: SpaceName
-    account: Account
-    role: Annotated[Role, Meta(description="What the account may do in the space.")] = Role.MEMBER
-
-
-class RemoveMemberRequest(Request, frozen=True, kw_only=True):
-    """Remove an account and its keys from a space."""
-
-    space: SpaceName
-    account: Account
-
-
-class LogRequest(Request, frozen=True, kw_only=True):
-    """Show the audit log of the open space."""
-
-    limit: Annotated[int, Meta(description="Maximum number of lines.", ge=1, le=10_000)] = 50
-
-
-class CreateKeyRequest(Request, frozen=True, kw_only=True):
-    """Create a key to a space."""
-
-    space: OfSpace = None
-    account: Annotated[str | None, Meta(description="The account of the key; default: yours.")] = (
-        None
-    )
-    role: Annotated[Role, Meta(description="The highest role that the key gives.")] = Role.MEMBER
-    days: Days = 90
-
-
-class RevokeKeyRequest(Request, frozen=True, kw_only=True):
-    """Revoke a key."""
-
-    id: KeyId
-    space: OfSpace = None
-
-
-class ShareRequest(Request, frozen=True, kw_only=True):
-    """Copy a memory into another space."""
-
-    reference: Reference
-    space: SpaceName
-    scope: Annotated[
-        Scope | None, Meta(description="Who may see the copy. Required to share a private memory.")
-    ] = None
 
 
 # -- Spaces and members --------------------------------------------------------
@@ -304,26 +231,23 @@ class ShareRequest(Request, frozen=True, kw_only=True):
 # A login that manages the server is required, and the owner role for an existing space.
 
 
+@frozen
 class Managed:
-    """A space managed by one of its owners within a transaction."""
+    """A space managed by one of its owners (``who``) within a transaction."""
 
-    def __init__(self, registry: Registry, caller: Standing, space: str, at: int) -> None:
-        self.registry = registry
-        self.who = caller
-        self.space = space
-        self.at = at
+    registry: Registry
+    who: Standing
+    space: str
+    at: int
+
+    def run(self, name: str, **values: Any) -> int:
+        """Run a statement about the space and return the number of changed rows."""
+        return self.registry.run(name, space=self.space, at=self.at, **values)
 
     def note(self, action: str, subject: str) -> None:
         """Append a line to the space's audit log."""
-        self.registry.run(
-            "insert_note",
-            at=self.at,
-            space=self.space,
-            account=self.who.account,
-            action=action,
-            subject=subject,
-            outcome=DONE,
-        )
+        account = self.who.account
+        self.run("insert_note", account=account, action=action, subject=subject, outcome=DONE)
 
     def role_of(self, account: str) -> Role:
         """Return an account's role in the space. Raises NotFoundError."""
@@ -359,7 +283,7 @@ def managed(home: Home, space: str | None) -> Iterator[Managed]:
                 f"{caller.account} does not own {name}",
                 hint="ask one of its owners: nacre server spaces members",
             )
-        yield Managed(registry, caller, name, to_ms(home.now()) or 0)
+        yield Managed(registry, caller, name, home.now_ms())
 
 
 @operation("spaces", by_key=True)
@@ -381,87 +305,88 @@ def list_spaces(home: Home) -> list[Space]:
 
 
 @operation("spaces-create", writes=True, owners=True, command="server spaces create")
-def create_space(home: Home, request: CreateSpaceRequest) -> Space:
+def create_space(
+    home: Home,
+    space: SpaceName,
+    kind: Annotated[
+        SpaceKind,
+        bounds("The owning account. A personal space belongs to the account of the same name."),
+    ] = SpaceKind.TEAM,
+    raising: Annotated[
+        Raising, bounds("The role required to share personal memories into the space.")
+    ] = Raising.MEMBERS,
+) -> Space:
     """Create a space owned by the caller, or, for a person's space, by that person.
 
     Raises ConflictError if the space exists, or another account's memories have its name.
     """
     caller = standing(home)
-    owner = request.space if request.kind is SpaceKind.PERSON else caller.account
-    at = to_ms(home.now()) or 0
+    owner = space if kind is SpaceKind.PERSON else caller.account
     with registry_of(home) as registry:
-        if owner != request.space and registry.is_used(request.space):
-            raise ConflictError(
-                f"{request.space} is already a separate memory", hint="choose another name"
-            )
+        if owner != space and registry.is_used(space):
+            raise ConflictError(f"{space} is already a separate memory", hint="choose another name")
         with registry.transaction():
-            created = registry.run(
-                "insert_space",
-                space=request.space,
-                kind=request.kind.value,
-                raising=request.raising.value,
-                at=at,
-            )
-            if not created:
+            new = Managed(registry, caller, space, home.now_ms())
+            if not new.run("insert_space", kind=kind.value, raising=raising.value):
                 raise ConflictError(
-                    f"there is already a space {request.space}",
-                    hint="nacre server spaces shows yours",
+                    f"there is already a space {space}", hint="nacre server spaces shows yours"
                 )
-            space = Managed(registry, caller, request.space, at)
-            _set_member(space, owner, Role.OWNER)
-            space.note("spaces-create", request.space)
-    return Space(
-        request.space, request.kind, request.raising, Role.OWNER, request.space == caller.space
-    )
+            _set_member(new, owner, Role.OWNER)
+            new.note("spaces-create", space)
+    return Space(space, kind, raising, Role.OWNER, space == caller.space)
 
 
 @operation("spaces-members")
 def list_members(home: Home, request: SpaceRequest) -> list[Member]:
     """List the members of a space. Raises NotAllowedError unless the caller owns it."""
-    with managed(home, request.space) as space:
-        return _members(space)
+    with managed(home, request.space) as own:
+        return _members(own)
 
 
 @operation("spaces-add", writes=True, owners=True, command="server spaces members --add")
-def add_member(home: Home, request: AddMemberRequest) -> list[Member]:
+def add_member(
+    home: Home,
+    space: SpaceName,
+    account: Account,
+    role: Annotated[Role, bounds("What the account may do in the space.")] = Role.MEMBER,
+) -> list[Member]:
     """Add an account or change its role, and return the members. Raises NotAllowedError, ConflictError."""
-    with managed(home, request.space) as space:
-        _set_member(space, request.account, request.role)
-        space.note("spaces-add", f"{request.account} {request.role}")
-        return _require_owner(_members(space))
+    with managed(home, space) as own:
+        _set_member(own, account, role)
+        own.note("spaces-add", f"{account} {role}")
+        return _require_owner(_members(own))
 
 
 @operation("spaces-remove", writes=True, owners=True, command="server spaces members --remove")
-def remove_member(home: Home, request: RemoveMemberRequest) -> list[Member]:
+def remove_member(home: Home, space: SpaceName, account: Account) -> list[Member]:
     """Remove an account, revoke its keys and return the remaining members.
 
     Raises NotAllowedError, NotFoundError, ConflictError.
     """
-    with managed(home, request.space) as space:
-        space.role_of(request.account)
-        space.registry.run(
-            "revoke_keys_of", space=space.space, account=request.account, at=space.at
-        )
-        space.registry.run("delete_member", space=space.space, account=request.account)
-        space.note("spaces-remove", request.account)
-        return _require_owner(_members(space))
+    with managed(home, space) as own:
+        own.role_of(account)
+        own.run("revoke_keys_of", account=account)
+        own.run("delete_member", account=account)
+        own.note("spaces-remove", account)
+        return _require_owner(_members(own))
 
 
 @operation("spaces-log", by_key=True)
-def list_log(home: Home, request: LogRequest) -> list[Note]:
+def list_log(
+    home: Home,
+    limit: Annotated[int, bounds("Maximum number of lines.", ge=1, le=10_000)] = 50,
+) -> list[Note]:
     """List the audit log of the open space, newest first."""
     standing(home)
     return [
         Note(from_ms(at), *fields)
-        for at, *fields in home.database.all("list_audit_log", most=request.limit)
+        for at, *fields in home.database.all("list_audit_log", most=limit)
     ]
 
 
 def _set_member(space: Managed, account: str, role: Role) -> None:
-    space.registry.run("insert_account", account=account, at=space.at)
-    space.registry.run(
-        "set_member", space=space.space, account=account, role=role.value, at=space.at
-    )
+    space.run("insert_account", account=account)
+    space.run("set_member", account=account, role=role.value)
 
 
 def _members(space: Managed) -> list[Member]:
@@ -501,62 +426,64 @@ def bearer_of(registry: Registry, secret: str) -> Bearer | None:
 @operation("keys")
 def list_keys(home: Home, request: SpaceRequest) -> list[Key]:
     """List the keys to a space, newest first. Raises NotAllowedError unless the caller owns it."""
-    with managed(home, request.space) as space:
-        return _keys(space)
+    with managed(home, request.space) as own:
+        return _keys(own)
 
 
 @operation(
     "keys-create", writes=True, owners=True, daemon=False, http=False, command="server keys create"
 )
-def create_key(home: Home, request: CreateKeyRequest) -> NewKey:
+def create_key(
+    home: Home,
+    space: OfSpace = None,
+    account: Annotated[str | None, bounds("The account of the key; default: yours.")] = None,
+    role: Annotated[Role, bounds("The highest role that the key gives.")] = Role.MEMBER,
+    days: Annotated[int, bounds("Days until the key expires.", ge=1, le=3650)] = 90,
+) -> NewKey:
     """Create a key. Raises NotAllowedError, or NotFoundError if the account is not a member."""
-    with managed(home, request.space) as space:
-        account = request.account or space.who.account
-        role = space.role_of(account).at_most(request.role)
-        return _new_key(home, space, account, role, request.days)
+    with managed(home, space) as own:
+        account = account or own.who.account
+        role = own.role_of(account).at_most(role)
+        key = token_hex(_ID_BYTES)
+        secret = f"{BEGINS}{key}_{token_urlsafe(_SECRET_BYTES)}"
+        expires = to_ms(home.now() + timedelta(days=days)) or 0
+        own.run(
+            "insert_key",
+            id=key,
+            hash=_hash(secret),
+            account=account,
+            role=role.value,
+            expires=expires,
+        )
+        own.note("keys-create", f"{key} {account} {role}")
+        return NewKey(Key(key, own.space, account, role, from_ms(own.at), from_ms(expires)), secret)
 
 
 @operation("keys-revoke", writes=True, owners=True, command="server keys revoke")
-def revoke_key(home: Home, request: RevokeKeyRequest) -> Key:
+def revoke_key(
+    home: Home,
+    id: Annotated[  # noqa: A002 - the field's name
+        str,
+        bounds("The key, by the eight characters after nacre_.", pattern="^[0-9a-f]{8}$"),
+    ],
+    space: OfSpace = None,
+) -> Key:
     """Revoke a key. Raises NotAllowedError, NotFoundError."""
-    with managed(home, request.space) as space:
-        return _revoke(space, request.id)
-
-
-def _new_key(home: Home, space: Managed, account: str, role: Role, days: int) -> NewKey:
-    key = token_hex(_ID_BYTES)
-    secret = f"{BEGINS}{key}_{token_urlsafe(_SECRET_BYTES)}"
-    expires = to_ms(home.now() + timedelta(days=days)) or 0
-    space.registry.run(
-        "insert_key",
-        id=key,
-        hash=_hash(secret),
-        space=space.space,
-        account=account,
-        role=role.value,
-        at=space.at,
-        expires=expires,
-    )
-    space.note("keys-create", f"{key} {account} {role}")
-    return NewKey(Key(key, space.space, account, role, from_ms(space.at), from_ms(expires)), secret)
-
-
-def _revoke(space: Managed, key: str) -> Key:
-    if not space.registry.run("revoke_key", space=space.space, id=key, at=space.at):
-        raise NotFoundError(
-            f"there is no key {key} for {space.space}", hint="nacre server keys shows them"
-        )
-    space.note("keys-revoke", key)
-    return next(item for item in _keys(space) if item.id == key)
+    with managed(home, space) as own:
+        if not own.run("revoke_key", id=id):
+            raise NotFoundError(
+                f"there is no key {id} for {own.space}", hint="nacre server keys shows them"
+            )
+        own.note("keys-revoke", id)
+        return next(item for item in _keys(own) if item.id == id)
 
 
 def _keys(space: Managed) -> list[Key]:
-    return [_key(row) for row in space.registry.all("list_keys", space=space.space)]
-
-
-def _key(row: Row) -> Key:
-    key, space, account, role, *times = row
-    return Key(key, space, account, Role(role), *map(from_ms, times))
+    rows = space.registry.all("list_keys", space=space.space)
+    return [
+        Key(key, name, account, Role(role), *map(from_ms, times))
+        for key, name, account, role, *times in rows
+    ]
 
 
 def _hash(secret: str) -> bytes:
@@ -600,19 +527,30 @@ def with_further_spaces(
     """Merge an answer with those of the spaces in ``storage.spaces``, best score first, each hit with its space.
 
     ``opened`` keeps the other spaces open. They answer as to a stranger: their private memories and
-    sessions stay hidden. A memory in several spaces is returned once, from the own space if possible.
-    A space that cannot be read is reported as an unavailable lane.
+    sessions stay hidden, no use is counted and no model is called. A memory in several spaces is returned
+    once, from the own space if possible. A space that cannot be read is reported as an unavailable lane.
     """
     names = home.settings.texts("storage.spaces")
     if not names:
         return own
     space = home.settings.text("storage.tenant")
     hits, lanes = [replace(hit, space=space) for hit in own.hits], list(own.lanes)
+    scope = Scope.PERSONAL if query.filter.scope is Scope.PRIVATE else query.filter.scope
+    other_query = replace(
+        query,
+        filter=replace(query.filter, scope=scope),
+        update=False,
+        turns=0,
+        co_recall=False,
+        expand=False,
+        rerank=False,
+        budget_tokens=None,
+    )
     for name in dict.fromkeys(name for name in names if name != space):
-        other = _further_home(opened, home, name)
-        answer = other if isinstance(other, NacreError) else _ask_space(other, query, ask)
-        if isinstance(answer, NacreError):
-            lanes.append(Lane(f"space {name}", LaneState.UNAVAILABLE, answer.message))
+        try:
+            answer = ask(_further_home(opened, home, name), other_query)
+        except NacreError as error:
+            lanes.append(Lane(f"space {name}", LaneState.UNAVAILABLE, error.message))
             continue
         lanes.append(Lane(f"space {name}", LaneState.RAN))
         seen_ids = {hit.memory.id for hit in hits}
@@ -627,38 +565,18 @@ def with_further_spaces(
     )
 
 
-def _further_home(opened: dict[str, Home], home: Home, name: str) -> Home | NacreError:
-    """Return another space, which is opened on first use and never written, or the error if it is unreadable."""
+def _further_home(opened: dict[str, Home], home: Home, name: str) -> Home:
+    """Return another space, which is opened on first use and never written. Raises NacreError."""
+    if name not in opened:
+        unwritable = UnavailableError(f"{name} is read beside another space, and not written")
+        opened[name] = open_space(home, name, unwritable)
+        return opened[name]
     try:
-        if name in opened:
-            standing(opened[name])  # the account may have been removed since
-        else:
-            unwritable = UnavailableError(f"{name} is read beside another space, and not written")
-            opened[name] = open_space(home, name, unwritable)
-    except NacreError as error:
-        if name in opened:
-            opened.pop(name).database.close()
-        return error
+        standing(opened[name])  # the account may have been removed since
+    except NacreError:
+        opened.pop(name).database.close()
+        raise
     return opened[name]
-
-
-def _ask_space(other: Home, query: RecallQuery, ask: Ask) -> RecallResult | NacreError:
-    """Return another space's answer, without counting a use or calling a model."""
-    scope = Scope.PERSONAL if query.filter.scope is Scope.PRIVATE else query.filter.scope
-    other_query = replace(
-        query,
-        filter=replace(query.filter, scope=scope),
-        update=False,
-        turns=0,
-        co_recall=False,
-        expand=False,
-        rerank=False,
-        budget_tokens=None,
-    )
-    try:
-        return ask(other, other_query)
-    except NacreError as error:
-        return error
 
 
 def _fitting(hits: Sequence[MemoryHit], budget: int | None) -> list[MemoryHit]:
@@ -684,7 +602,14 @@ SHARED = "shared"
 
 
 @operation("share", writes=True, owners=True, command="server share")
-def share(home: Home, request: ShareRequest) -> Shared:
+def share(
+    home: Home,
+    reference: Reference,
+    space: SpaceName,
+    scope: Annotated[
+        Scope | None, bounds("Who may see the copy. Required to share a private memory.")
+    ] = None,
+) -> Shared:
     """Copy a memory into another space, or update its copy there.
 
     The copy keeps id, text, kind, dates and trust, and names its origin and the sharing account.
@@ -693,8 +618,8 @@ def share(home: Home, request: ShareRequest) -> Shared:
     forbids it.
     """
     caller = standing(home)
-    memory = _shareable(get(home, request.reference), request.scope)
-    other = open_space(home, request.space)
+    memory = _shareable(get(home, reference), scope)
+    other = open_space(home, space)
     with closing(other.database):
         target = standing(other)
         try:
@@ -707,7 +632,16 @@ def share(home: Home, request: ShareRequest) -> Shared:
                     f"{target.account} is a {target.role} of {target.space}; only {names} can share memories",
                     hint=f"ask an owner of {target.space} to share it or to change your role",
                 )
-            copy = _copy(home, memory, caller)
+            origin = {"from": caller.space, "by": caller.account, "on": home.today().isoformat()}
+            copy = replace(
+                memory,
+                source=Source(),
+                confirmed=(),
+                links=(),
+                author=memory.author or caller.account,
+                updated=home.now(),
+                extra={SHARED: origin},
+            )
             barred = Barred(other.tombstones.all())
             if copy.id in barred.memories or barred.has_words(copy.content):
                 raise ConflictError(
@@ -737,7 +671,7 @@ def share(home: Home, request: ShareRequest) -> Shared:
             note(other, target, "share", f"{memory.id} from {caller.space}", error.code)
             raise
         note(other, target, "share", f"{memory.id} from {caller.space}", DONE)
-    note(home, caller, "share", f"{memory.id} to {request.space}")
+    note(home, caller, "share", f"{memory.id} to {space}")
     return shared
 
 
@@ -759,30 +693,7 @@ def _shareable(memory: Memory, scope: Scope | None) -> Memory:
     return replace(memory, scope=scope or memory.scope)
 
 
-def _copy(home: Home, memory: Memory, caller: Standing) -> Memory:
-    origin = {"from": caller.space, "by": caller.account, "on": home.today().isoformat()}
-    return replace(
-        memory,
-        source=Source(),
-        confirmed=(),
-        links=(),
-        author=memory.author or caller.account,
-        updated=home.now(),
-        extra={SHARED: origin},
-    )
-
-
-_COPIED_FIELDS = (
-    "content",
-    "subject",
-    "kind",
-    "importance",
-    "tags",
-    "valid",
-    "expires_on",
-    "trust",
-    "updated",
-    "extra",
-    "scope",
+_COPIED_FIELDS = tuple(
+    "content subject kind importance tags valid expires_on trust updated extra scope".split()
 )
 """Fields updated from the memory. The others belong to the space."""
