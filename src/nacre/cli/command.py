@@ -65,10 +65,24 @@ JSON = click.Option(
 class _Documented(click.Command):
     """A command or group with ``--json`` and examples."""
 
+    _params: list[Any]
+
     def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
         settings = {"help_option_names": ["-h", "--help"], "max_content_width": _HELP_WIDTH}
         super().__init__(*args, **{"context_settings": settings} | kwargs)
         self.examples = tuple(examples)
+
+    @property
+    def params(self) -> list[click.Parameter]:
+        """The command's own parameters. They are made on first use, because they load request types."""
+        self._params = [
+            item if isinstance(item, click.Parameter) else item() for item in self._params
+        ]
+        return self._params
+
+    @params.setter
+    def params(self, value: list[click.Parameter]) -> None:
+        self._params = value
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the command's own parameters, ``--json`` and ``--help``."""
