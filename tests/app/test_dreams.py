@@ -417,7 +417,7 @@ def test_while_a_file_cannot_be_read_no_link_is_dropped(world: World) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"---\nid: {label.id}\nkind: [\n---\nThe label is yellow.\n")
     assert planned(world).steps == ()
-    assert [why for _, why in carry_out(home, found).left] == ["a link may have a target again"]
+    assert [why for _, why in carry_out(home, found).left] == ["a link might have a target again"]
     path.write_text(f"---\nid: {label.id}\nkind: fact\nsubject: Label\n---\nThe label is yellow.\n")
     assert [why for _, why in carry_out(home, found).left] == ["a link has a target again"]
 

@@ -84,7 +84,7 @@ def learned(
 
 
 def all_that_was_written(world: World, model: ScriptedModel) -> tuple[list[str], IngestReport]:
-    """What became a memory, and what waits since others of its session matter more."""
+    """What became a memory, and what waits because other memories of its session matter more."""
     with home(world, model) as memory:
         report = memory.ingest()
         waiting = [

@@ -156,5 +156,5 @@ def test_setup_without_a_terminal_says_what_to_pass(nacre: Nacre) -> None:
 
 def test_eval_says_what_it_is(nacre: Nacre, learned: dict[str, Any]) -> None:
     assert nacre("admin", "eval").out.startswith(
-        "What saved queries find now; --save-baseline keeps that"
+        "Current results of the saved queries. --save-baseline saves them"
     )

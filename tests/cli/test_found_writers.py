@@ -161,14 +161,14 @@ def test_setup_proposes_writers_and_reports_missing_logins(
             "init", answers=[("Do this?", "w")], environ={**QUIET, "NACRE_DAEMON_ENABLED": "false"}
         )
     )
-    assert "Ollama, qwen3:8b could write the rest after each session" in told
+    assert "Ollama, qwen3:8b could write other memories after each session" in told
     assert nacre("writer", "--json").json["writer"] == "ollama:qwen3:8b"
 
 
 def test_quickstart_tells_where_nobody_is_signed_in(nacre: Nacre, install: Install) -> None:
     install("codex")
     told = words(nacre("quickstart"))
-    assert "Codex, gpt-6-luna can write the rest after each session" in told
+    assert "Codex, gpt-6-luna can write other memories after each session" in told
     assert "nacre writer set. You do not seem to be signed in to Codex." in told
 
 
@@ -208,7 +208,7 @@ def test_init_shows_the_named_writer_before_consent(
         )
     )
     assert "Do this? y(es), n(o), d(iff)" in told
-    assert "Codex, gpt-6-luna writes the rest after each session: it stops at 19,000" in told
+    assert "Codex, gpt-6-luna writes other memories after each session: it stops at 19,000" in told
     status = nacre("writer", "--json").json
     assert (status["writer"], status["limit"]) == ("codex-cli:gpt-6-luna", 19000)
     keyed = {**QUIET, "OPENAI_API_KEY": "a-key-of-a-test"}
@@ -216,7 +216,7 @@ def test_init_shows_the_named_writer_before_consent(
         dialog("init", "--writer", "openai:gpt-6-luna", answers=[("Do this?", "n")], environ=keyed)
     )
     assert (
-        "OpenAI, gpt-6-luna writes the rest after each session: it never costs more than US$ 1.00"
+        "OpenAI, gpt-6-luna writes other memories after each session: it never costs more than US$ 1.00"
         in priced
     )
 

@@ -38,7 +38,7 @@ def test_off_it_says_how_to_turn_it_on_and_what_that_costs(nacre: Nacre) -> None
     told = " ".join(nacre("admin", "usefulness").out.split())
     assert told.startswith("Every session gets context")
     assert "nacre config set usefulness.hold_out 0.2" in told
-    assert "gives a random session in 5 no context" in told
+    assert "leaves one session in 5, chosen at random, without context" in told
     assert "200 sessions" in told
     assert nacre("admin", "usefulness", "--json").json == {
         "share": 0.0,
@@ -66,7 +66,7 @@ def test_it_shows_each_difference_with_its_interval(nacre: Nacre, compared: Path
     assert "80, compared with 80 others" in told
     (row,) = [line for line in told.splitlines() if line.startswith("your messages in a session")]
     assert row.count("+") == 3
-    assert "Fewer where nacre tells something: messages, corrections, repetitions, failed" in told
+    assert "Fewer with memory: messages, corrections, repetitions, failed" in told
     assert max(map(len, told.splitlines()[:8])) <= 80
 
 

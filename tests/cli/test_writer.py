@@ -325,7 +325,7 @@ def test_older_sessions_are_read_after_consent_to_usage(
     nacre("writer", "resume")
     assert contents(nacre) == []
     assert (
-        "leave --no-extract out" in nacre("ingest", "--older", "--no-extract", "--yes", code=2).err
+        "leave out --no-extract" in nacre("ingest", "--older", "--no-extract", "--yes", code=2).err
     )
     assert "--yes is only for --older" in nacre("ingest", "--yes", code=2).err
     nacre("ingest", "--older", "--yes")
@@ -586,11 +586,11 @@ def test_quickstart_proposes_a_writer_and_then_tells_that_it_writes(
 ) -> None:
     session("0123new0-0000", timedelta(hours=5))
     told = " ".join(nacre("quickstart").out.split())
-    assert "Claude Code, haiku can write the rest after each session: nacre writer set" in told
+    assert "Claude Code, haiku can write other memories after each session: nacre writer set" in told
     reached = nacre("quickstart", "--json").json["reach"]
     assert (reached["writer"]["writer"], reached["found"]["name"]) == ("none", "claude-cli:haiku")
     nacre("writer", "set", "claude-cli:haiku", "--tokens-per-day", "20000")
-    assert "claude-cli:haiku writes the rest after each session" in " ".join(
+    assert "claude-cli:haiku writes other memories after each session" in " ".join(
         nacre("quickstart").out.split()
     )
 
@@ -607,7 +607,7 @@ def test_init_shows_the_writers_limit_and_scope_before_consent(
     shown = dialog_process("init", answers=[("Do this?", said)], environ={"NO_COLOR": "1"})
     before, _, after = (" ".join(part.split()) for part in shown.out.partition("Do this?"))
     assert (
-        "Claude Code, haiku could write the rest after each session: it stops at 100,000 tokens a day "
+        "Claude Code, haiku could write other memories after each session: it stops at 100,000 tokens a day "
         "(the last answer may exceed this slightly)" in before
     )
     assert "You do not seem to be signed in to Claude Code." in before
@@ -615,7 +615,7 @@ def test_init_shows_the_writers_limit_and_scope_before_consent(
     assert "y(es), w(ith writer), n(o), d(iff), ?" in after
     assert "Sessions with a model that may run on your own machine" in before
     assert "full text of 2 turns of 1 session" in after
-    assert ("claude-cli:haiku writes the rest after each session" in after) is (said == "w")
+    assert ("claude-cli:haiku writes other memories after each session" in after) is (said == "w")
     told = nacre("writer", "--json").json
     assert (told["state"], told["limit"]) == (("ready", 100_000) if said == "w" else ("off", None))
 

@@ -35,7 +35,7 @@ Project = Annotated[str | None, bounds("Only entries of this project.")]
 
 
 class TodayRequest(Request):
-    """What a day, or several, brought, and what waits now."""
+    """A report on one or several days, with pending items."""
 
     since: Annotated[date | None, bounds("The first day; default: the last day.")] = None
     until: Annotated[date | None, bounds("The last day; default: today.")] = None
@@ -51,7 +51,7 @@ class TodayRequest(Request):
 
 
 class ActivityRequest(Request):
-    """Numbers for pictures, by day, week or month."""
+    """Numbers for charts, by day, week or month."""
 
     since: Annotated[date | None, bounds("The first day; default: a year before the last day.")] = (
         None

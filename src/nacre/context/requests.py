@@ -1,4 +1,4 @@
-"""Requests of the operations in ``nacre.context``."""
+"""Request types of contexts and handoffs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PageProject = Annotated[str | None, bounds("The project, for a project's page.")
 
 
 class HandoffRequest(Request):
-    """The latest handoff of a folder's project; ``store`` makes a new one."""
+    """The latest handoff of a folder's project. ``store`` makes a new one."""
 
     folder: Annotated[
         str | None, bounds("The agent's working folder, which determines the project.")

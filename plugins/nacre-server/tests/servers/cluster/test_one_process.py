@@ -64,7 +64,7 @@ def test_worker_tends_a_changed_space_until_it_is_told_to_end(
     team: Server, nacre: Nacre, tmp_path: Path
 ) -> None:
     assert "already" in nacre("server", "cluster", "migrate").out
-    assert nacre("server", "cluster", "jobs").out.strip() == "There is no job."
+    assert nacre("server", "cluster", "jobs").out.strip() == "There are no jobs."
     team.opened("anna", "ferry-team").call("store", content=_FACT)
     told: list[str] = []
     figures = Metrics("jobs")

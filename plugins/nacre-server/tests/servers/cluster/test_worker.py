@@ -142,8 +142,7 @@ def test_all_that_was_given_up_is_done_again_at_one_word(
         admin.execute("ALTER TABLE nacre_spaces.gone RENAME TO members")
     assert "the number of a job" in nacre("server", "cluster", "jobs", "--retry", "x", code=2).err
     assert (
-        nacre("server", "cluster", "jobs", "--retry", "all").out.strip()
-        == "To be done again: 4 jobs."
+        nacre("server", "cluster", "jobs", "--retry", "all").out.strip() == "Queued again: 4 jobs."
     )
     for _ in range(4):
         one.until(": done")

@@ -147,7 +147,7 @@ def test_a_machine_works_without_the_server_and_catches_up(
     desk.sync()
     laptop.sync()
     assert laptop.contents() == desk.contents() == {_FACT, "Dogs travel free."}
-    assert "Not in step" not in laptop("server", "remote").out
+    assert "Not in sync" not in laptop("server", "remote").out
 
 
 @pytest.mark.parametrize("form", sorted(set(FORMS) - {"private"}))
