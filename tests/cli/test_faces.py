@@ -358,6 +358,7 @@ def test_texts_are_cut_between_words_and_made_harmless() -> None:
             ("recall", "billing", "--mode", "lexical"),
             {"numpy", "onnxruntime", "tokenizers", "rich", "tomlkit", "nacre_server", "psycopg"},
         ),
+        (("recall", "--help"), {"nacre.setup.chores", "nacre.recall.recall"}),
         (("list",), {"numpy", "onnxruntime", "tokenizers", "rich", "tomlkit"}),
         (("store", "x"), {"rich", "tomlkit", "nacre_server", "psycopg"}),
         (("config", "show"), {"apsw", "numpy", "rich", "tomlkit"}),

@@ -58,6 +58,20 @@ JSON = click.Option(
 
 
 class _WithJson(click.Command):
+    _params: list[Any]
+
+    @property
+    def params(self) -> list[click.Parameter]:
+        """The command's own parameters. They are made on first use, because they load request types."""
+        self._params = [
+            item if isinstance(item, click.Parameter) else item() for item in self._params
+        ]
+        return self._params
+
+    @params.setter
+    def params(self, value: list[click.Parameter]) -> None:
+        self._params = value
+
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the command's own parameters, ``--json`` and ``--help``."""
         *own, last = super().get_params(ctx)

@@ -395,23 +395,38 @@ def option(source: str | type, name: str, *declarations: str, **own: Any) -> Dec
     A flag that is on by default becomes ``--no-name``. ``declarations`` replaces these names, and ``own`` overrides
     the settings from the field.
     """
-    field = field_of(source, name)
-    return click.option(
-        *(declarations or _names(field)),
-        name,
-        **_click_settings(field) | _completed(source, name) | own,
-    )
+
+    def make() -> click.Parameter:
+        field = field_of(source, name)
+        settings = _click_settings(field) | _completed(source, name) | own
+        return click.Option([*(declarations or _names(field)), name], **settings)
+
+    return _with_parameter(make)
 
 
 def argument(source: str | type, name: str, **own: Any) -> Decorator:
     """Make the positional argument for a field."""
-    field = field_of(source, name)
-    settings = {
-        "type": field.type,
-        "nargs": -1 if field.many else 1,
-        "required": field.default in _ABSENT,
-    }
-    return click.argument(name, **settings | _completed(source, name) | own)
+
+    def make() -> click.Parameter:
+        field = field_of(source, name)
+        settings = {
+            "type": field.type,
+            "nargs": -1 if field.many else 1,
+            "required": field.default in _ABSENT,
+        }
+        return click.Argument([name], **settings | _completed(source, name) | own)
+
+    return _with_parameter(make)
+
+
+def _with_parameter(make: Callable[[], click.Parameter]) -> Decorator:
+    """Add a parameter that the command makes on first use."""
+
+    def decorate(function: Function) -> Function:
+        vars(function).setdefault("__click_params__", []).append(make)
+        return function
+
+    return decorate
 
 
 def options(source: str | type, *names: str) -> Decorator:
