@@ -14,7 +14,7 @@ import generated
 import msgspec
 
 from nacre.base.json import schema_hook
-from nacre.base.request import Nothing
+from nacre.base.request import Request
 from nacre.serve.catalogue import CATALOGUE
 
 PATH = Path(__file__).parents[1] / "web" / "src" / "api" / "types.ts"
@@ -38,7 +38,7 @@ class Types:
         self, roots: list[Any], *, are_requests: bool, taken: Mapping[str, Schema] | None = None
     ) -> None:
         self._are_requests = are_requests
-        roots = [str if root is Nothing else root for root in roots]
+        roots = [str if root is Request else root for root in roots]
         self._roots, self.known = msgspec.json.schema_components(roots, schema_hook=_or_anything)
         self._renamed = {
             name
@@ -104,7 +104,7 @@ def page() -> str:
         taken=results.known,
     )
     asked = [
-        "Record<string, never>" if operation.request is Nothing else None
+        "Record<string, never>" if operation.request is Request else None
         for operation in CATALOGUE.values()
     ]
     rows = "".join(

@@ -22,7 +22,6 @@ from nacre_code.ask import (
     CodeReport,
     CodeRequest,
     ImpactRequest,
-    IngestCodeRequest,
     about,
     callers,
     impact,
@@ -94,9 +93,7 @@ def measure_code(
 
 
 def _read(home: Home, root: Path, notify: OnProgress) -> CodeReport:
-    return ingest_code(
-        home, IngestCodeRequest(folder=str(root), project=PROJECT, seconds=3600), notify
-    )
+    return ingest_code(home, notify, folder=str(root), project=PROJECT, seconds=3600)
 
 
 def _write_memories(home: Home, count: int) -> None:

@@ -11,7 +11,6 @@ from typing import Any, Unpack
 
 from nacre.base.ids import Clock, Ids, utc_now
 from nacre.context import build, handoff, hooks
-from nacre.context.requests import HandoffRequest
 from nacre.data import forget as forgetting
 from nacre.data import history as committing
 from nacre.data import undo
@@ -31,7 +30,6 @@ from nacre.memories import store as remembering
 from nacre.memories.decision import (
     EditRequest,
     GetRequest,
-    ReferenceRequest,
     RetireRequest,
     StoreRequest,
 )
@@ -351,7 +349,7 @@ class MemoryHome:
 
     def handoff(self, folder: str | Path = ".") -> HandoffView:
         """Return the latest handoff for a folder's project, and whether it is undelivered."""
-        return handoff.handoff(self._home, HandoffRequest(folder=str(Path(folder).absolute())))
+        return handoff.handoff(self._home, folder=str(Path(folder).absolute()))
 
     def hand_over(
         self, words: str | None = None, *, session: str | None = None, folder: str | Path = "."
@@ -361,10 +359,13 @@ class MemoryHome:
         Its text is ``words``, else a model's summary if configured, else the owner's last messages.
         Raises NotFoundError for a session without turns.
         """
-        request = HandoffRequest(
-            folder=str(Path(folder).absolute()), store=True, session=session, words=words
+        return handoff.handoff(
+            self._home,
+            folder=str(Path(folder).absolute()),
+            store=True,
+            session=session,
+            words=words,
         )
-        return handoff.handoff(self._home, request)
 
     def flush(
         self,
@@ -456,7 +457,7 @@ class MemoryHome:
 
     def history(self, reference: str) -> list[Step]:
         """Return a memory with its predecessors and successors, oldest first. Raises NotFoundError."""
-        return history_of(self._home, ReferenceRequest(reference=reference))
+        return history_of(self._home, reference=reference)
 
     def retire(
         self,
@@ -537,7 +538,9 @@ class MemoryHome:
         """
         return undo.log(
             self._home,
-            undo.LogRequest(reference=reference, project=project, limit=max(0, limit)),
+            reference=reference,
+            project=project,
+            limit=max(0, limit),
         )
 
     def undo(self, operation: str | None = None, *, force: bool = False) -> Undoing:

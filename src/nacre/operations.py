@@ -63,7 +63,7 @@ class Operation:
 
     @property
     def request(self) -> Any:
-        """The type of the request, or ``Nothing``."""
+        """The type of the request. It is ``Request`` if there are no fields."""
         return _types(self.function)[0]
 
     @property
@@ -100,7 +100,7 @@ class Operation:
         fields: dict[str, Any] = {}
         if names := _types(self.function)[2]:
             fields = {name: getattr(request, name) for name in names}
-        elif self.request is not requests.Nothing:
+        elif self.request is not requests.Request:
             arguments = (request,)
         if on_progress and "on_progress" in inspect.signature(self.function).parameters:
             fields["on_progress"] = on_progress
@@ -241,11 +241,12 @@ def _types(function: Callable[..., Any]) -> tuple[Any, Any, tuple[str, ...]]:
             kw_only=True,
         )
         return request, hints["return"], fields
-    positional = [
-        item.name for item in parameters.values() if item.kind is item.POSITIONAL_OR_KEYWORD
+    passed = [
+        hints[item.name]
+        for item in [*parameters.values()][1:]
+        if item.kind is item.POSITIONAL_OR_KEYWORD and item.name != "on_progress"
     ]
-    names = [name for name in positional[1:] if name != "on_progress"]
-    request = hints[names[0]] if names else requests.Nothing
+    request = passed[0] if passed else requests.Request
     optional = [item for item in get_args(request) if item is not type(None)]
     return optional[0] if optional else request, hints["return"], ()
 

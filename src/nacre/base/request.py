@@ -1,4 +1,4 @@
-"""Base classes for requests."""
+"""The base class for requests."""
 
 from __future__ import annotations
 
@@ -6,11 +6,7 @@ import msgspec
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The base of requests, except of those that hooks load.
+    """A request, by itself without fields. It is the base of all requests except those that hooks load.
 
     They are dataclasses with :func:`nacre.base.bounds.bounds`.
     """
-
-
-class Nothing(Request, frozen=True, kw_only=True):
-    """A request without fields."""

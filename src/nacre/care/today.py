@@ -12,7 +12,6 @@ from typing import Annotated
 from msgspec import Meta
 
 from nacre.base.frozen import frozen
-from nacre.base.request import Request
 from nacre.care.health import problems
 from nacre.errors import InvalidInputError
 from nacre.home.home import Home
@@ -21,7 +20,6 @@ from nacre.home.views import SessionLine
 from nacre.memories.edit import catch_up
 from nacre.memories.store import fold_usage
 from nacre.operations import operation
-from nacre.review.contradictions import ReviewRequest
 from nacre.review.queue import list_items
 from nacre.sessions.find import SessionsRequest
 from nacre.sessions.search import list_sessions_answers
@@ -35,30 +33,7 @@ from nacre.values.reports import Check
 Project = Annotated[str | None, Meta(description="Only entries of this project.")]
 
 
-class TodayRequest(Request, frozen=True, kw_only=True):
-    """What a day, or several, brought, and what waits now."""
-
-    since: Annotated[date | None, Meta(description="The first day; default: the last day.")] = None
-    until: Annotated[date | None, Meta(description="The last day; default: today.")] = None
-    project: Project = None
-    limit: Annotated[
-        int,
-        Meta(
-            description="Maximum number of memories, of sessions and of pending items.",
-            ge=0,
-            le=100,
-        ),
-    ] = 5
-
-
-class ActivityRequest(Request, frozen=True, kw_only=True):
-    """Numbers for pictures, by day, week or month."""
-
-    since: Annotated[
-        date | None, Meta(description="The first day; default: a year before the last day.")
-    ] = None
-    until: Annotated[date | None, Meta(description="The last day; default: today.")] = None
-    project: Project = None
+Until = Annotated[date | None, Meta(description="The last day; default: today.")]
 
 
 # -- Results ---------------------------------------------------------------------------------------
@@ -191,12 +166,20 @@ _Counts = Iterable[tuple[str, str, int]]
 
 
 @operation("activity")
-def activity(home: Home, request: ActivityRequest) -> Activity:
+def activity(
+    home: Home,
+    *,
+    since: Annotated[
+        date | None, Meta(description="The first day; default: a year before the last day.")
+    ] = None,
+    until: Until = None,
+    project: Project = None,
+) -> Activity:
     """Return the activity of a period. Raises InvalidInputError if it ends before it begins."""
     catch_up(home)
     fold_usage(home)
     fold_notes(home)
-    period = period_of(home, request, _DEFAULT_SPAN)
+    period = period_of(home, since, until, project, _DEFAULT_SPAN)
     step, steps = _steps(period)
     store = home.activity
     talked, remembered = store.sessions(period), store.memories(period.last, period.project)
@@ -224,15 +207,17 @@ def activity(home: Home, request: ActivityRequest) -> Activity:
     )
 
 
-def period_of(home: Home, request: ActivityRequest | TodayRequest, span: timedelta) -> Period:
+def period_of(
+    home: Home, since: date | None, until: date | None, project: str | None, span: timedelta
+) -> Period:
     """Return the requested period. The default period has length ``span`` and ends today. Raises InvalidInputError."""
-    last = request.until or home.today()
-    first = max(_FIRST_DAY, request.since or last - span)
+    last = until or home.today()
+    first = max(_FIRST_DAY, since or last - span)
     if first > last:
         raise InvalidInputError(
             f"{first} is after {last}", hint="give the first day before the last"
         )
-    return Period(first, last, request.project)
+    return Period(first, last, project)
 
 
 def _steps(period: Period) -> tuple[str, tuple[date, ...]]:
@@ -320,16 +305,30 @@ def _ages(home: Home, project: str | None) -> tuple[Age, ...]:
 
 
 @operation("today")
-def today(home: Home, request: TodayRequest) -> Today:
+def today(
+    home: Home,
+    *,
+    since: Annotated[date | None, Meta(description="The first day; default: the last day.")] = None,
+    until: Until = None,
+    project: Project = None,
+    limit: Annotated[
+        int,
+        Meta(
+            description="Maximum number of memories, of sessions and of pending items.",
+            ge=0,
+            le=100,
+        ),
+    ] = 5,
+) -> Today:
     """Return the report of a day or period, and pending items. Raises InvalidInputError if it ends before it begins."""
     fold_notes(home)
-    period = period_of(home, request, timedelta())
+    period = period_of(home, since, until, project, timedelta())
     # Also reads manual edits.
-    waiting = list_items(home, ReviewRequest(project=period.project, limit=1))
-    learned, total = _learned_memories(home, period, request.limit)
+    waiting = list_items(home, project=period.project, limit=1)
+    learned, total = _learned_memories(home, period, limit)
     sessions_request = SessionsRequest(
         filter=SessionFilter(project=period.project, since=period.since, until=period.until),
-        limit=request.limit,
+        limit=limit,
     )
     day = home.today()
     calls = home.activity.calls(day.replace(day=1), day)
@@ -342,7 +341,7 @@ def today(home: Home, request: TodayRequest) -> Today:
         tuple(Source(*row) for row in home.activity.sources(period)),
         tuple(
             home.journal.operations(
-                project=period.project, since=period.since, until=period.until, limit=request.limit
+                project=period.project, since=period.since, until=period.until, limit=limit
             )
         ),
         _by_tool(home.activity.sessions(period)),

@@ -22,7 +22,6 @@ from msgspec import Meta
 from nacre.base import json
 from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms, to_ms
-from nacre.base.request import Request
 from nacre.base.text import words
 from nacre.context.build import prose
 from nacre.context.hooks import SHARE, Draw, note_share, read_draw
@@ -517,44 +516,61 @@ def _read_query(item: Mapping[str, Any]) -> SavedQuery:
 
 
 @operation("eval-add", writes=True)
-def add_query(home: Home, request: AddQueryRequest) -> SavedQuery:
+def add_query(
+    home: Home,
+    question: Annotated[str, Meta(description="The question.", min_length=1)],
+    *,
+    queries: Queries = None,
+    query_id: Annotated[
+        str | None, Meta(description="Its id; derived from the question by default.")
+    ] = None,
+    expects: Annotated[
+        tuple[str, ...],
+        Meta(description="Memories that should be recalled, by their ids or subjects."),
+    ] = (),
+) -> SavedQuery:
     """Save a query; the default ones stay.
 
     Raises InvalidQueryError, NotFoundError for an expected memory, ConflictError for an existing id.
     """
-    file = _file(home, request)
-    queries = load_queries(file)
-    question = home.redactor.clean(request.question.strip())
+    file = queries or queries_file(home)
+    saved = load_queries(file)
+    question = home.redactor.clean(question.strip())
     added = SavedQuery(
-        home.redactor.clean((request.query_id or "").strip()) or slugify(question),
+        home.redactor.clean((query_id or "").strip()) or slugify(question),
         question,
-        tuple(get(home, reference).id for reference in request.expects),
+        tuple(get(home, reference).id for reference in expects),
     )
     if not added.id or not added.query:
         raise InvalidQueryError(
             "the question is empty", hint='nacre admin eval add "which database do we use?"'
         )
-    if added.id in {query.id for query in queries}:
+    if added.id in {query.id for query in saved}:
         raise ConflictError(
             f"there is already a query {added.id!r}",
             hint=f"nacre admin eval --remove {added.id}, or give --id",
         )
-    _save_queries(file, (*queries, added))
+    _save_queries(file, (*saved, added))
     return added
 
 
 @operation("eval-remove", writes=True)
-def remove_query(home: Home, request: RemoveQueryRequest) -> SavedQuery:
+def remove_query(
+    home: Home,
+    query_id: Annotated[str, Meta(description="The query's id.")],
+    *,
+    queries: Queries = None,
+) -> SavedQuery:
     """Delete a saved query. Raises NotFoundError."""
-    file = _file(home, request)
-    queries = load_queries(file)
-    removed = next((query for query in queries if query.id == request.query_id), None)
+    file = queries or queries_file(home)
+    saved = load_queries(file)
+    removed = next((query for query in saved if query.id == query_id), None)
     if removed is None:
         raise NotFoundError(
-            f"there is no query {request.query_id!r}",
+            f"there is no query {query_id!r}",
             hint="nacre admin eval --list shows the queries",
         )
-    _save_queries(file, [query for query in queries if query is not removed])
+    _save_queries(file, [query for query in saved if query is not removed])
     return removed
 
 
@@ -732,66 +748,37 @@ def _save_queries(file: Path, queries: Sequence[SavedQuery]) -> None:
 # -- Requests --------------------------------------------------------------------------------------
 
 
-class QueriesRequest(Request, frozen=True, kw_only=True):
-    """The saved queries."""
-
-    queries: Annotated[
-        Path | None, Meta(description="The file of saved queries, if not the default.")
-    ] = None
-
-
-class EvaluateRequest(QueriesRequest, frozen=True, kw_only=True):
-    """Ask saved queries of the memory."""
-
-    limit: (
-        Annotated[
-            int,
-            Meta(
-                description="Memories per query; default: 10, or as in the baseline.", ge=1, le=1000
-            ),
-        ]
-        | None
-    ) = None
-    budget: Annotated[int, Meta(description="Maximum tokens at a session's start.", ge=1)] = 2000
-    compare: Annotated[bool, Meta(description="Show changes since the saved baseline.")] = False
-
-
-class AddQueryRequest(QueriesRequest, frozen=True, kw_only=True):
-    """Save a query."""
-
-    question: Annotated[str, Meta(description="The question.", min_length=1)]
-    query_id: Annotated[
-        str | None, Meta(description="Its id; derived from the question by default.")
-    ] = None
-    expects: Annotated[
-        tuple[str, ...],
-        Meta(description="Memories that should be recalled, by their ids or subjects."),
-    ] = ()
-
-
-class RemoveQueryRequest(QueriesRequest, frozen=True, kw_only=True):
-    """Forget a saved query."""
-
-    query_id: Annotated[str, Meta(description="The query's id.")]
+Queries = Annotated[Path | None, Meta(description="The file of saved queries, if not the default.")]
 
 
 # -- Operations ----------------------------------------------------------------------------------
 
 
 @operation("eval", takes_long=True)
-def evaluate(home: Home, request: EvaluateRequest) -> list[Answer]:
+def evaluate(
+    home: Home,
+    *,
+    queries: Queries = None,
+    limit: Annotated[
+        int,
+        Meta(description="Memories per query; default: 10, or as in the baseline.", ge=1, le=1000),
+    ]
+    | None = None,
+    budget: Annotated[int, Meta(description="Maximum tokens at a session's start.", ge=1)] = 2000,
+    compare: Annotated[bool, Meta(description="Show changes since the saved baseline.")] = False,
+) -> list[Answer]:
     """Ask saved queries, and compare with the baseline. Raises InvalidQueryError, NotFoundError."""
-    before = load_baseline(home) if request.compare else None
-    limit = request.limit or (before.limit if before else DEFAULT_LIMIT)
-    saved = load_queries(_file(home, request))
-    return ask(home, saved, limit=limit, budget=request.budget, baseline=before)
+    before = load_baseline(home) if compare else None
+    limit = limit or (before.limit if before else DEFAULT_LIMIT)
+    saved = load_queries(queries or queries_file(home))
+    return ask(home, saved, limit=limit, budget=budget, baseline=before)
 
 
 @operation("eval-list")
-def list_queries(home: Home, request: QueriesRequest) -> list[SavedQuery]:
+def list_queries(
+    home: Home,
+    *,
+    queries: Queries = None,
+) -> list[SavedQuery]:
     """Return the saved queries, or the default ones. Raises InvalidQueryError."""
-    return list(load_queries(_file(home, request)))
-
-
-def _file(home: Home, request: QueriesRequest) -> Path:
-    return request.queries or queries_file(home)
+    return list(load_queries(queries or queries_file(home)))

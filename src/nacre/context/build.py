@@ -10,14 +10,16 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta
 
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash, first_id, to_ms
 from nacre.base.text import STOP_WORDS, count_tokens, harmless, is_unspaced, shorten, stem
 from nacre.base.text import words as text_words
 from nacre.base.times import shown_day, shown_minute
-from nacre.context import delivery, hooks, requests
+from nacre.context import delivery, hooks
 from nacre.context.categories import (
     ABOVE,
     ELSEWHERE,
@@ -43,6 +45,7 @@ from nacre.context.categories import (
     worthiest,
 )
 from nacre.context.hooks import just_ended, read_state
+from nacre.context.requests import PageName, Project
 from nacre.errors import EditConflictError, InvalidInputError, UnusableVaultError
 from nacre.home import change
 from nacre.home.home import Home
@@ -944,24 +947,42 @@ def context_for(home: Home, request: ContextRequest) -> ContextBlock:
 
 
 @operation("page-own")
-def own_page_answers(home: Home, request: requests.OwnPageRequest) -> OwnPage:
+def own_page_answers(home: Home, name: PageName, *, project: Project = None) -> OwnPage:
     """Return a page of the owner or a project, without secrets.
 
     Raises InvalidInputError, NotFoundError, UnusableVaultError.
     """
-    return _as_shown(home, request.name, _slug(home, request.name, request.project))
+    return _as_shown(home, name, _slug(home, name, project))
 
 
 @operation("page-write", writes=True, owners=True, command="project page")
-def write_own_page_answers(home: Home, request: requests.WritePageRequest) -> OwnPage:
+def write_own_page_answers(
+    home: Home,
+    name: PageName,
+    text: Annotated[
+        str,
+        Meta(
+            description="The whole page. An empty text deletes it, except a project's.",
+            max_length=200_000,
+        ),
+    ],
+    *,
+    project: Project = None,
+    expected: Annotated[
+        str | None,
+        Meta(
+            description="The etag from your last read. If the page has changed since, nothing is written."
+        ),
+    ] = None,
+) -> OwnPage:
     """Replace a page of the owner or a project, without secrets. An empty text deletes it, except a project's.
 
     ``nacre undo`` restores the former text. ``expected`` is the etag that the page must have. Raises InvalidInputError,
     NotFoundError, EditConflictError, UnusableVaultError, and errors of the write.
     """
     words, slug = (
-        home.redactor.clean(request.text).strip(),
-        _slug(home, request.name, request.project),
+        home.redactor.clean(text).strip(),
+        _slug(home, name, project),
     )
     if len(words) > _MAX_PAGE_CHARACTERS:
         raise InvalidInputError(
@@ -972,9 +993,9 @@ def write_own_page_answers(home: Home, request: requests.WritePageRequest) -> Ow
         raise InvalidInputError(
             "a project's page cannot be deleted", hint="nacre project merge merges two projects"
         )
-    with home.change("page", subject=slug or request.name) as change:
-        path, data = _read(home, request.name, slug)
-        if request.expected not in (None, _etag(data)):
+    with home.change("page", subject=slug or name) as change:
+        path, data = _read(home, name, slug)
+        if expected not in (None, _etag(data)):
             raise EditConflictError(
                 f"{path} was changed meanwhile", hint="read it again; nothing was written"
             )
@@ -984,13 +1005,20 @@ def write_own_page_answers(home: Home, request: requests.WritePageRequest) -> Ow
                 projects.write(change, projects.edit_page(home, slug, before, f"{words}\n"), before)
             else:
                 _write(change, path, f"{words}\n" if words else None, data)
-    return _as_shown(home, request.name, slug)
+    return _as_shown(home, name, slug)
 
 
 @operation("context-given", http=False)
-def note_given(home: Home, request: requests.GivenRequest) -> None:
+def note_given(
+    home: Home,
+    session: Annotated[str, Meta(description="The host's session, as <tool>:<id>.")],
+    *,
+    state: Annotated[
+        SessionState | None, Meta(description="The state of the delivered context.")
+    ] = None,
+) -> None:
     """Save the session's state after its agent received the context."""
-    hooks.write_state(home.settings.home, request.session, request.state)
+    hooks.write_state(home.settings.home, session, state)
 
 
 # -- Answers to hooks ---------------------------------------------------------

@@ -260,25 +260,6 @@ class ImportOptions(Request, frozen=True, kw_only=True):
     vectors: Annotated[bool, Meta(description="False: the next ingest makes the vectors.")] = True
 
 
-class BackupRequest(Request, frozen=True, kw_only=True):
-    """Back up the whole home."""
-
-    target: Annotated[Path, Meta(description="The file to write.")]
-    overwrite: Overwrite = False
-
-
-class RestoreRequest(Request, frozen=True, kw_only=True):
-    """Bring a backup back."""
-
-    backup: Annotated[Path, Meta(description="The backup's file.")]
-    target: Annotated[
-        Path | None, Meta(description="The folder of the home; default: the one from the settings.")
-    ] = None
-    replace: Annotated[
-        bool, Meta(description="Move an existing home aside and take its place.")
-    ] = False
-
-
 # -- Export ----------------------------------------------------------------------------------------
 # All output is redacted again, because the rules may have improved since the data was stored.
 

@@ -13,7 +13,6 @@ from msgspec import Meta
 
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash, content_hash, to_ms
-from nacre.base.request import Request
 from nacre.base.text import to_bytes, to_text
 from nacre.data.history import Committed, catch_up, commit_operations
 from nacre.errors import (
@@ -57,16 +56,27 @@ _PATH = "file"
 
 
 @operation("log", by_key=True)
-def log(home: Home, request: LogRequest | None = None) -> list[Listed]:
+def log(
+    home: Home,
+    *,
+    reference: Annotated[str | None, Meta(description="Only operations on this memory.")] = None,
+    project: Annotated[
+        str | None, Meta(description="Only operations in this project, by its slug.")
+    ] = None,
+    action: Annotated[
+        str | None, Meta(description="Only operations of this kind: store, dream, undo ...")
+    ] = None,
+    limit: Annotated[int, Meta(description="Maximum number of operations.", ge=0)] = 50,
+    offset: Annotated[int, Meta(description="Items to skip.", ge=0)] = 0,
+) -> list[Listed]:
     """Return operations, the newest first. Raises NotFoundError, ConflictError."""
-    request = request or LogRequest()
     look(home)
     operations = home.journal.operations(
-        memory=_memory_id(home, request.reference) if request.reference else None,
-        project=request.project,
-        action=request.action,
-        limit=request.limit,
-        offset=max(0, request.offset),
+        memory=_memory_id(home, reference) if reference else None,
+        project=project,
+        action=action,
+        limit=limit,
+        offset=max(0, offset),
     )
     return [Listed(operation, tuple(memories_of(home, operation))) for operation in operations]
 
@@ -605,66 +615,53 @@ def _same(left: Memory, right: Memory) -> bool:
 # -- Requests --------------------------------------------------------------------------------------
 
 
-class LogRequest(Request, frozen=True, kw_only=True):
-    """Operations, the newest first: all, those on one memory, in one project, or of one action."""
-
-    reference: Annotated[str | None, Meta(description="Only operations on this memory.")] = None
-    project: Annotated[
-        str | None, Meta(description="Only operations in this project, by its slug.")
-    ] = None
-    action: Annotated[
-        str | None, Meta(description="Only operations of this kind: store, dream, undo ...")
-    ] = None
-    limit: Annotated[int, Meta(description="Maximum number of operations.", ge=0)] = 50
-    offset: Annotated[int, Meta(description="Items to skip.", ge=0)] = 0
-
-
-class DiffRequest(Request, frozen=True, kw_only=True):
-    """What an operation changed."""
-
-    reference: Annotated[
-        str | None,
-        Meta(
-            description="An operation's id, or a memory (its last operation); default: the last operation."
-        ),
-    ] = None
-
-
-class UndoRequest(Request, frozen=True, kw_only=True):
-    """Bring back what an operation changed."""
-
-    operation: Annotated[
-        str | None,
-        Meta(
-            description="The operation's id or its end; default: the last one that is not undone."
-        ),
-    ] = None
-    force: Annotated[
-        bool, Meta(description="Keep both versions of memories that changed since.")
-    ] = False
+Force = Annotated[bool, Meta(description="Keep both versions of memories that changed since.")]
+TheOperation = Annotated[
+    str | None,
+    Meta(description="The operation's id or its end; default: the last one that is not undone."),
+]
 
 
 # -- Operations ----------------------------------------------------------------------------------
 
 
 @operation("diff", by_key=True)
-def diff(home: Home, request: DiffRequest) -> OperationDiff:
+def diff(
+    home: Home,
+    *,
+    reference: Annotated[
+        str | None,
+        Meta(
+            description="An operation's id, or a memory (its last operation); default: the last operation."
+        ),
+    ] = None,
+) -> OperationDiff:
     """Return the changes of an operation. Raises NotFoundError, ConflictError."""
-    operation = operation_meant(home, request.reference)
+    operation = operation_meant(home, reference)
     return OperationDiff(operation, tuple(differences(changes_of(home, operation))))
 
 
 @operation("undo-plan")
-def plan_undo(home: Home, request: UndoRequest) -> Undoing:
+def plan_undo(
+    home: Home,
+    *,
+    operation: TheOperation = None,
+    force: Force = False,
+) -> Undoing:
     """Return the effects of undoing an operation. Raises NotFoundError, ConflictError."""
-    operation, changes = _found(home, request.operation)
-    return _planned(home, operation, changes, force=request.force)
+    target, changes = _found(home, operation)
+    return _planned(home, target, changes, force=force)
 
 
 @operation("undo", writes=True, owners=True)
-def undo_answers(home: Home, request: UndoRequest) -> Undoing:
+def undo_answers(
+    home: Home,
+    *,
+    operation: TheOperation = None,
+    force: Force = False,
+) -> Undoing:
     """Undo an operation. Raises NotFoundError, ConflictError."""
-    return undo(home, request.operation, force=request.force)
+    return undo(home, operation, force=force)
 
 
 @operation("commit", writes=True)

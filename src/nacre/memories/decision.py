@@ -198,18 +198,6 @@ class GetRequest(Request, frozen=True, kw_only=True):
     session: HostSession = None
 
 
-class ReferenceRequest(Request, frozen=True, kw_only=True):
-    """A memory."""
-
-    reference: Reference
-
-
-class ReferencesRequest(Request, frozen=True, kw_only=True):
-    """Some memories."""
-
-    references: References
-
-
 class RetireRequest(Request, frozen=True, kw_only=True):
     """Memories to retire, by id, subject, or pattern with ``*`` for any text."""
 
@@ -242,13 +230,6 @@ class ListRequest(Request, frozen=True, kw_only=True):
     ] = ""
     limit: Limit = 50
     offset: Offset = 0
-
-
-class EdgesRequest(Request, frozen=True, kw_only=True):
-    """Pairs of memories used together."""
-
-    reference: Reference | None = None
-    limit: Annotated[int, Meta(description="Maximum number of pairs.", ge=1, le=1000)] = 20
 
 
 # -- Decisions by a language model ---------------------------------------------

@@ -189,62 +189,11 @@ class NewLink(Request, frozen=True, kw_only=True):
     origin: Origin = None
 
 
-class LinkRequest(Request, frozen=True, kw_only=True):
-    """Create links: all of them or none."""
-
-    links: Annotated[
-        tuple[NewLink, ...], Meta(description="The links.", min_length=1, max_length=MOST_LINKS)
-    ]
-
-
-class UnlinkRequest(Request, frozen=True, kw_only=True):
-    """Remove a link, or all links between two memories."""
-
-    source: Reference
-    target: Annotated[str, Meta(description="The memory at its other end.")]
-    relation: Annotated[
-        str | None,
-        Meta(description="The relation, as shown by nacre graph list; default: all relations."),
-    ] = None
-
-
-class InvalidateRequest(UnlinkRequest, frozen=True, kw_only=True):
-    """End a link, or all links between two memories, but keep them."""
-
-    at: Annotated[
-        date | None, Meta(description="The day from which it no longer holds; default: today.")
-    ] = None
-
-
-class UnlinkOriginRequest(Request, frozen=True, kw_only=True):
-    """Remove all links of an origin."""
-
-    origin: Annotated[str, Meta(description="The origin: manual, agent, reflect, import, …")]
-    project: Annotated[str | None, Meta(description="Only those of memories of this project.")] = (
-        None
-    )
-
-
-class LinksRequest(Request, frozen=True, kw_only=True):
-    """List links between active memories, or all links of one memory, newest memories first."""
-
-    reference: Annotated[str | None, Meta(description="Only links of this memory.")] = None
-    relations: Relations = ()
-    origins: Annotated[
-        tuple[str, ...],
-        Meta(
-            description="Only links of these origins; auto: similarity, which is left out by default."
-        ),
-    ] = ()
-    as_of: Day = None
-    ended: Annotated[
-        bool, Meta(description="Also links that no longer hold or do not hold yet.")
-    ] = False
-    project: Annotated[str | None, Meta(description="Only links with an end in this project.")] = (
-        None
-    )
-    limit: Limit = 50
-    offset: Offset = 0
+TheRelation = Annotated[
+    str | None,
+    Meta(description="The relation, as shown by nacre graph list; default: all relations."),
+]
+Target = Annotated[str, Meta(description="The memory at its other end.")]
 
 
 class TraverseRequest(Request, frozen=True, kw_only=True):
@@ -266,13 +215,6 @@ class TraverseRequest(Request, frozen=True, kw_only=True):
     ] = 100
 
 
-class AnalysisRequest(Request, frozen=True, kw_only=True):
-    """Analyse the links of all memories, or of one project."""
-
-    limit: Limit = 10
-    project: Project = None
-
-
 class MapRequest(Request, frozen=True, kw_only=True):
     """Return memories and links for a map."""
 
@@ -288,12 +230,6 @@ class MapRequest(Request, frozen=True, kw_only=True):
         int,
         Meta(description="Maximum number of memories, those with most links first.", ge=1, le=5000),
     ] = 1000
-
-
-class BriefRequest(Request, frozen=True, kw_only=True):
-    """Summarise all memories in about 200 tokens."""
-
-    project: Project = None
 
 
 # -- Results -------------------------------------------------------------------
@@ -531,11 +467,11 @@ _RANKS = (Maturity.PROVEN, Maturity.ESTABLISHED, Maturity.CANDIDATE)
 
 
 @operation("graph-central", by_key=True)
-def central(home: home.Home, request: AnalysisRequest) -> Central:
+def central(home: home.Home, *, limit: Limit = 10, project: Project = None) -> Central:
     """Return the memories with the most links."""
     edit.catch_up(home)
-    net = net_of(home, request.project)
-    return Central(central_of(home, net, request.limit), len(net.ids), len(net.links))
+    net = net_of(home, project)
+    return Central(central_of(home, net, limit), len(net.ids), len(net.links))
 
 
 def central_of(home: home.Home, net: Net, limit: int) -> tuple[CentralMemory, ...]:
@@ -546,11 +482,11 @@ def central_of(home: home.Home, net: Net, limit: int) -> tuple[CentralMemory, ..
 
 
 @operation("graph-gaps", by_key=True)
-def gaps(home: home.Home, request: AnalysisRequest) -> Gaps:
+def gaps(home: home.Home, *, limit: Limit = 10, project: Project = None) -> Gaps:
     """Return memories with at most one link: proven first, then unlinked, then the most used."""
     edit.catch_up(home)
     store.fold_usage(home)
-    net = net_of(home, request.project)
+    net = net_of(home, project)
     numbers = [at for at, degree in enumerate(net.degrees) if degree <= GAP_LINKS]
     usage = home.usage.of([net.ids[at] for at in numbers])
 
@@ -565,7 +501,7 @@ def gaps(home: home.Home, request: AnalysisRequest) -> Gaps:
             at,
         )
     )
-    chosen = numbers[: request.limit]
+    chosen = numbers[:limit]
     memories = memories_of(home, net, chosen)
     gaps_found = [
         _gap(home, memories[at], net.degrees[at], usage_of(at)) for at in chosen if at in memories
@@ -579,15 +515,15 @@ def _gap(home: home.Home, memory: Memory, degree: int, usage: Usage) -> Gap:
 
 
 @operation("graph-components", by_key=True)
-def components(home: home.Home, request: AnalysisRequest) -> Components:
+def components(home: home.Home, *, limit: Limit = 10, project: Project = None) -> Components:
     """Return the connected components, largest first, each with its most linked memories."""
     edit.catch_up(home)
-    net = net_of(home, request.project)
+    net = net_of(home, project)
     counts = [0] * len(net.ids)
     for source, _ in net.links:
         counts[source] += 1
     largest = []
-    for members in net.components[: request.limit]:
+    for members in net.components[:limit]:
         top = net.most_linked(members, _SHORTLIST)
         memories = memories_of(home, net, top)
         central_memories = tuple(memories[at] for at in top if at in memories)
@@ -607,13 +543,13 @@ _SUBJECT_CHARACTERS = 70
 
 
 @operation("graph-brief", by_key=True)
-def brief(home: home.Home, request: BriefRequest) -> Brief:
+def brief(home: home.Home, *, project: Project = None) -> Brief:
     """Return a summary of all memories in about 200 tokens.
 
     The daemon caches it until the next write, for at most 30 seconds.
     """
     edit.catch_up(home)
-    return cached(home, request, Brief, lambda: _brief(home, request.project))
+    return cached(home, project, Brief, lambda: _brief(home, project))
 
 
 def _brief(home: home.Home, project: str | None) -> Brief:
@@ -758,7 +694,12 @@ class _NewLink:
 
 
 @operation("graph-link", writes=True, by_key=True)
-def link(home: home.Home, request: LinkRequest) -> LinkChange:
+def link(
+    home: home.Home,
+    links: Annotated[
+        tuple[NewLink, ...], Meta(description="The links.", min_length=1, max_length=MOST_LINKS)
+    ],
+) -> LinkChange:
     """Create links: all of them or none.
 
     Raises NotFoundError, ConflictError, InvalidInputError, EditConflictError, InvalidMemoryError.
@@ -766,8 +707,8 @@ def link(home: home.Home, request: LinkRequest) -> LinkChange:
     edit.catch_up(home)
     with home.change("link") as change:
         requested = [
-            _resolve_numbered(home, item, number, len(request.links))
-            for number, item in enumerate(request.links, 1)
+            _resolve_numbered(home, item, number, len(links))
+            for number, item in enumerate(links, 1)
         ]
         allowed = [
             item
@@ -786,37 +727,52 @@ def link(home: home.Home, request: LinkRequest) -> LinkChange:
 
 
 @operation("graph-unlink", writes=True, by_key=True)
-def unlink(home: home.Home, request: UnlinkRequest) -> LinkChange:
+def unlink(
+    home: home.Home,
+    source: Reference,
+    target: Target,
+    *,
+    relation: TheRelation = None,
+) -> LinkChange:
     """Remove links. A memory that was superseded only by a removed link is active again.
 
     Raises the same errors as :func:`link`.
     """
     edit.catch_up(home)
     with home.change("unlink") as change:
-        source, removed = _find(home, request)
-        if not all(_is_allowed(home, source, item.link) for item in removed):
+        holder, removed = _find(home, source, target, relation)
+        if not all(_is_allowed(home, holder, item.link) for item in removed):
             return LinkChange(
                 _as_lines(home, removed), waiting=_request_review(home, removed, "removed the link")
             )
-        change.describe(subject=source.subject)
+        change.describe(subject=holder.subject)
         shown, links = _as_lines(home, removed), [item.link for item in removed]
         with change.transaction():
-            _write(change, source, [item for item in source.links if item not in links])
+            _write(change, holder, [item for item in holder.links if item not in links])
         return LinkChange(shown, removed=len(removed))
 
 
 @operation("graph-invalidate", writes=True, by_key=True)
-def invalidate(home: home.Home, request: InvalidateRequest) -> LinkChange:
+def invalidate(
+    home: home.Home,
+    source: Reference,
+    target: Target,
+    *,
+    relation: TheRelation = None,
+    at: Annotated[
+        date | None, Meta(description="The day from which it no longer holds; default: today.")
+    ] = None,
+) -> LinkChange:
     """End links but keep them in the file. Raises the same errors as :func:`link`."""
     edit.catch_up(home)
     with home.change("invalidate") as change:
-        source, matches = _find(home, request)
-        ended = [_with_end(match, request.at or home.today()) for match in matches]
-        if not all(_is_allowed(home, source, match.link) for match in matches):
+        holder, matches = _find(home, source, target, relation)
+        ended = [_with_end(match, at or home.today()) for match in matches]
+        if not all(_is_allowed(home, holder, match.link) for match in matches):
             return LinkChange(
                 _as_lines(home, ended), waiting=_request_review(home, ended, "removed the link")
             )
-        change.describe(subject=source.subject)
+        change.describe(subject=holder.subject)
         with change.transaction():
             _, changed = _write_links(change, ended)
         return LinkChange(_as_lines(home, ended), changed=changed)
@@ -833,26 +789,33 @@ def _with_end(item: _NewLink, day: date) -> _NewLink:
 
 
 @operation("graph-unlink-origin", writes=True, owners=True, command="graph unlink --origin")
-def unlink_origin(home: home.Home, request: UnlinkOriginRequest) -> LinkChange:
+def unlink_origin(
+    home: home.Home,
+    origin: Annotated[str, Meta(description="The origin: manual, agent, reflect, import, …")],
+    *,
+    project: Annotated[
+        str | None, Meta(description="Only those of memories of this project.")
+    ] = None,
+) -> LinkChange:
     """Remove all links of an origin, except ``supersedes`` and ``contradicts``.
 
     Raises InvalidInputError, EditConflictError.
     """
-    if request.origin in COMPUTED:
+    if origin in COMPUTED:
         raise InvalidInputError(
-            f"links of origin {request.origin!r} are computed", hint="they would be created again"
+            f"links of origin {origin!r} are computed", hint="they would be created again"
         )
     edit.catch_up(home)
     removed = 0
-    sources = home.links.of_origin(request.origin, request.project)
-    with home.change("unlink", why=f"all of origin {request.origin}") as change:
+    sources = home.links.of_origin(origin, project)
+    with home.change("unlink", why=f"all of origin {origin}") as change:
         for start in range(0, len(sources), BATCH):
             with home.database.transaction():
                 for memory in home.memories.in_any_state(sources[start : start + BATCH]):
                     remaining = [
                         link
                         for link in memory.links
-                        if (link.origin or MANUAL) != request.origin or link.rel in _DECISIVE
+                        if (link.origin or MANUAL) != origin or link.rel in _DECISIVE
                     ]
                     removed += len(memory.links) - len(remaining)
                     _write(change, memory, remaining)
@@ -939,24 +902,26 @@ _REMEDY = {
 }
 
 
-def _find(home: home.Home, request: UnlinkRequest) -> tuple[Memory, list[_NewLink]]:
+def _find(
+    home: home.Home, start: str, other_end: str, relation: str | None
+) -> tuple[Memory, list[_NewLink]]:
     """Return the memory that stores the requested links, and those links.
 
     Without a relation, search both directions. Raises NotFoundError, ConflictError.
     """
-    source = store.get(home, request.source)
-    target = request.target if request.target.startswith(CODE) else _other_end(home, request.target)
+    source = store.get(home, start)
+    target = other_end if other_end.startswith(CODE) else _other_end(home, other_end)
     ends = [(source, target)]
-    if request.relation is None and (other := home.memories.find(target)):
+    if relation is None and (other := home.memories.find(target)):
         ends.append((other, source.id))
     for holder, to in ends:
         store.refuse_broken(home, holder)
         if matching := [
-            link for link in holder.links if link.to == to and request.relation in (None, link.rel)
+            link for link in holder.links if link.to == to and relation in (None, link.rel)
         ]:
             return holder, [_NewLink(holder, link) for link in matching]
     for edge in home.links.of(source.id):
-        if target in (edge.source, edge.target) and request.relation in (None, edge.rel):
+        if target in (edge.source, edge.target) and relation in (None, edge.rel):
             raise _unchangeable(edge.origin, source)
     raise NotFoundError(
         f"{source.subject!r} has no such link",
@@ -1068,21 +1033,41 @@ _MAX_COMPANIONS = 10
 
 
 @operation("graph-list", by_key=True)
-def list_links(home: home.Home, request: LinksRequest) -> LinkPage:
+def list_links(  # noqa: PLR0913 - one parameter per field
+    home: home.Home,
+    *,
+    reference: Annotated[str | None, Meta(description="Only links of this memory.")] = None,
+    relations: Relations = (),
+    origins: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Only links of these origins; auto: similarity, which is left out by default."
+        ),
+    ] = (),
+    as_of: Day = None,
+    ended: Annotated[
+        bool, Meta(description="Also links that no longer hold or do not hold yet.")
+    ] = False,
+    project: Annotated[
+        str | None, Meta(description="Only links with an end in this project.")
+    ] = None,
+    limit: Limit = 50,
+    offset: Offset = 0,
+) -> LinkPage:
     """List links between active memories, or all links of one memory, newest memories first.
 
     Raises NotFoundError.
     """
     edit.catch_up(home)
-    day = request.as_of or home.today()
+    day = as_of or home.today()
     filters = EdgeFilter(
-        _node_id(home, request.reference) if request.reference else None,
-        request.relations,
-        request.origins,
-        None if request.ended else day,
-        request.project,
+        _node_id(home, reference) if reference else None,
+        relations,
+        origins,
+        None if ended else day,
+        project,
     )
-    edges, total = home.links.page(filters, limit=request.limit, offset=request.offset)
+    edges, total = home.links.page(filters, limit=limit, offset=offset)
     return LinkPage(lines_of(home, edges, day), total)
 
 

@@ -13,7 +13,6 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from nacre.base.frozen import frozen
-from nacre.base.request import Request
 from nacre.base.times import shown_day
 from nacre.errors import ConflictError, InvalidInputError, InvalidMemoryError, NotFoundError
 from nacre.home.change import (
@@ -285,40 +284,13 @@ def _worktrees(roots: tuple[str, ...], repositories: tuple[str, ...]) -> list[st
 # -- Requests ------------------------------------------------------------------
 
 
-_REASON = "The reason, kept in the ledger and the history."
+Reason = Annotated[str | None, Meta(description="The reason, kept in the ledger and the history.")]
 
 
-class ProjectRequest(Request, frozen=True, kw_only=True):
-    """A project."""
-
-    project: Annotated[str, Meta(description="The name, slug or alias of a known project.")]
+KnownProject = Annotated[str, Meta(description="The name, slug or alias of a known project.")]
 
 
-class ProjectRenameRequest(ProjectRequest, frozen=True, kw_only=True):
-    """Rename a project. Its former name becomes an alias."""
-
-    name: Annotated[
-        str,
-        Meta(description="The new name. The project's folder in the vault is renamed to match."),
-    ]
-    reason: Annotated[str | None, Meta(description=_REASON)] = None
-
-
-class ProjectMergeRequest(ProjectRequest, frozen=True, kw_only=True):
-    """Merge a project into another."""
-
-    into: Annotated[str, Meta(description="The project that remains.")]
-    reason: Annotated[str | None, Meta(description=_REASON)] = None
-
-
-class ProjectDependRequest(ProjectRequest, frozen=True, kw_only=True):
-    """Set the projects whose memories are also found in a project, one level deep."""
-
-    on: Annotated[
-        tuple[str, ...],
-        Meta(description="Projects that it depends on, by name, slug or alias.", min_length=1),
-    ]
-    remove: Annotated[bool, Meta(description="Projects that it no longer depends on.")] = False
+Into = Annotated[str, Meta(description="The project that remains.")]
 
 
 # -- Results -------------------------------------------------------------------
@@ -420,18 +392,27 @@ def known_slugs(home: Home) -> list[str]:
 
 
 @operation("project-rename", writes=True, takes_long=True, owners=True)
-def rename(home: Home, request: ProjectRenameRequest) -> ProjectMoved:
+def rename(
+    home: Home,
+    project: KnownProject,
+    name: Annotated[
+        str,
+        Meta(description="The new name. The project's folder in the vault is renamed to match."),
+    ],
+    *,
+    reason: Reason = None,
+) -> ProjectMoved:
     """Rename a project. Memories keep their ids, and the former name resolves to the project.
 
     Raises NotFoundError, InvalidInputError for a name without letters or digits, ConflictError if another project
     has it, InvalidMemoryError for an unreadable page, EditConflictError.
     """
     edit.scan(home)
-    old, name = known_project(home, request.project), home.redactor.clean(request.name).strip()
-    slug = slugify(name)
-    if not slug or not name.isprintable():
+    old, new_name = known_project(home, project), home.redactor.clean(name).strip()
+    slug = slugify(new_name)
+    if not slug or not new_name.isprintable():
         raise InvalidInputError(
-            f"{request.name!r} cannot be used as a folder name", hint="it needs a letter or a digit"
+            f"{name!r} cannot be used as a folder name", hint="it needs a letter or a digit"
         )
     if slug == old:
         raise ConflictError(
@@ -444,15 +425,15 @@ def rename(home: Home, request: ProjectRenameRequest) -> ProjectMoved:
             f"there is already a project {owner}", hint=f"nacre project merge {old} {owner}"
         )
     _refuse_privacy(home, old, slug)
-    with home.change(RENAME, subject=f"{old} → {slug}", why=request.reason) as change:
+    with home.change(RENAME, subject=f"{old} → {slug}", why=reason) as change:
         page = page_of(home, old)
         sessions = _sessions(home, old)
         with change.transaction():
             if home.files.name_now(old) != slug:  # equal after a crash between page and memories
-                write(change, rename_page(home, page, old, slug, name), page, moved_from=old)
+                write(change, rename_page(home, page, old, slug, new_name), page, moved_from=old)
             let_sessions_follow(home)
             memories = _move_memories(change, old, slug)
-            change.append([change.entry(RENAME, project=old, into=slug, **_reason(request.reason))])
+            change.append([change.entry(RENAME, project=old, into=slug, **_reason(reason))])
         operation = change.operation_id
     follow_pages(home)
     return ProjectMoved(
@@ -461,10 +442,14 @@ def rename(home: Home, request: ProjectRenameRequest) -> ProjectMoved:
 
 
 @operation("project-merge-plan")
-def plan_merge(home: Home, request: ProjectMergeRequest) -> ProjectMergePlan:
+def plan_merge(
+    home: Home,
+    project: KnownProject,
+    into: Into,
+) -> ProjectMergePlan:
     """Return the effects of a merge. Raises NotFoundError, ConflictError, InvalidMemoryError."""
     edit.scan(home)
-    source, into = _source_and_target(home, request)
+    source, into = _source_and_target(home, project, into)
     page, other = page_of(home, source), page_of(home, into)
     lists, into_lists = facts(page), facts(other)
     takes = [
@@ -490,7 +475,13 @@ def plan_merge(home: Home, request: ProjectMergeRequest) -> ProjectMergePlan:
 
 
 @operation("project-merge", writes=True, takes_long=True, owners=True)
-def merge(home: Home, request: ProjectMergeRequest) -> ProjectMoved:
+def merge(
+    home: Home,
+    project: KnownProject,
+    into: Into,
+    *,
+    reason: Reason = None,
+) -> ProjectMoved:
     """Merge a project into another.
 
     Its page is retired and its hand-written text appended to the other's.
@@ -499,10 +490,10 @@ def merge(home: Home, request: ProjectMergeRequest) -> ProjectMoved:
     for an unreadable page, EditConflictError.
     """
     edit.scan(home)
-    source, into = _source_and_target(home, request)
-    with home.change(MERGE, subject=f"{source} → {into}", why=request.reason) as change:
+    source, into = _source_and_target(home, project, into)
+    with home.change(MERGE, subject=f"{source} → {into}", why=reason) as change:
         with change.transaction():
-            moved = merge_within(change, source, into, request.reason)
+            moved = merge_within(change, source, into, reason)
         operation = change.operation_id
     follow_pages(home)
     return replace(moved, operation=operation, left=_unreadable_files(home, source))
@@ -531,11 +522,11 @@ def objection(home: Home, source: str, into: str) -> str | None:
     return None
 
 
-def _source_and_target(home: Home, request: ProjectMergeRequest) -> tuple[str, str]:
-    source, into = known_project(home, request.project), known_project(home, request.into)
+def _source_and_target(home: Home, project: str, other: str) -> tuple[str, str]:
+    source, into = known_project(home, project), known_project(home, other)
     if source == into:
         raise ConflictError(
-            f"{request.project} and {request.into} are already the same project: {into}",
+            f"{project} and {other} are already the same project: {into}",
             hint="nacre project list",
         )
     _refuse_privacy(home, source, into)
@@ -633,10 +624,10 @@ def list_projects(home: Home) -> list[ProjectLine]:
 
 
 @operation("project-show", by_key=True)
-def show_project(home: Home, request: ProjectRequest) -> ProjectDetail:
+def show_project(home: Home, project: KnownProject) -> ProjectDetail:
     """Show a project. Raises NotFoundError."""
     listed = {line.slug: line for line in list_projects(home)}
-    slug = known_project(home, request.project)
+    slug = known_project(home, project)
     lists = facts(_page(home, slug))
     rows = home.selection.latest_memories(
         Filter((slug,), strict=True), limit=_MAX_LATEST, today=home.today()
@@ -658,22 +649,29 @@ def show_project(home: Home, request: ProjectRequest) -> ProjectDetail:
 
 
 @operation("project-depend", writes=True, owners=True)
-def depend(home: Home, request: ProjectDependRequest) -> ProjectLine:
+def depend(
+    home: Home,
+    project: KnownProject,
+    on: Annotated[
+        tuple[str, ...],
+        Meta(description="Projects that it depends on, by name, slug or alias.", min_length=1),
+    ],
+    *,
+    remove: Annotated[bool, Meta(description="Projects that it no longer depends on.")] = False,
+) -> ProjectLine:
     """Add or remove dependencies of a project. Two projects may depend on each other.
 
     Raises NotFoundError for an unknown project, ConflictError for a dependency on itself, InvalidMemoryError for
     an unreadable page.
     """
     edit.catch_up(home)
-    slug = known_project(home, request.project)
-    names = [_dependency(home, slug, name, remove=request.remove) for name in request.on]
+    slug = known_project(home, project)
+    names = [_dependency(home, slug, name, remove=remove) for name in on]
     with home.change(DEPEND, subject=slug) as change:
         page = page_of(home, slug)
         present = [home.files.name_now(name) for name in facts(page).get("dependencies", ())]
         dependencies = (
-            [name for name in present if name not in names]
-            if request.remove
-            else [*present, *names]
+            [name for name in present if name not in names] if remove else [*present, *names]
         )
         dependencies = list(dict.fromkeys(dependencies))
         if dependencies != present:

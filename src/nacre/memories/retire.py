@@ -17,7 +17,7 @@ from nacre.memories import store
 from nacre.memories.decision import (
     EditRequest,
     ListRequest,
-    ReferencesRequest,
+    References,
     RetireRequest,
     as_agent_may,
     is_owners,
@@ -187,16 +187,14 @@ def _retire_for_agent(
 
 
 @operation("unretire", writes=True, owners=True, command="retire --restore")
-def unretire(home: Home, request: ReferencesRequest) -> BroughtBack:
+def unretire(home: Home, references: References) -> BroughtBack:
     """Restore retired or superseded memories, and end standing retirements, by id or the end of it.
 
     The successor of a memory stays active too. Raises NotFoundError, ConflictError.
     """
     with home.vault_lock:
         catch_up(home)
-        found_rules = {
-            reference: _rule(home, reference.strip()) for reference in request.references
-        }
+        found_rules = {reference: _rule(home, reference.strip()) for reference in references}
         rules = [rule for rule in found_rules.values() if rule]
         others = [reference for reference, rule in found_rules.items() if not rule]
         ids = dict.fromkeys(store.get(home, reference).id for reference in others)
@@ -333,13 +331,13 @@ def changes_of(request: EditRequest) -> dict[str, Any]:
 
 
 @operation("todo-done", writes=True, by_key=True)
-def finish_todos(home: Home, request: ReferencesRequest) -> list[Memory]:
+def finish_todos(home: Home, references: References) -> list[Memory]:
     """Retire todos as done.
 
     An agent's requests for the owner's are queued for review. Raises NotFoundError, InvalidMemoryError.
     """
     done = []
-    for reference in request.references:
+    for reference in references:
         todo = store.open_todo(home, reference)
         if home.actor.is_agent and is_owners(todo):
             wish(home, [todo], "retired: done")

@@ -8,6 +8,9 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 from fnmatch import fnmatchcase
+from typing import Annotated
+
+from msgspec import Meta
 
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash, to_ms
@@ -18,6 +21,7 @@ from nacre.home import change, operations
 from nacre.home import views as home_views
 from nacre.home.home import Home
 from nacre.memories import decision, edit, judge, store
+from nacre.memories.decision import Reference
 from nacre.operations import operation
 from nacre.values.memory import Kind, Link, Memory
 from nacre.values.recall import Filter
@@ -26,19 +30,22 @@ from nacre.vault.files import GIT_FOLDER, LISTING, global_page, is_derived, proj
 
 
 @operation("edges", by_key=True)
-def edges(home: Home, request: decision.EdgesRequest) -> list[home_views.UsedTogether]:
+def edges(
+    home: Home,
+    *,
+    reference: Reference | None = None,
+    limit: Annotated[int, Meta(description="Maximum number of pairs.", ge=1, le=1000)] = 20,
+) -> list[home_views.UsedTogether]:
     """List pairs of active memories that were used together, strongest first, optionally of one memory.
 
     The weight of a pair grows by .1 per session that used both and decays by a twentieth per day
     (seed facts 1.2.4). Raises NotFoundError, ConflictError.
     """
     edit.catch_up(home)
-    if request.reference is None:
-        pairs = home.co_recall.strongest(store.today(home), request.limit)
+    if reference is None:
+        pairs = home.co_recall.strongest(store.today(home), limit)
     else:
-        pairs = home.co_recall.of([store.get(home, request.reference).id], store.today(home))[
-            : request.limit
-        ]
+        pairs = home.co_recall.of([store.get(home, reference).id], store.today(home))[:limit]
     ids = sorted({memory for pair in pairs for memory in (pair.memory, pair.other)})
     memories = {memory.id: memory for memory in home.memories.rows_of(ids).values()}
     return [
@@ -126,13 +133,13 @@ def maturity(usage: Usage) -> Maturity:
 
 
 @operation("history", by_key=True)
-def history_of(home: Home, request: decision.ReferenceRequest) -> list[home_views.Step]:
+def history_of(home: Home, reference: Reference) -> list[home_views.Step]:
     """Return a memory with all predecessors and successors, oldest first.
 
     Raises NotFoundError, ConflictError.
     """
     edit.catch_up(home)
-    memory = store.get(home, request.reference)
+    memory = store.get(home, reference)
     chain = {memory.id: memory}
     _add_predecessors(home, memory, chain)
     newest = memory

@@ -20,7 +20,6 @@ from msgspec import Meta
 
 from nacre.base.frozen import frozen
 from nacre.base.ids import content_hash
-from nacre.base.request import Request
 from nacre.base.text import count_tokens, pieces
 from nacre.errors import (
     EmbedderHeldError,
@@ -455,14 +454,14 @@ def status(home: Home) -> Standing:
 
 
 @operation("embed-plan")
-def plan(home: Home, request: ModelRequest) -> Plan:
+def plan(home: Home, name: Name) -> Plan:
     """Return the effort of switching to a model, or of completing a switch.
 
     Sends nothing and needs no key.
 
     Raises EmbedderUnavailableError, InvalidSettingsError.
     """
-    setting = _full_name(request.name)
+    setting = _full_name(name)
     place = place_of(home.settings, setting)
     model = _model_of(home, setting, place)
     texts = tokens = 0
@@ -484,24 +483,27 @@ def plan(home: Home, request: ModelRequest) -> Plan:
 
 
 @operation("embed-try")
-def try_one(home: Home, request: ModelRequest) -> Trial:
+def try_one(home: Home, name: Name) -> Trial:
     """Embed one short text. Raises EmbedderUnavailableError."""
     started = time.perf_counter()
-    vectors = as_requested(embedder_of(home, _full_name(request.name))).embed(
-        ["Does this model answer?"]
-    )
+    vectors = as_requested(embedder_of(home, _full_name(name))).embed(["Does this model answer?"])
     return Trial(vectors.shape[1], time.perf_counter() - started)
 
 
 @operation("embed-switch", writes=True, takes_long=True, owners=True, command="writer embedding")
-def switch(home: Home, request: ModelRequest, on_progress: OnProgress = lambda _: None) -> Embedded:
+def switch(
+    home: Home,
+    on_progress: OnProgress = lambda _: None,
+    *,
+    name: Name,
+) -> Embedded:
     """Switch to a model: compute its vectors, exchange them for the current ones, and delete those.
 
     This implies consent to where present and future texts go. After an interruption,
     :func:`resume`, the next ingest or the daemon continues. Naming the current model abandons a
     switch. Raises InvalidSettingsError.
     """
-    return embed_pending(_with_model(home, _full_name(request.name)), on_progress, is_asked=True)
+    return embed_pending(_with_model(home, _full_name(name)), on_progress, is_asked=True)
 
 
 @operation("embed-resume", writes=True, takes_long=True)
@@ -596,9 +598,6 @@ def _texts_to_embed(home: Home, model: str) -> Iterator[str]:
 # -- Requests ------------------------------------------------------------------
 
 
-class ModelRequest(Request, frozen=True, kw_only=True):
-    """An embedding model."""
-
-    name: Annotated[
-        str, Meta(description="minilm, onnx:FOLDER, or PROVIDER:MODEL, with @N for N dimensions.")
-    ]
+Name = Annotated[
+    str, Meta(description="minilm, onnx:FOLDER, or PROVIDER:MODEL, with @N for N dimensions.")
+]

@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
+
+from msgspec import Meta
 
 from nacre.base.frozen import frozen
 from nacre.base.ids import to_ms
@@ -779,14 +781,31 @@ def search_sessions_answers(home: Home, request: requests.TurnQuery) -> RecallRe
 
 
 @operation("feedback", writes=True)
-def judge_by_reply(home: Home, request: requests.FeedbackRequest) -> FeedbackReport:
+def judge_by_reply(
+    home: Home,
+    reply: Annotated[str, Meta(description="The agent's reply, which is not kept.")],
+    *,
+    references: Annotated[
+        tuple[str, ...], Meta(description="Memories, by their ids or subjects.")
+    ] = (),
+    session: Annotated[
+        str | None, Meta(description="The host's session in which memories were used.")
+    ] = None,
+    stored: Annotated[
+        tuple[str, ...], Meta(description="Memories that the agent stored meanwhile.")
+    ] = (),
+) -> FeedbackReport:
     """Learn from an agent's reply which memories were used. Raises InvalidQueryError, NotFoundError, ConflictError."""
-    return feedback(
-        home, request.reply, request.references, session=request.session, stored=request.stored
-    )
+    return feedback(home, reply, references, session=session, stored=stored)
 
 
 @operation("feedback-judge", writes=True, owners=True, command="review feedback")
-def judge_answers(home: Home, request: requests.JudgeRequest) -> FeedbackReport:
+def judge_answers(
+    home: Home,
+    references: Annotated[
+        tuple[str, ...], Meta(description="Memories, by their ids or subjects.", min_length=1)
+    ],
+    good: Annotated[bool, Meta(description="True: they are good. False: they go to review.")],
+) -> FeedbackReport:
     """Learn that a person finds memories good or bad. Raises NotFoundError, ConflictError."""
-    return judge(home, request.references, good=request.good)
+    return judge(home, references, good=good)

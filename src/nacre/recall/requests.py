@@ -38,27 +38,3 @@ class DeepQuery(Request, frozen=True, kw_only=True):
     here: Annotated[str | None, Meta(description="The project of the current folder.")] = None
     update: Annotated[bool, Meta(description="Count the hits as used.")] = True
     session: Annotated[str | None, Meta(description="The host's session.")] = None
-
-
-class FeedbackRequest(Request, frozen=True, kw_only=True):
-    """The memories to judge by an agent's reply; default: those used in the session since the last feedback."""
-
-    reply: Annotated[str, Meta(description="The agent's reply, which is not kept.")]
-    references: Annotated[
-        tuple[str, ...], Meta(description="Memories, by their ids or subjects.")
-    ] = ()
-    session: Annotated[
-        str | None, Meta(description="The host's session in which memories were used.")
-    ] = None
-    stored: Annotated[
-        tuple[str, ...], Meta(description="Memories that the agent stored meanwhile.")
-    ] = ()
-
-
-class JudgeRequest(Request, frozen=True, kw_only=True):
-    """A person's feedback on memories."""
-
-    references: Annotated[
-        tuple[str, ...], Meta(description="Memories, by their ids or subjects.", min_length=1)
-    ]
-    good: Annotated[bool, Meta(description="True: they are good. False: they go to review.")]

@@ -14,7 +14,6 @@ from msgspec import Meta
 from nacre.base.frozen import frozen
 from nacre.base.ids import to_ms
 from nacre.base.locks import FileLock
-from nacre.base.request import Request
 from nacre.base.text import count, normalise, shorten
 from nacre.data.history import JUDGE_LOCK
 from nacre.errors import (
@@ -34,7 +33,7 @@ from nacre.home.change import Change
 from nacre.home.home import Home
 from nacre.home.location import redact
 from nacre.home.spending import Answer, ask_all, is_final, may_judge, model_for, waits_for_models
-from nacre.home.views import Choice, Pair, PendingKind
+from nacre.home.views import Choice, Pair
 from nacre.learn import explicit, sentences
 from nacre.llm.failures import ask, schema_of
 from nacre.memories.compare import (
@@ -49,7 +48,6 @@ from nacre.memories.compare import (
     todos_prompt,
 )
 from nacre.memories.compare import resolve as resolution_of
-from nacre.memories.decision import Expected
 from nacre.memories.edit import catch_up
 from nacre.memories.judge import (
     APART,
@@ -73,7 +71,7 @@ from nacre.review import judgements as review_judgements
 from nacre.store.review import Due
 from nacre.values.memory import DROP, Claim, Confirmation, HeldCandidate, Link, Memory, Retirement
 from nacre.values.reports import OnProgress, Progress, StoreOutcome
-from nacre.values.review import JudgedPair, Reason, Relates
+from nacre.values.review import JudgedPair, Reason
 from nacre.values.session import Speaker, Task, Trust
 from nacre.vault import files
 
@@ -87,114 +85,11 @@ Item = Annotated[
 ]
 
 
-class ReviewRequest(Request, frozen=True, kw_only=True):
-    """Items in review: conflicts first, then doubts, then candidates, the likeliest first."""
-
-    project: Annotated[str | None, Meta(description="Only items of this project.")] = None
-    only: Annotated[PendingKind | None, Meta(description="Only items of this kind.")] = None
-    limit: Annotated[int, Meta(description="Maximum number of items; 0 for all.", ge=0)] = 50
-    offset: Annotated[int, Meta(description="Items to skip.", ge=0)] = 0
-
-
-class ReviewDropRequest(Request, frozen=True, kw_only=True):
-    """Drop candidates for good, and retire memories in doubt."""
-
-    references: Annotated[tuple[Item, ...], Meta(description="Ids of the items.", min_length=1)]
-    reason: Annotated[
-        str | None,
-        Meta(description="Why the memories are retired; default: the reason of the review."),
-    ] = None
-
-
-class ReviewKeepRequest(Request, frozen=True, kw_only=True):
-    """Keep items: candidates become memories, memories in doubt stay, both memories of a conflict hold."""
-
-    references: Annotated[tuple[Item, ...], Meta(description="Ids of the items.", min_length=1)]
-    content: Annotated[str | None, Meta(description="Keep the single item with this text.")] = None
-    into: Annotated[
-        str | None, Meta(description="Merge the single item into this memory (id or subject).")
-    ] = None
-    expected: Expected = None
-    anyway: Annotated[
-        bool, Meta(description="Keep the candidate even if a later statement departs from it.")
-    ] = False
-
-
-class ReviewResolveRequest(Request, frozen=True, kw_only=True):
-    """Settle a conflict between two memories."""
-
-    reference: Item
-    choice: Annotated[Choice, Meta(description="The memory that holds.")]
-    reason: Annotated[str | None, Meta(description="The reason, kept in the ledger.")] = None
-
-
-class ReviewUndoRequest(Request, frozen=True, kw_only=True):
-    """Undo the last decision about an item, which is then pending again."""
-
-    reference: Item
-
-
-class JudgeWaitingRequest(Request, frozen=True, kw_only=True):
-    """Let a model judge the pending memories."""
-
-    background: Annotated[
-        bool,
-        Meta(description="Run as background work. Otherwise failed pairs are retried at once."),
-    ] = True
-    seconds: Annotated[
-        float | None, Meta(description="Maximum time in seconds; none: until all are judged.")
-    ] = None
-
-
-class ReflectRequest(Request, frozen=True, kw_only=True):
-    """Questions to the owner about unconnected or contradicting memories."""
-
-    limit: Annotated[int, Meta(description="Maximum number of questions.", ge=1, le=100)] = 5
-    project: Annotated[str | None, Meta(description="Only questions about this project.")] = None
-
-
-class ReflectAnswerRequest(Request, frozen=True, kw_only=True):
-    """The owner's answer to one such question: just one of a link, words, a choice, or to skip it."""
-
-    reference: Annotated[
-        str,
-        Meta(
-            description="Two memories: their ids joined by +. The link leads from the first to the second."
-        ),
-    ]
-    text: Annotated[
-        str | None, Meta(description="The connection, in a sentence. It becomes a memory.")
-    ] = None
-    link: Annotated[
-        Relates | None, Meta(description="The relation of the first memory to the second.")
-    ] = None
-    keep: Annotated[
-        Choice | None, Meta(description="The memory that holds, if the two contradict each other.")
-    ] = None
-    skip: Annotated[bool, Meta(description="Do not ask about this pair again.")] = False
-    lesson: Annotated[
-        bool, Meta(description="Store the sentence as a lesson; default: as a fact.")
-    ] = False
+Project = Annotated[str | None, Meta(description="Only questions about this project.")]
+References = Annotated[tuple[Item, ...], Meta(description="Ids of the items.", min_length=1)]
 
 
 GapReference = Annotated[str, Meta(description="The gap, by its id or the id of any of its cases.")]
-
-
-class UnansweredRequest(Request, frozen=True, kw_only=True):
-    """Unanswered questions, grouped by subject."""
-
-    days: Annotated[
-        int, Meta(description="Only questions from this many last days.", ge=1, le=3650)
-    ] = 30
-    project: Annotated[str | None, Meta(description="Only questions about this project.")] = None
-    min_times: Annotated[int, Meta(description="Asked at least this many times.", ge=1)] = 1
-    limit: Annotated[int, Meta(description="Maximum number of gaps.", ge=1, le=100)] = 10
-
-
-class GapRequest(Request, frozen=True, kw_only=True):
-    """One gap."""
-
-    reference: GapReference
 
 
 # -- Judging pending memories -------------------------------------------------
@@ -934,24 +829,29 @@ def keep_reason(candidate: HeldCandidate) -> str:
     return f"candidate {candidate.memory.id[-8:]} kept in review"
 
 
-def keep(home: Home, candidate: HeldCandidate, request: ReviewKeepRequest) -> StoreOutcome:
+def keep(
+    home: Home,
+    candidate: HeldCandidate,
+    *,
+    content: str | None = None,
+    into: str | None = None,
+    anyway: bool = False,
+) -> StoreOutcome:
     """Turn a candidate into a memory, optionally with new text, or merge the candidate into a memory.
 
     The result is trusted. Raises NotFoundError, ConflictError, DepartedError unless ``anyway`` is set, and
     InvalidInputError for empty content or content that depends on missing context.
     """
-    if request.into is not None:
-        return _merge(home, candidate, request.into, request.content)
-    memory = redact(home.redactor, _with_content(candidate.memory, request.content))
-    if request.content is None and explicit.leans(
-        memory.content, sentences.language_of(memory.content)
-    ):
+    if into is not None:
+        return _merge(home, candidate, into, content)
+    memory = redact(home.redactor, _with_content(candidate.memory, content))
+    if content is None and explicit.leans(memory.content, sentences.language_of(memory.content)):
         raise InvalidInputError(
             f"“{memory.content}” refers to something that it does not name",
             hint="name it: nacre review keep ID --content WORDS",
         )
     kept = replace(memory.as_worded(), trust=Trust.TRUSTED, proposed=False)
-    if request.anyway:
+    if anyway:
         kept = replace(kept, confirmed=(*kept.confirmed, Confirmation(home.now())))
     elif later := review_judgements.find_departure(home, kept):
         raise DepartedError(

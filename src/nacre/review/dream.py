@@ -64,13 +64,6 @@ class DreamPlanRequest(Request, frozen=True, kw_only=True):
     ] = False
 
 
-class AlikeRequest(Request, frozen=True, kw_only=True):
-    """Memories that look alike."""
-
-    project: Annotated[str | None, Meta(description="Memories of one project only.")] = None
-    limit: Annotated[int, Meta(description="Maximum number of groups.", ge=1, le=500)] = 20
-
-
 class DreamRequest(DreamPlanRequest, frozen=True, kw_only=True):
     """Plan, check and execute a dream."""
 
@@ -95,16 +88,19 @@ class Alike:
 
 
 @operation("alike", by_key=True)
-def alike(home: Home, request: AlikeRequest) -> Alike:
+def alike(
+    home: Home,
+    *,
+    project: Annotated[str | None, Meta(description="Memories of one project only.")] = None,
+    limit: Annotated[int, Meta(description="Maximum number of groups.", ge=1, le=500)] = 20,
+) -> Alike:
     """Return groups of similar memories, which need not be duplicates. No model is used. Empty without
     vectors.
     """
     catch_up(home)
     memories = [memory for memory in home.memories.everything() if memory.is_active]
-    groups = clusters(
-        home, [memory for memory in memories if request.project in (None, memory.project)]
-    )
-    return Alike(tuple(groups[: request.limit]), len(groups))
+    groups = clusters(home, [memory for memory in memories if project in (None, memory.project)])
+    return Alike(tuple(groups[:limit]), len(groups))
 
 
 # -- Restored memories --------------------------------------------------------

@@ -25,7 +25,6 @@ from nacre.base import plugins
 from nacre.base.frozen import frozen
 from nacre.base.ids import utc_now
 from nacre.base.plain import Values
-from nacre.base.request import Nothing
 from nacre.base.times import parse_moment
 from nacre.errors import EditConflictError, InvalidInputError
 from nacre.operations import Operation
@@ -316,7 +315,7 @@ def document(cookie: str) -> bytes:
             resource, requests, results, components
         )
     for name, operation in _offered().items():
-        body = None if operation.request is Nothing else requests[name]
+        body = requests[name] if parameters_of(operation.request) else None
         paths.setdefault(f"{PREFIX}/{name}", {})["post"] = _described(
             operation, name, "operations", _answers(results[name]), body
         )

@@ -85,18 +85,6 @@ class ResumeRequest(Request, frozen=True, kw_only=True):
     ] = None
 
 
-class MatchRequest(Request, frozen=True, kw_only=True):
-    """Turns that a regular expression matches."""
-
-    expression: Annotated[str, Meta(description="A regular expression, which ignores case.")]
-    filter: Annotated[Filter, Meta(description="Which turns.")] = Filter()
-    limit: Annotated[int, Meta(description="Turns at most.", ge=0)] = 10
-    offset: Offset = 0
-    aspect: Aspect = "all"
-    role: Role = "all"
-    seconds: Annotated[float, Meta(description="Time limit of the search.", gt=0, le=60)] = 10.0
-
-
 class ChatSearchRequest(Request, frozen=True, kw_only=True):
     """A search in conversations in channels."""
 

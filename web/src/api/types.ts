@@ -2250,37 +2250,9 @@ export interface ActivityRequest {
   project?: string | null;
 }
 
-export interface AddMemberRequest {
-  space: string;
-  account: string;
-  role?: Role;
-}
-
-export interface AddQueryRequest {
-  queries?: string | null;
-  question: string;
-  query_id?: string | null;
-  expects?: Array<string>;
-}
-
-export interface AddRemoteRequest {
-  url: string;
-  key?: string;
-  private?: boolean;
-}
-
 export interface AlikeRequest {
   project?: string | null;
   limit?: number;
-}
-
-export interface AllowAgainRequest {
-  reference: string;
-}
-
-export interface AnalysisRequest {
-  limit?: number;
-  project?: string | null;
 }
 
 export interface AuthRemoveRequest {
@@ -2292,17 +2264,19 @@ export interface AuthSetRequest {
   secret: string;
 }
 
-export interface BackupRequest {
+export interface BackupCreateRequest {
   target: string;
   overwrite?: boolean;
 }
 
-export interface BackupVerifyRequest {
+export interface BackupRestoreRequest {
   backup: string;
+  target?: string | null;
+  replace?: boolean;
 }
 
-export interface BriefRequest {
-  project?: string | null;
+export interface BackupVerifyRequest {
+  backup: string;
 }
 
 export interface CallersRequest {
@@ -2313,11 +2287,6 @@ export interface CallersRequest {
   depth?: number;
 }
 
-export interface ChatRequest {
-  reference: string;
-  limit?: number;
-}
-
 export interface ChatSearchRequest {
   query: string;
   limit?: number;
@@ -2326,13 +2295,6 @@ export interface ChatSearchRequest {
   leave_out?: string | null;
   since?: string | null;
   until?: string | null;
-}
-
-export interface ChatsRequest {
-  channel?: string | null;
-  closed?: boolean;
-  limit?: number;
-  offset?: number;
 }
 
 export type Choice = "keep-both" | "keep-new" | "keep-old";
@@ -2361,6 +2323,11 @@ export interface ConfigUnsetRequest {
   key: string;
 }
 
+export interface ContextGivenRequest {
+  session: string;
+  state?: SessionStateInput | null;
+}
+
 export interface ContextRequest {
   moment?: Moment;
   occasion?: Occasion;
@@ -2371,19 +2338,6 @@ export interface ContextRequest {
   parts?: Array<Part>;
   alone?: boolean;
   signals?: SignalLimits | null;
-}
-
-export interface CreateKeyRequest {
-  space?: string | null;
-  account?: string | null;
-  role?: Role;
-  days?: number;
-}
-
-export interface CreateSpaceRequest {
-  space: string;
-  kind?: SpaceKind;
-  raising?: Raising;
 }
 
 export interface DbRebuildRequest {
@@ -2470,11 +2424,35 @@ export interface EditRequest {
   suppressed_contexts?: Array<"prompt" | "session-start">;
 }
 
-export interface EndChatRequest {
-  reference: string;
+export interface EmbedPlanRequest {
+  name: string;
 }
 
-export interface EvaluateRequest {
+export interface EmbedSwitchRequest {
+  name: string;
+}
+
+export interface EmbedTryRequest {
+  name: string;
+}
+
+export interface EvalAddRequest {
+  question: string;
+  queries?: string | null;
+  query_id?: string | null;
+  expects?: Array<string>;
+}
+
+export interface EvalListRequest {
+  queries?: string | null;
+}
+
+export interface EvalRemoveRequest {
+  query_id: string;
+  queries?: string | null;
+}
+
+export interface EvalRequest {
   queries?: string | null;
   limit?: number | null;
   budget?: number;
@@ -2494,6 +2472,11 @@ export interface ExtractRequest {
   text?: string;
   session?: string | null;
   by_model?: boolean;
+}
+
+export interface FeedbackJudgeRequest {
+  references: Array<string>;
+  good: boolean;
 }
 
 export interface FeedbackRequest {
@@ -2535,8 +2518,8 @@ export interface FlushRequest {
   seconds?: number;
 }
 
-export interface ForgetCodeRequest {
-  project: string;
+export interface ForgetAllowAgainRequest {
+  reference: string;
 }
 
 export interface ForgetRequest {
@@ -2548,8 +2531,29 @@ export interface ForgetRequest {
   before?: string | null;
 }
 
-export interface GapRequest {
+export interface GatewayEndRequest {
   reference: string;
+}
+
+export interface GatewayPairRequest {
+  who: string;
+  me?: boolean;
+}
+
+export interface GatewaySessionRequest {
+  reference: string;
+  limit?: number;
+}
+
+export interface GatewaySessionsRequest {
+  channel?: string | null;
+  closed?: boolean;
+  limit?: number;
+  offset?: number;
+}
+
+export interface GatewayUnpairRequest {
+  who: string;
 }
 
 export interface GetRequest {
@@ -2558,9 +2562,68 @@ export interface GetRequest {
   session?: string | null;
 }
 
-export interface GivenRequest {
-  session: string;
-  state?: SessionStateInput | null;
+export interface GraphBriefRequest {
+  project?: string | null;
+}
+
+export interface GraphCentralRequest {
+  limit?: number;
+  project?: string | null;
+}
+
+export interface GraphComponentsRequest {
+  limit?: number;
+  project?: string | null;
+}
+
+export interface GraphForgetCodeRequest {
+  project: string;
+}
+
+export interface GraphGapsRequest {
+  limit?: number;
+  project?: string | null;
+}
+
+export interface GraphIngestCodeRequest {
+  folder: string;
+  project?: string | null;
+  force?: boolean;
+  max_files?: number;
+  seconds?: number;
+}
+
+export interface GraphInvalidateRequest {
+  source: string;
+  target: string;
+  relation?: string | null;
+  at?: string | null;
+}
+
+export interface GraphLinkRequest {
+  links: Array<NewLink>;
+}
+
+export interface GraphListRequest {
+  reference?: string | null;
+  relations?: Array<string>;
+  origins?: Array<string>;
+  as_of?: string | null;
+  ended?: boolean;
+  project?: string | null;
+  limit?: number;
+  offset?: number;
+}
+
+export interface GraphUnlinkOriginRequest {
+  origin: string;
+  project?: string | null;
+}
+
+export interface GraphUnlinkRequest {
+  source: string;
+  target: string;
+  relation?: string | null;
 }
 
 export interface HandoffRequest {
@@ -2568,6 +2631,10 @@ export interface HandoffRequest {
   store?: boolean;
   session?: string | null;
   words?: string | null;
+}
+
+export interface HistoryRequest {
+  reference: string;
 }
 
 export interface HookCall {
@@ -2607,14 +2674,6 @@ export interface ImportOptionsInput {
   vectors?: boolean;
 }
 
-export interface IngestCodeRequest {
-  folder: string;
-  project?: string | null;
-  force?: boolean;
-  max_files?: number;
-  seconds?: number;
-}
-
 export interface IngestOptions {
   paths?: Array<string>;
   globs?: Array<string>;
@@ -2630,41 +2689,33 @@ export interface IngestOptions {
   puts_off?: boolean;
 }
 
-export interface InvalidateRequest {
-  source: string;
-  target: string;
-  relation?: string | null;
-  at?: string | null;
+export interface KeysCreateRequest {
+  space?: string | null;
+  account?: string | null;
+  role?: Role;
+  days?: number;
 }
 
-export interface JudgeRequest {
-  references: Array<string>;
-  good: boolean;
+export interface KeysRequest {
+  space?: string | null;
 }
 
-export interface JudgeWaitingRequest {
-  background?: boolean;
-  seconds?: number | null;
-}
-
-export interface LinkRequest {
-  links: Array<NewLink>;
-}
-
-export interface LinksRequest {
-  reference?: string | null;
-  relations?: Array<string>;
-  origins?: Array<string>;
-  as_of?: string | null;
-  ended?: boolean;
-  project?: string | null;
-  limit?: number;
-  offset?: number;
+export interface KeysRevokeRequest {
+  id: string;
+  space?: string | null;
 }
 
 export interface ListRequest {
   filter?: Filter;
   words?: string;
+  limit?: number;
+  offset?: number;
+}
+
+export interface LogRequest {
+  reference?: string | null;
+  project?: string | null;
+  action?: string | null;
   limit?: number;
   offset?: number;
 }
@@ -2678,7 +2729,7 @@ export interface MapRequest {
   limit?: number;
 }
 
-export interface MatchRequest {
+export interface MatchSessionsRequest {
   expression: string;
   filter?: Filter;
   limit?: number;
@@ -2689,10 +2740,6 @@ export interface MatchRequest {
 }
 
 export type Mode = "browse" | "hybrid" | "lexical" | "vector";
-
-export interface ModelRequest {
-  name: string;
-}
 
 export interface ModelsTestRequest {
   name?: string;
@@ -2720,7 +2767,7 @@ export interface NewLink {
 
 export type Occasion = "clear" | "compact" | "resume" | "startup";
 
-export interface OwnPageRequest {
+export interface PageOwnRequest {
   name: "identity" | "profile" | "project";
   project?: string | null;
 }
@@ -2729,9 +2776,11 @@ export interface PageRequest {
   project?: string | null;
 }
 
-export interface PairRequest {
-  who: string;
-  me?: boolean;
+export interface PageWriteRequest {
+  name: "identity" | "profile" | "project";
+  text: string;
+  project?: string | null;
+  expected?: string | null;
 }
 
 export interface PlaceRequest {
@@ -2743,6 +2792,11 @@ export interface ProjectDependRequest {
   project: string;
   on: Array<string>;
   remove?: boolean;
+}
+
+export interface ProjectMergePlanRequest {
+  project: string;
+  into: string;
 }
 
 export interface ProjectMergeRequest {
@@ -2757,8 +2811,13 @@ export interface ProjectRenameRequest {
   reason?: string | null;
 }
 
-export interface ProjectRequest {
+export interface ProjectShowRequest {
   project: string;
+}
+
+export interface ProjectTieRequest {
+  project: string;
+  folder: string;
 }
 
 export interface ProposalRequest {
@@ -2793,10 +2852,6 @@ export interface PushedTurn {
   author?: string | null;
 }
 
-export interface QueriesRequest {
-  queries?: string | null;
-}
-
 export interface RecallQuery {
   text: string;
   filter?: Filter;
@@ -2824,14 +2879,6 @@ export interface RecallQuery {
   is_prompt?: boolean;
 }
 
-export interface ReferenceRequest {
-  reference: string;
-}
-
-export interface ReferencesRequest {
-  references: Array<string>;
-}
-
 export interface ReflectAnswerRequest {
   reference: string;
   text?: string | null;
@@ -2849,6 +2896,12 @@ export interface ReflectRequest {
 export type Relates = "alternative_to" | "builds_on" | "contradicts" | "depends_on" | "elaborates" | "part_of" | "related_to" | "specializes";
 
 export type Relation = "alternative_to" | "builds_on" | "calls" | "contradicts" | "depends_on" | "elaborates" | "imports" | "inherits" | "part_of" | "related_to" | "specializes" | "supersedes";
+
+export interface RemoteAddRequest {
+  url: string;
+  key?: string;
+  private?: boolean;
+}
 
 export interface RemoteChangesRequest {
   since?: number;
@@ -2869,27 +2922,6 @@ export interface RemoteVersionsRequest {
   names: Array<string>;
 }
 
-export interface RemoveMemberRequest {
-  space: string;
-  account: string;
-}
-
-export interface RemoveQueryRequest {
-  queries?: string | null;
-  query_id: string;
-}
-
-export interface RestoreRequest {
-  backup: string;
-  target?: string | null;
-  replace?: boolean;
-}
-
-export interface RestoreSessionRequest {
-  reference: string;
-  folder?: string | null;
-}
-
 export interface ResumeRequest {
   what?: string | null;
   folder?: string | null;
@@ -2907,6 +2939,11 @@ export interface RetireRequest {
 export interface ReviewDropRequest {
   references: Array<string>;
   reason?: string | null;
+}
+
+export interface ReviewJudgeRequest {
+  background?: boolean;
+  seconds?: number | null;
 }
 
 export interface ReviewKeepRequest {
@@ -2932,11 +2969,6 @@ export interface ReviewResolveRequest {
 
 export interface ReviewUndoRequest {
   reference: string;
-}
-
-export interface RevokeKeyRequest {
-  id: string;
-  space?: string | null;
 }
 
 export interface Said {
@@ -2988,6 +3020,11 @@ export interface SessionRequest {
   folder?: string | null;
 }
 
+export interface SessionRestoreRequest {
+  reference: string;
+  folder?: string | null;
+}
+
 export interface SessionStateInput {
   given?: Array<string>;
   asked?: string;
@@ -3036,8 +3073,29 @@ export interface Source {
   file?: string | null;
 }
 
-export interface SpaceRequest {
+export interface SpacesAddRequest {
+  space: string;
+  account: string;
+  role?: Role;
+}
+
+export interface SpacesCreateRequest {
+  space: string;
+  kind?: SpaceKind;
+  raising?: Raising;
+}
+
+export interface SpacesLogRequest {
+  limit?: number;
+}
+
+export interface SpacesMembersRequest {
   space?: string | null;
+}
+
+export interface SpacesRemoveRequest {
+  space: string;
+  account: string;
 }
 
 export interface StaleRequest {
@@ -3080,16 +3138,15 @@ export interface SyncRequest {
   patience_seconds?: number;
 }
 
-export interface TieRequest {
-  project: string;
-  folder: string;
-}
-
 export interface TodayRequest {
   since?: string | null;
   until?: string | null;
   project?: string | null;
   limit?: number;
+}
+
+export interface TodoDoneRequest {
+  references: Array<string>;
 }
 
 export interface Tokens {
@@ -3147,6 +3204,10 @@ export interface TurnQuery {
   role?: string;
 }
 
+export interface UnansweredDismissRequest {
+  reference: string;
+}
+
 export interface UnansweredRequest {
   days?: number;
   project?: string | null;
@@ -3154,24 +3215,22 @@ export interface UnansweredRequest {
   limit?: number;
 }
 
+export interface UnansweredTodoRequest {
+  reference: string;
+}
+
+export interface UndoPlanRequest {
+  operation?: string | null;
+  force?: boolean;
+}
+
 export interface UndoRequest {
   operation?: string | null;
   force?: boolean;
 }
 
-export interface UnlinkOriginRequest {
-  origin: string;
-  project?: string | null;
-}
-
-export interface UnlinkRequest {
-  source: string;
-  target: string;
-  relation?: string | null;
-}
-
-export interface UnpairRequest {
-  who: string;
+export interface UnretireRequest {
+  references: Array<string>;
 }
 
 export interface ValidityInput {
@@ -3193,29 +3252,10 @@ export interface WiringWishInput {
   isolates?: boolean;
 }
 
-export interface WritePageRequest {
-  name: "identity" | "profile" | "project";
-  project?: string | null;
-  text: string;
-  expected?: string | null;
-}
-
 export interface WriterRequest {
   writer: string;
   tokens_per_day?: number | null;
   dollars_per_day?: number | null;
-}
-
-export interface NacreDataUndoLogRequest {
-  reference?: string | null;
-  project?: string | null;
-  action?: string | null;
-  limit?: number;
-  offset?: number;
-}
-
-export interface NacreServerSpacesLogRequest {
-  limit?: number;
 }
 
 export interface Operations {
@@ -3233,36 +3273,36 @@ export interface Operations {
   "activity": [ActivityRequest, Activity];
   "today": [TodayRequest, Today];
   "usefulness": [Record<string, never>, Usefulness];
-  "eval-add": [AddQueryRequest, SavedQuery];
-  "eval-remove": [RemoveQueryRequest, SavedQuery];
-  "eval": [EvaluateRequest, Array<Answer>];
-  "eval-list": [QueriesRequest, Array<SavedQuery>];
+  "eval-add": [EvalAddRequest, SavedQuery];
+  "eval-remove": [EvalRemoveRequest, SavedQuery];
+  "eval": [EvalRequest, Array<Answer>];
+  "eval-list": [EvalListRequest, Array<SavedQuery>];
   "context": [ContextRequest, ContextBlock];
-  "page-own": [OwnPageRequest, OwnPage];
-  "page-write": [WritePageRequest, OwnPage];
-  "context-given": [GivenRequest, null];
+  "page-own": [PageOwnRequest, OwnPage];
+  "page-write": [PageWriteRequest, OwnPage];
+  "context-given": [ContextGivenRequest, null];
   "hook": [HookCall, HookAnswer];
   "handoff": [HandoffRequest, HandoffView];
   "forget-plan": [ForgetRequest, ForgetPlan];
   "forgotten": [Record<string, never>, Array<Forgotten>];
-  "forget-allow-again": [AllowAgainRequest, Forgotten];
+  "forget-allow-again": [ForgetAllowAgainRequest, Forgotten];
   "forget": [ForgetRequest, ForgetReport];
   "import-plan": [ImportOptionsInput, ImportPlan];
   "export": [ExportRequest, ExportReport];
   "import": [ImportOptionsInput, ImportReport];
-  "backup-create": [BackupRequest, BackupReport];
-  "backup-restore": [RestoreRequest, RestoreReport];
+  "backup-create": [BackupCreateRequest, BackupReport];
+  "backup-restore": [BackupRestoreRequest, RestoreReport];
   "scrub": [ScrubOptions, ScrubReport];
   "sync": [SyncRequest, Synced];
-  "log": [NacreDataUndoLogRequest, Array<Listed>];
+  "log": [LogRequest, Array<Listed>];
   "diff": [DiffRequest, OperationDiff];
-  "undo-plan": [UndoRequest, Undoing];
+  "undo-plan": [UndoPlanRequest, Undoing];
   "undo": [UndoRequest, Undoing];
   "commit": [Record<string, never>, Committed];
   "archive-status": [Record<string, never>, ArchiveStatus];
-  "session-restore": [RestoreSessionRequest, Restored];
+  "session-restore": [SessionRestoreRequest, Restored];
   "place": [PlaceRequest, NacreHomeViewsPlace];
-  "project-tie": [TieRequest, NacreHomeViewsPlace];
+  "project-tie": [ProjectTieRequest, NacreHomeViewsPlace];
   "page": [PageRequest, string];
   "cost": [Record<string, never>, CostReport];
   "hosts-plan": [WireRequest, WiringPlan];
@@ -3277,48 +3317,48 @@ export interface Operations {
   "store-rehearse": [StoreRequest, Rehearsal];
   "extract-propose": [ProposalRequest, Array<Proposal>];
   "extract": [ExtractRequest, Extracted];
-  "graph-central": [AnalysisRequest, Central];
-  "graph-gaps": [AnalysisRequest, Gaps];
-  "graph-components": [AnalysisRequest, Components];
-  "graph-brief": [BriefRequest, Brief];
-  "graph-link": [LinkRequest, LinkChange];
-  "graph-unlink": [UnlinkRequest, LinkChange];
-  "graph-invalidate": [InvalidateRequest, LinkChange];
-  "graph-unlink-origin": [UnlinkOriginRequest, LinkChange];
-  "graph-list": [LinksRequest, LinkPage];
+  "graph-central": [GraphCentralRequest, Central];
+  "graph-gaps": [GraphGapsRequest, Gaps];
+  "graph-components": [GraphComponentsRequest, Components];
+  "graph-brief": [GraphBriefRequest, Brief];
+  "graph-link": [GraphLinkRequest, LinkChange];
+  "graph-unlink": [GraphUnlinkRequest, LinkChange];
+  "graph-invalidate": [GraphInvalidateRequest, LinkChange];
+  "graph-unlink-origin": [GraphUnlinkOriginRequest, LinkChange];
+  "graph-list": [GraphListRequest, LinkPage];
   "graph-show": [TraverseRequest, Traversal];
   "graph-map": [MapRequest, GraphMap];
   "project-rename": [ProjectRenameRequest, ProjectMoved];
-  "project-merge-plan": [ProjectMergeRequest, ProjectMergePlan];
+  "project-merge-plan": [ProjectMergePlanRequest, ProjectMergePlan];
   "project-merge": [ProjectMergeRequest, ProjectMoved];
   "project-list": [Record<string, never>, Array<ProjectLine>];
-  "project-show": [ProjectRequest, ProjectDetail];
+  "project-show": [ProjectShowRequest, ProjectDetail];
   "project-depend": [ProjectDependRequest, ProjectLine];
   "retire-plan": [RetireRequest, RetirePlan];
-  "unretire": [ReferencesRequest, BroughtBack];
+  "unretire": [UnretireRequest, BroughtBack];
   "retired": [Record<string, never>, Array<Memory>];
   "retired-standing": [Record<string, never>, Array<StandingRetirement>];
   "list": [ListRequest, Listing];
   "edit": [EditRequest, Memory];
-  "todo-done": [ReferencesRequest, Array<Memory>];
+  "todo-done": [TodoDoneRequest, Array<Memory>];
   "retire": [RetireRequest, Array<Memory>];
   "edges": [EdgesRequest, Array<UsedTogether>];
-  "history": [ReferenceRequest, Array<NacreHomeViewsStep>];
+  "history": [HistoryRequest, Array<NacreHomeViewsStep>];
   "look": [GetRequest, MemoryView];
   "get": [GetRequest, Memory];
   "embed": [Record<string, never>, Standing];
-  "embed-plan": [ModelRequest, Plan];
-  "embed-try": [ModelRequest, NacreMemoriesVectorsTrial];
-  "embed-switch": [ModelRequest, Embedded];
+  "embed-plan": [EmbedPlanRequest, Plan];
+  "embed-try": [EmbedTryRequest, NacreMemoriesVectorsTrial];
+  "embed-switch": [EmbedSwitchRequest, Embedded];
   "embed-resume": [Record<string, never>, Embedded];
   "deep-recall": [DeepQuery, DeepResult];
   "recall": [RecallQuery, RecallResult];
   "search-sessions": [TurnQuery, RecallResult];
   "feedback": [FeedbackRequest, FeedbackReport];
-  "feedback-judge": [JudgeRequest, FeedbackReport];
+  "feedback-judge": [FeedbackJudgeRequest, FeedbackReport];
   "alike": [AlikeRequest, Alike];
   "review-resolve": [ReviewResolveRequest, Pair];
-  "review-judge": [JudgeWaitingRequest, JudgeReport];
+  "review-judge": [ReviewJudgeRequest, JudgeReport];
   "review": [ReviewRequest, PendingPage];
   "review-keep": [ReviewKeepRequest, Array<Memory>];
   "review-drop": [ReviewDropRequest, Array<Memory>];
@@ -3326,15 +3366,15 @@ export interface Operations {
   "reflect-answer": [ReflectAnswerRequest, Reflected];
   "review-undo": [ReviewUndoRequest, Memory];
   "unanswered": [UnansweredRequest, Unanswered];
-  "unanswered-dismiss": [GapRequest, UnansweredQuestion];
-  "unanswered-todo": [GapRequest, StoreOutcome];
+  "unanswered-dismiss": [UnansweredDismissRequest, UnansweredQuestion];
+  "unanswered-todo": [UnansweredTodoRequest, StoreOutcome];
   "dream-estimate": [DreamPlanRequest, DreamEstimate];
   "dream-plan": [DreamPlanRequest, DreamPlan];
   "dream": [DreamRequest, DreamReport];
   "session-summary": [SessionRequest, SessionReport];
   "sessions": [SessionsRequest, SessionPage];
   "session": [SessionRequest, SessionView];
-  "match-sessions": [MatchRequest, Matches];
+  "match-sessions": [MatchSessionsRequest, Matches];
   "search-chats": [ChatSearchRequest, Passages];
   "resume": [ResumeRequest, Resumption];
   "did": [DidQuery, FileHistory];
@@ -3356,26 +3396,26 @@ export interface Operations {
   "config-set": [ConfigSetRequest, SettingView];
   "config-unset": [ConfigUnsetRequest, SettingView];
   "quickstart": [Record<string, never>, QuickstartResult];
-  "gateway-end": [EndChatRequest, ChatSession];
-  "gateway-pair": [PairRequest, Paired];
+  "gateway-end": [GatewayEndRequest, ChatSession];
+  "gateway-pair": [GatewayPairRequest, Paired];
   "gateway-pairings": [Record<string, never>, Array<Pairing>];
-  "gateway-session": [ChatRequest, NacreGatewayEngineChat];
-  "gateway-sessions": [ChatsRequest, Array<ChatSession>];
+  "gateway-session": [GatewaySessionRequest, NacreGatewayEngineChat];
+  "gateway-sessions": [GatewaySessionsRequest, Array<ChatSession>];
   "gateway-status": [Record<string, never>, GatewayState];
-  "gateway-unpair": [UnpairRequest, boolean];
+  "gateway-unpair": [GatewayUnpairRequest, boolean];
   "graph-about": [CodeRequest, CodeAnswer];
   "graph-callers": [CallersRequest, CodeAnswer];
-  "graph-forget-code": [ForgetCodeRequest, ForgottenCode];
+  "graph-forget-code": [GraphForgetCodeRequest, ForgottenCode];
   "graph-impact": [ImpactRequest, CodeAnswer];
   "graph-importers": [CodeRequest, CodeAnswer];
-  "graph-ingest-code": [IngestCodeRequest, CodeReport];
+  "graph-ingest-code": [GraphIngestCodeRequest, CodeReport];
   "graph-stale": [StaleRequest, Staleness];
-  "keys": [SpaceRequest, Array<Key>];
-  "keys-create": [CreateKeyRequest, NewKey];
-  "keys-revoke": [RevokeKeyRequest, Key];
+  "keys": [KeysRequest, Array<Key>];
+  "keys-create": [KeysCreateRequest, NewKey];
+  "keys-revoke": [KeysRevokeRequest, Key];
   "move": [MoveRequest, MoveReport];
   "remote": [Record<string, never>, RemoteStanding];
-  "remote-add": [AddRemoteRequest, Exchanged];
+  "remote-add": [RemoteAddRequest, Exchanged];
   "remote-changes": [RemoteChangesRequest, ServerChanges];
   "remote-push": [RemotePushRequest, Pushed];
   "remote-remove": [Record<string, never>, RemoteStanding];
@@ -3384,9 +3424,9 @@ export interface Operations {
   "remote-versions": [RemoteVersionsRequest, Array<ServerDocument>];
   "share": [ShareRequest, Shared];
   "spaces": [Record<string, never>, Array<Space>];
-  "spaces-add": [AddMemberRequest, Array<Member>];
-  "spaces-create": [CreateSpaceRequest, Space];
-  "spaces-log": [NacreServerSpacesLogRequest, Array<NacreServerSpacesNote>];
-  "spaces-members": [SpaceRequest, Array<Member>];
-  "spaces-remove": [RemoveMemberRequest, Array<Member>];
+  "spaces-add": [SpacesAddRequest, Array<Member>];
+  "spaces-create": [SpacesCreateRequest, Space];
+  "spaces-log": [SpacesLogRequest, Array<NacreServerSpacesNote>];
+  "spaces-members": [SpacesMembersRequest, Array<Member>];
+  "spaces-remove": [SpacesRemoveRequest, Array<Member>];
 }

@@ -495,31 +495,6 @@ def _hint(home: home.Home) -> str:
 Project = Annotated[str | None, Meta(description="Only this project.")]
 
 
-class IngestCodeRequest(Request, frozen=True, kw_only=True):
-    """Read the code of a repository."""
-
-    folder: Annotated[
-        str,
-        Meta(description="Any folder of the repository, which is read completely.", min_length=1),
-    ]
-    project: Annotated[
-        str | None, Meta(description="The code's project, by default the folder's.")
-    ] = None
-    force: Annotated[bool, Meta(description="Read unchanged files again.")] = False
-    max_files: Annotated[int, Meta(description="Maximum number of files.", ge=1, le=200_000)] = (
-        20_000
-    )
-    seconds: Annotated[
-        float, Meta(description="Time limit in seconds. The next call continues.", gt=0)
-    ] = 600.0
-
-
-class ForgetCodeRequest(Request, frozen=True, kw_only=True):
-    """Forget the code of a project."""
-
-    project: Annotated[str, Meta(description="The project.", min_length=1)]
-
-
 class CodeRequest(Request, frozen=True, kw_only=True):
     """The connections of a symbol or file."""
 
@@ -588,7 +563,7 @@ def callers(home: home.Home, request: CallersRequest) -> CodeAnswer:
         return _ambiguous(request.name, symbols)
     start = _with_members(home, symbols[0])
     links, _ = _walk(home, start, ("calls", "inherits"), request.depth)
-    return _answer(request, symbols, links)
+    return _answer(request.name, symbols, links, request.limit)
 
 
 @operation("graph-importers", by_key=True)
@@ -611,7 +586,7 @@ def importers(home: home.Home, request: CodeRequest) -> CodeAnswer:
     ]
     if not links and not symbols:
         raise NotFoundError(f"no known file imports {name!r}", hint="give a file or a module")
-    return _answer(request, symbols, links)
+    return _answer(request.name, symbols, links, request.limit)
 
 
 @operation("graph-about", by_key=True)
@@ -647,7 +622,7 @@ def impact(home: home.Home, request: ImpactRequest) -> CodeAnswer:
     )
     links, reached = _walk(home, start, _RELATIONS, request.depth)
     memories = _memories_of(home, reached)
-    answer = _answer(request, symbols, links)
+    answer = _answer(request.name, symbols, links, request.limit)
     return CodeAnswer(
         name,
         answer.nodes,
@@ -658,13 +633,13 @@ def impact(home: home.Home, request: ImpactRequest) -> CodeAnswer:
 
 
 def _answer(
-    request: CodeRequest, symbols: Sequence[code.Symbol], links: Sequence[CodeLink]
+    name: str, symbols: Sequence[code.Symbol], links: Sequence[CodeLink], limit: int
 ) -> CodeAnswer:
     return CodeAnswer(
-        request.name,
+        name,
         tuple(map(node_of, symbols)),
-        links=tuple(links[: request.limit]),
-        more=len(links) > request.limit,
+        links=tuple(links[:limit]),
+        more=len(links) > limit,
     )
 
 

@@ -19,9 +19,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from nacre.base import json
 from nacre.base.lazy import Module, load
@@ -41,10 +42,8 @@ from nacre_code.ask import (
     CodeReport,
     Definition,
     Facts,
-    ForgetCodeRequest,
     ForgottenCode,
     Import,
-    IngestCodeRequest,
     Listing,
     Variable,
     language_of,
@@ -475,7 +474,23 @@ class _Tally:
     "graph-ingest-code", writes=True, takes_long=True, owners=True, command="graph ingest-code"
 )
 def ingest_code(
-    home: Home, request: IngestCodeRequest, on_progress: OnProgress | None = None
+    home: Home,
+    on_progress: OnProgress | None = None,
+    *,
+    folder: Annotated[
+        str,
+        Meta(description="Any folder of the repository, which is read completely.", min_length=1),
+    ],
+    project: Annotated[
+        str | None, Meta(description="The code's project, by default the folder's.")
+    ] = None,
+    force: Annotated[bool, Meta(description="Read unchanged files again.")] = False,
+    max_files: Annotated[
+        int, Meta(description="Maximum number of files.", ge=1, le=200_000)
+    ] = 20_000,
+    seconds: Annotated[
+        float, Meta(description="Time limit in seconds. The next call continues.", gt=0)
+    ] = 600.0,
 ) -> CodeReport:
     """Read the repository that contains a folder, and later only its changed files.
 
@@ -484,17 +499,17 @@ def ingest_code(
     """
     require_parsers()
     started = time.monotonic()
-    folder = Path(request.folder).expanduser()
-    if not folder.is_dir():
-        raise NotFoundError(f"{folder} is not a folder", hint="give the folder of a repository")
-    root = toplevel(folder, home.settings.environ)
-    project = _project_name(home, request.project, root)
+    start = Path(folder).expanduser()
+    if not start.is_dir():
+        raise NotFoundError(f"{start} is not a folder", hint="give the folder of a repository")
+    root = toplevel(start, home.settings.environ)
+    project = _project_name(home, project, root)
     former = CodeGraph(home.database).find(project)
     opened = CodeGraph(home.database).begin(project, str(root), home.now())
-    listing = list_code(root, home.settings.environ, request.max_files)
+    listing = list_code(root, home.settings.environ, max_files)
     tally = _Tally(files=len(listing.code), left_out=listing.left_out)
-    changed = _find_changed(home, opened, root, listing, tally, is_forced=request.force)
-    _read_files(home, opened, root, changed, tally, on_progress, started + request.seconds)
+    changed = _find_changed(home, opened, root, listing, tally, is_forced=force)
+    _read_files(home, opened, root, changed, tally, on_progress, started + seconds)
     is_whole = (
         former is not None
         and former.is_linked
@@ -528,11 +543,14 @@ def ingest_code(
 
 
 @operation("graph-forget-code", writes=True, owners=True, command="graph ingest-code --forget")
-def forget_code(home: Home, request: ForgetCodeRequest) -> ForgottenCode:
+def forget_code(
+    home: Home,
+    project: Annotated[str, Meta(description="The project.", min_length=1)],
+) -> ForgottenCode:
     """Forget the code of a project. Its files are not changed."""
-    stored = CodeGraph(home.database).find(request.project)
-    CodeGraph(home.database).forget(request.project)
-    return ForgottenCode(request.project, stored is not None)
+    stored = CodeGraph(home.database).find(project)
+    CodeGraph(home.database).forget(project)
+    return ForgottenCode(project, stored is not None)
 
 
 def _project_name(home: Home, name: str | None, root: Path) -> str:

@@ -16,7 +16,6 @@ from msgspec import Meta
 
 from nacre.base import files
 from nacre.base.frozen import frozen
-from nacre.base.request import Request
 from nacre.base.text import count_tokens, shorten
 from nacre.errors import (
     InvalidQueryError,
@@ -303,48 +302,6 @@ Reference = Annotated[
         max_length=300,
     ),
 ]
-
-
-class ChatsRequest(Request, frozen=True, kw_only=True):
-    """Conversations of the gateway, the most recently used first."""
-
-    channel: ChannelName | None = None
-    closed: Annotated[bool, Meta(description="Include ended conversations.")] = False
-    limit: Annotated[int, Meta(description="Maximum number of conversations.", ge=0, le=1_000)] = 20
-    offset: Annotated[int, Meta(description="Items to skip.", ge=0)] = 0
-
-
-class ChatRequest(Request, frozen=True, kw_only=True):
-    """A conversation with its last messages."""
-
-    reference: Reference
-    limit: Annotated[int, Meta(description="Maximum number of messages.", ge=0, le=1_000)] = 20
-
-
-class EndChatRequest(Request, frozen=True, kw_only=True):
-    """End a conversation. The next message begins a new one."""
-
-    reference: Reference
-
-
-class PairRequest(Request, frozen=True, kw_only=True):
-    """Let a sender write to the agent, by their code or by channel and id."""
-
-    who: Annotated[
-        str,
-        Meta(description="A code, or <channel>:<id> of a sender.", min_length=3, max_length=300),
-    ]
-    me: Annotated[
-        bool, Meta(description="The sender is you: these messages count as your own.")
-    ] = False
-
-
-class UnpairRequest(Request, frozen=True, kw_only=True):
-    """Stop a sender from writing."""
-
-    who: Annotated[
-        str, Meta(description="<channel>:<id> of a sender.", min_length=3, max_length=300)
-    ]
 
 
 # ----------------------------------------------------------------------------

@@ -15,7 +15,9 @@ from datetime import datetime, timedelta
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from nacre.base.frozen import frozen
 from nacre.base.ids import Clock, utc_now, uuid7_source
@@ -55,16 +57,13 @@ from nacre_gateway.channels import Channel, Inbox, ServesHttp, ShowsPieces, open
 from nacre_gateway.conversation import (
     ANSWER_SECONDS,
     SESSION_HOURS,
+    ChannelName,
     ChannelOptions,
-    ChatRequest,
-    ChatsRequest,
     Cleans,
-    EndChatRequest,
     LiveRules,
     Open,
-    PairRequest,
+    Reference,
     Rules,
-    UnpairRequest,
     is_current,
     judge,
     may_write,
@@ -955,22 +954,34 @@ def gateway_status(home: Home) -> GatewayState:
 
 
 @operation("gateway-sessions")
-def list_chats(home: Home, request: ChatsRequest) -> list[ChatSession]:
+def list_chats(
+    home: Home,
+    *,
+    channel: ChannelName | None = None,
+    closed: Annotated[bool, Meta(description="Include ended conversations.")] = False,
+    limit: Annotated[
+        int, Meta(description="Maximum number of conversations.", ge=0, le=1_000)
+    ] = 20,
+    offset: Annotated[int, Meta(description="Items to skip.", ge=0)] = 0,
+) -> list[ChatSession]:
     """Return conversations, the most recently used first."""
     with _open_store(home.settings) as store:
-        return store.sessions(
-            request.channel, closed=request.closed, limit=request.limit, offset=request.offset
-        )
+        return store.sessions(channel, closed=closed, limit=limit, offset=offset)
 
 
 @operation("gateway-session")
-def show_chat(home: Home, request: ChatRequest) -> Chat:
+def show_chat(
+    home: Home,
+    reference: Reference,
+    *,
+    limit: Annotated[int, Meta(description="Maximum number of messages.", ge=0, le=1_000)] = 20,
+) -> Chat:
     """Return a conversation. Raises NotFoundError, ConflictError."""
     with _open_store(home.settings) as store:
-        session = _find_session(store, request.reference)
+        session = _find_session(store, reference)
         open_messages = store.open_messages(session.key) if session.closed is None else []
     transcripts = Transcripts(home.settings.home)
-    recent = transcripts.recent(session.id, request.limit, failures=True)
+    recent = transcripts.recent(session.id, limit, failures=True)
     waiting = tuple(
         _pending_message(message.received)
         for message in open_messages
@@ -988,10 +999,10 @@ def show_chat(home: Home, request: ChatRequest) -> Chat:
 
 
 @operation("gateway-end", writes=True, owners=True, command="gateway show --end")
-def end_chat(home: Home, request: EndChatRequest) -> ChatSession:
+def end_chat(home: Home, reference: Reference) -> ChatSession:
     """End a conversation. Raises NotFoundError, ConflictError."""
     with _open_store(home.settings) as store:
-        session = _find_session(store, request.reference)
+        session = _find_session(store, reference)
         store.close_session(session.id, home.clock())
         return _find_session(store, session.id)
 
@@ -1004,23 +1015,38 @@ def list_pairings(home: Home) -> list[Pairing]:
 
 
 @operation("gateway-pair", writes=True, owners=True)
-def pair(home: Home, request: PairRequest) -> Paired:
+def pair(
+    home: Home,
+    who: Annotated[
+        str,
+        Meta(description="A code, or <channel>:<id> of a sender.", min_length=3, max_length=300),
+    ],
+    *,
+    me: Annotated[
+        bool, Meta(description="The sender is you: these messages count as your own.")
+    ] = False,
+) -> Paired:
     """Approve a sender. Raises NotFoundError for an unknown or expired code and for an unknown channel."""
     with _open_store(home.settings, creates=True) as store:
-        pairing = _find_pairing(home, store, request.who.strip())
+        pairing = _find_pairing(home, store, who.strip())
         store.approve(pairing, home.clock())
         paired = store.pairing(pairing.channel, pairing.sender) or pairing
-    return Paired(paired, _add_owner_identity(home.settings, paired) if request.me else None)
+    return Paired(paired, _add_owner_identity(home.settings, paired) if me else None)
 
 
 @operation("gateway-unpair", writes=True, owners=True, command="gateway pair --remove")
-def unpair(home: Home, request: UnpairRequest) -> bool:
+def unpair(
+    home: Home,
+    who: Annotated[
+        str, Meta(description="<channel>:<id> of a sender.", min_length=3, max_length=300)
+    ],
+) -> bool:
     """Revoke a sender's approval. Raises NotFoundError."""
-    channel, _, sender = request.who.strip().partition(":")
+    channel, _, sender = who.strip().partition(":")
     with _open_store(home.settings) as store:
         if not store.drop_pairing(channel, sender):
             raise NotFoundError(
-                f"no sender {request.who!r} is paired", hint="nacre gateway pair lists the senders"
+                f"no sender {who!r} is paired", hint="nacre gateway pair lists the senders"
             )
     return True
 

@@ -21,7 +21,6 @@ from nacre.base import files, json
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash
 from nacre.base.locks import FileLock
-from nacre.base.request import Request
 from nacre.data.history import REMOTE_LOCK, SYNC_LOCK
 from nacre.data.sync import (
     FileChange,
@@ -93,11 +92,11 @@ class Connection:
             timeout=httpx2.Timeout(_TIMEOUT_SECONDS, connect=_CONNECT_SECONDS),
         )
 
-    def ask(self, operation: str, request: Any, answer: type[T]) -> T:
-        """Send a request and return the parsed response."""
+    def ask(self, operation: str, answer: type[T], **fields: Any) -> T:
+        """Send a request with these fields and return the parsed response."""
         try:
             with self._client.stream(
-                "POST", f"/api/v1/{operation}", content=json.encode(request)
+                "POST", f"/api/v1/{operation}", content=json.encode(fields)
             ) as response:
                 data = bytearray()
                 for piece in response.iter_bytes():
@@ -309,49 +308,6 @@ _Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 _Line = Annotated[str, Meta(max_length=1_000_000)]
 
 
-class AddRemoteRequest(Request, frozen=True, kw_only=True):
-    """Keep this home in step with a space on a server."""
-
-    url: Annotated[
-        str, Meta(description="The address of nacre serve: https://…, or http:// on this machine.")
-    ]
-    key: Annotated[
-        str, Meta(description="A key for the space, from nacre server keys create.", max_length=500)
-    ] = ""
-    private: Annotated[bool, Meta(description="Also send private memories and sessions.")] = True
-
-
-class RemoteChangesRequest(Request, frozen=True, kw_only=True):
-    """Ask a server what became of its documents and ledger."""
-
-    since: Annotated[_Number, Meta(description="The last version that the caller has.")] = 0
-    ledger_since: Annotated[
-        _Number, Meta(description="The last line of the ledger that the caller has.")
-    ] = 0
-
-
-class RemoteVersionsRequest(Request, frozen=True, kw_only=True):
-    """Ask a server what documents held when they went up to a version."""
-
-    at: Annotated[_Number, Meta(description="The version.")]
-    names: Annotated[list[str], Meta(description="Hashes of their paths.", max_length=MOST_NAMES)]
-
-
-class RemotePushRequest(Request, frozen=True, kw_only=True):
-    """Give a server documents and lines of the ledger: all of them are taken, or none."""
-
-    documents: Annotated[list[PushedDocument], Meta(description="The documents' new contents.")]
-    ledger: Annotated[list[_Line], Meta(description="Ledger lines that the server may lack.")]
-
-
-class RemoteTurnsRequest(Request, frozen=True, kw_only=True):
-    """Give a server turns of sessions; what it has already stays as it is."""
-
-    sessions: Annotated[
-        list[PushedSession], Meta(description="Sessions, each with its turns in order.")
-    ]
-
-
 # -- The state of the exchange ---------------------------------------------------------------------
 # It contains hashes of paths and contents, but no texts.
 
@@ -544,16 +500,18 @@ def give(
 
 def _fetch(server: Connection, state: State) -> ServerChanges:
     """Return all changes in one value."""
-    request = RemoteChangesRequest(since=state.at, ledger_since=state.ledger_at)
+    since, ledger_since = state.at, state.ledger_at
     documents: dict[str, ServerDocument] = {}
     lines: list[str] = []
     while True:
-        changes = server.ask("remote-changes", request, ServerChanges)
+        changes = server.ask(
+            "remote-changes", ServerChanges, since=since, ledger_since=ledger_since
+        )
         documents |= {document.path: document for document in changes.documents}
         lines += changes.ledger
         if changes.is_all:
             return replace(changes, documents=[*documents.values()], ledger=lines)
-        request = RemoteChangesRequest(since=changes.version, ledger_since=changes.ledger_at)
+        since, ledger_since = changes.version, changes.ledger_at
 
 
 def _plan(
@@ -597,8 +555,10 @@ def _versions_of(server: Connection, state: State) -> Callable[[list[str]], Tree
     def ask(names: list[str]) -> Tree:
         contents: dict[str, bytes] = {}
         for start in range(0, len(names), MOST_NAMES):
-            request = RemoteVersionsRequest(at=state.at, names=names[start : start + MOST_NAMES])
-            for document in server.ask("remote-versions", request, list[ServerDocument]):
+            part = names[start : start + MOST_NAMES]
+            for document in server.ask(
+                "remote-versions", list[ServerDocument], at=state.at, names=part
+            ):
                 contents[document.path] = (document.text or "").encode()
         return contents
 
@@ -651,9 +611,7 @@ def _push(home: Home, server: Connection, state: State, documents: list[PushedDo
     )
     if documents or lines:
         clean = [home.redactor.clean(line) for line in lines if line.strip()]
-        pushed = server.ask(
-            "remote-push", RemotePushRequest(documents=documents, ledger=clean), Pushed
-        )
+        pushed = server.ask("remote-push", Pushed, documents=documents, ledger=clean)
         if pushed.obstacle:
             raise RemoteMovedError(f"the server: {pushed.obstacle}", hint="it will be retried")
     return replace(state, ledger_size=len(ledger), ledger=digest(ledger) or "")
@@ -695,7 +653,7 @@ def send_turns(
             for stored, pushed in part:
                 by_session.setdefault(stored.session, []).append(pushed)
             sessions = [_session(home, row, pushed) for row, pushed in by_session.items()]
-            server.ask("remote-turns", RemoteTurnsRequest(sessions=sessions), int)
+            server.ask("remote-turns", int, sessions=sessions)
             last, _ = part[-1]
             state = replace(state, turn=last.row, turn_id=last.turn.id)
             keep(state)
@@ -766,7 +724,16 @@ _LOCK_WAIT_SECONDS = 20.0
     "remote-add", writes=True, takes_long=True, owners=True, http=False, command="server remote add"
 )
 def add_remote(
-    home: Home, request: AddRemoteRequest, on_progress: OnProgress | None = None
+    home: Home,
+    on_progress: OnProgress | None = None,
+    *,
+    url: Annotated[
+        str, Meta(description="The address of nacre serve: https://…, or http:// on this machine.")
+    ],
+    key: Annotated[
+        str, Meta(description="A key for the space, from nacre server keys create.", max_length=500)
+    ] = "",
+    private: Annotated[bool, Meta(description="Also send private memories and sessions.")] = True,
 ) -> Exchanged:
     """Store the address and key, if the key opens a space of the user, and exchange for the first time.
 
@@ -774,18 +741,16 @@ def add_remote(
     :func:`exchange`. A failed exchange is continued by the next.
     """
     _require_files(home)
-    url = check_url(request.url)
-    key = request.key.strip() or key_for(home.settings)
-    with contextlib.closing(Connection(url, key)) as server:
+    url = check_url(url)
+    secret = key.strip() or key_for(home.settings)
+    with contextlib.closing(Connection(url, secret)) as server:
         far = 2**62  # request no changes
-        server.ask(
-            "remote-changes", RemoteChangesRequest(since=far, ledger_since=far), ServerChanges
-        )
-    if request.key:
-        keep_key(home.settings, key)
-    for name, value in (("remote.url", url), ("remote.private", request.private)):
+        server.ask("remote-changes", ServerChanges, since=far, ledger_since=far)
+    if key:
+        keep_key(home.settings, secret)
+    for name, value in (("remote.url", url), ("remote.private", private)):
         write_setting(home.settings.config, name, value)
-    settings = home.settings.having("remote.url", url).having("remote.private", request.private)
+    settings = home.settings.having("remote.url", url).having("remote.private", private)
     return exchange(replace(home, settings=settings), on_progress)
 
 
@@ -953,34 +918,43 @@ _PERSON = "person"
 
 
 @operation("remote-changes", by_key=True)
-def tell_changes(home: Home, request: RemoteChangesRequest) -> ServerChanges:
+def tell_changes(
+    home: Home,
+    *,
+    since: Annotated[_Number, Meta(description="The last version that the caller has.")] = 0,
+    ledger_since: Annotated[
+        _Number, Meta(description="The last line of the ledger that the caller has.")
+    ] = 0,
+) -> ServerChanges:
     """Return changes of documents and the ledger. Raises NotAllowedError."""
     space = _require_own(home)
     newest = int(home.database.value("last_document_version") or 0)
-    rows = home.database.all("list_changes_since", since=request.since, limit=_CHANGES_PER_RESPONSE)
+    rows = home.database.all("list_changes_since", since=since, limit=_CHANGES_PER_RESPONSE)
     changes = list(_limit_size(rows))
     is_cut = len(changes) < len(rows) or len(rows) == _CHANGES_PER_RESPONSE
-    version = max(changes[-1][1] if is_cut else newest, request.since)
-    lines = home.database.all(
-        "list_ledger_since", since=request.ledger_since, limit=_LINES_PER_RESPONSE
-    )
+    version = max(changes[-1][1] if is_cut else newest, since)
+    lines = home.database.all("list_ledger_since", since=ledger_since, limit=_LINES_PER_RESPONSE)
     is_all = not is_cut and len(lines) < _LINES_PER_RESPONSE
     documents = [
         document for path, _, data in changes if (document := _server_document(path, data))
     ]
-    ledger_at = int(lines[-1][0]) if lines else request.ledger_since
+    ledger_at = int(lines[-1][0]) if lines else ledger_since
     ledger = [bytes(line).decode("utf-8", "replace") for _, line in lines]
     return ServerChanges(space, version, newest, ledger_at, documents, ledger, is_all)
 
 
 @operation("remote-versions", by_key=True)
-def tell_versions(home: Home, request: RemoteVersionsRequest) -> list[ServerDocument]:
+def tell_versions(
+    home: Home,
+    at: Annotated[_Number, Meta(description="The version.")],
+    names: Annotated[list[str], Meta(description="Hashes of their paths.", max_length=MOST_NAMES)],
+) -> list[ServerDocument]:
     """Return documents at a version, except missing and forgotten ones. Raises NotAllowedError."""
     _require_own(home)
-    names = set(request.names)
+    wanted = set(names)
     documents = []
-    for path, version in home.database.all("list_documents_at", at=request.at):
-        if name_of(path) in names:
+    for path, version in home.database.all("list_documents_at", at=at):
+        if name_of(path) in wanted:
             data = home.database.value("read_version", version=version)
             document = _server_document(path, data)
             if document and document.text is not None:
@@ -997,20 +971,24 @@ def _server_document(path: str, data: bytes | None) -> ServerDocument | None:
 
 
 @operation("remote-push", writes=True, by_key=True)
-def take_documents(home: Home, request: RemotePushRequest) -> Pushed:
+def take_documents(
+    home: Home,
+    documents: Annotated[list[PushedDocument], Meta(description="The documents' new contents.")],
+    ledger: Annotated[list[_Line], Meta(description="Ledger lines that the server may lack.")],
+) -> Pushed:
     """Accept documents and lines of the ledger, unless one was changed concurrently.
 
     Raises NotAllowedError, UnusableRepositoryError for paths that no vault has, InvalidMemoryError.
     """
     _require_own(home)
-    paths = [document.path for document in request.documents]
+    paths = [document.path for document in documents]
     refuse_paths(paths)
     if LEDGER in paths or any(path.startswith(".") for path in paths):
         raise InvalidInputError("only documents are accepted")
-    lines = [line.encode() for line in request.ledger]
+    lines = [line.encode() for line in ledger]
     with home.vault_lock:
         changes = {}
-        for document in request.documents:
+        for document in documents:
             try:
                 present: bytes | None = home.vault.read(document.path, whole=True)
             except FileNotFoundError:
@@ -1020,13 +998,18 @@ def take_documents(home: Home, request: RemotePushRequest) -> Pushed:
                 return Pushed(f"{document.path} has changed")
             changes[document.path] = FileChange(present, after)
         if lines:
-            home.vault.append(LEDGER, request.ledger)
+            home.vault.append(LEDGER, ledger)
     new = {LEDGER: FileChange(None, b"\n".join(lines))}
     return Pushed(write_plan(home, Plan(None, changes, given_up=united_in(new)), {}) or "")
 
 
 @operation("remote-turns", writes=True, by_key=True)
-def take_turns(home: Home, request: RemoteTurnsRequest) -> int:
+def take_turns(
+    home: Home,
+    sessions: Annotated[
+        list[PushedSession], Meta(description="Sessions, each with its turns in order.")
+    ],
+) -> int:
     """Store turns, without forgotten ones, and return the number of new ones. The sending machine learns from them.
 
     Raises NotAllowedError, InvalidInputError, SpaceFullError.
@@ -1035,7 +1018,7 @@ def take_turns(home: Home, request: RemoteTurnsRequest) -> int:
     gate = Gate(home)
     with home.database.transaction():
         gate.refresh()
-        new = sum(_take_session(home, gate, session) for session in request.sessions)
+        new = sum(_take_session(home, gate, session) for session in sessions)
         if new:
             require_room(home)
         return new

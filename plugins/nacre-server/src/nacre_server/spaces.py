@@ -16,7 +16,6 @@ from msgspec import Meta
 
 from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms, to_ms
-from nacre.base.request import Request
 from nacre.base.text import count_tokens, to_bytes
 from nacre.errors import (
     ConflictError,
@@ -231,74 +230,6 @@ KeyId = Annotated[
 OfSpace = Annotated[str | None, Meta(description="The space; default: the open space.")]
 
 
-class SpaceRequest(Request, frozen=True, kw_only=True):
-    """A space. The default is the open one."""
-
-    space: OfSpace = None
-
-
-class CreateSpaceRequest(Request, frozen=True, kw_only=True):
-    """Create a space."""
-
-    space: SpaceName
-    kind: Annotated[
-        SpaceKind,
-        Meta(
-            description="The owning account. A personal space belongs to the account of the same name."
-        ),
-    ] = SpaceKind.TEAM
-    raising: Raise = Raising.MEMBERS
-
-
-class AddMemberRequest(Request, frozen=True, kw_only=True):
-    """Add an account to a space, or change its role."""
-
-    space: SpaceName
-    account: Account
-    role: Annotated[Role, Meta(description="What the account may do in the space.")] = Role.MEMBER
-
-
-class RemoveMemberRequest(Request, frozen=True, kw_only=True):
-    """Remove an account and its keys from a space."""
-
-    space: SpaceName
-    account: Account
-
-
-class LogRequest(Request, frozen=True, kw_only=True):
-    """Show the audit log of the open space."""
-
-    limit: Annotated[int, Meta(description="Maximum number of lines.", ge=1, le=10_000)] = 50
-
-
-class CreateKeyRequest(Request, frozen=True, kw_only=True):
-    """Create a key to a space."""
-
-    space: OfSpace = None
-    account: Annotated[str | None, Meta(description="The account of the key; default: yours.")] = (
-        None
-    )
-    role: Annotated[Role, Meta(description="The highest role that the key gives.")] = Role.MEMBER
-    days: Days = 90
-
-
-class RevokeKeyRequest(Request, frozen=True, kw_only=True):
-    """Revoke a key."""
-
-    id: KeyId
-    space: OfSpace = None
-
-
-class ShareRequest(Request, frozen=True, kw_only=True):
-    """Copy a memory into another space."""
-
-    reference: Reference
-    space: SpaceName
-    scope: Annotated[
-        Scope | None, Meta(description="Who may see the copy. Required to share a private memory.")
-    ] = None
-
-
 # -- Spaces and members --------------------------------------------------------
 #
 # A login that manages the server is required, and the owner role for an existing space.
@@ -381,79 +312,94 @@ def list_spaces(home: Home) -> list[Space]:
 
 
 @operation("spaces-create", writes=True, owners=True, command="server spaces create")
-def create_space(home: Home, request: CreateSpaceRequest) -> Space:
+def create_space(
+    home: Home,
+    space: SpaceName,
+    *,
+    kind: Annotated[
+        SpaceKind,
+        Meta(
+            description="The owning account. A personal space belongs to the account of the same name."
+        ),
+    ] = SpaceKind.TEAM,
+    raising: Raise = Raising.MEMBERS,
+) -> Space:
     """Create a space owned by the caller, or, for a person's space, by that person.
 
     Raises ConflictError if the space exists, or another account's memories have its name.
     """
     caller = standing(home)
-    owner = request.space if request.kind is SpaceKind.PERSON else caller.account
+    owner = space if kind is SpaceKind.PERSON else caller.account
     at = to_ms(home.now()) or 0
     with registry_of(home) as registry:
-        if owner != request.space and registry.is_used(request.space):
-            raise ConflictError(
-                f"{request.space} is already a separate memory", hint="choose another name"
-            )
+        if owner != space and registry.is_used(space):
+            raise ConflictError(f"{space} is already a separate memory", hint="choose another name")
         with registry.transaction():
             created = registry.run(
                 "insert_space",
-                space=request.space,
-                kind=request.kind.value,
-                raising=request.raising.value,
+                space=space,
+                kind=kind.value,
+                raising=raising.value,
                 at=at,
             )
             if not created:
                 raise ConflictError(
-                    f"there is already a space {request.space}",
+                    f"there is already a space {space}",
                     hint="nacre server spaces shows yours",
                 )
-            space = Managed(registry, caller, request.space, at)
-            _set_member(space, owner, Role.OWNER)
-            space.note("spaces-create", request.space)
-    return Space(
-        request.space, request.kind, request.raising, Role.OWNER, request.space == caller.space
-    )
+            owned = Managed(registry, caller, space, at)
+            _set_member(owned, owner, Role.OWNER)
+            owned.note("spaces-create", space)
+    return Space(space, kind, raising, Role.OWNER, space == caller.space)
 
 
 @operation("spaces-members")
-def list_members(home: Home, request: SpaceRequest) -> list[Member]:
+def list_members(home: Home, *, space: OfSpace = None) -> list[Member]:
     """List the members of a space. Raises NotAllowedError unless the caller owns it."""
-    with managed(home, request.space) as space:
-        return _members(space)
+    with managed(home, space) as owned:
+        return _members(owned)
 
 
 @operation("spaces-add", writes=True, owners=True, command="server spaces members --add")
-def add_member(home: Home, request: AddMemberRequest) -> list[Member]:
+def add_member(
+    home: Home,
+    space: SpaceName,
+    account: Account,
+    *,
+    role: Annotated[Role, Meta(description="What the account may do in the space.")] = Role.MEMBER,
+) -> list[Member]:
     """Add an account or change its role, and return the members. Raises NotAllowedError, ConflictError."""
-    with managed(home, request.space) as space:
-        _set_member(space, request.account, request.role)
-        space.note("spaces-add", f"{request.account} {request.role}")
-        return _require_owner(_members(space))
+    with managed(home, space) as owned:
+        _set_member(owned, account, role)
+        owned.note("spaces-add", f"{account} {role}")
+        return _require_owner(_members(owned))
 
 
 @operation("spaces-remove", writes=True, owners=True, command="server spaces members --remove")
-def remove_member(home: Home, request: RemoveMemberRequest) -> list[Member]:
+def remove_member(home: Home, space: SpaceName, account: Account) -> list[Member]:
     """Remove an account, revoke its keys and return the remaining members.
 
     Raises NotAllowedError, NotFoundError, ConflictError.
     """
-    with managed(home, request.space) as space:
-        space.role_of(request.account)
-        space.registry.run(
-            "revoke_keys_of", space=space.space, account=request.account, at=space.at
-        )
-        space.registry.run("delete_member", space=space.space, account=request.account)
-        space.note("spaces-remove", request.account)
-        return _require_owner(_members(space))
+    with managed(home, space) as owned:
+        owned.role_of(account)
+        owned.registry.run("revoke_keys_of", space=owned.space, account=account, at=owned.at)
+        owned.registry.run("delete_member", space=owned.space, account=account)
+        owned.note("spaces-remove", account)
+        return _require_owner(_members(owned))
 
 
 @operation("spaces-log", by_key=True)
-def list_log(home: Home, request: LogRequest) -> list[Note]:
+def list_log(
+    home: Home,
+    *,
+    limit: Annotated[int, Meta(description="Maximum number of lines.", ge=1, le=10_000)] = 50,
+) -> list[Note]:
     """List the audit log of the open space, newest first."""
     standing(home)
     return [
         Note(from_ms(at), *fields)
-        for at, *fields in home.database.all("list_audit_log", most=request.limit)
+        for at, *fields in home.database.all("list_audit_log", most=limit)
     ]
 
 
@@ -499,28 +445,42 @@ def bearer_of(registry: Registry, secret: str) -> Bearer | None:
 
 
 @operation("keys")
-def list_keys(home: Home, request: SpaceRequest) -> list[Key]:
+def list_keys(home: Home, *, space: OfSpace = None) -> list[Key]:
     """List the keys to a space, newest first. Raises NotAllowedError unless the caller owns it."""
-    with managed(home, request.space) as space:
-        return _keys(space)
+    with managed(home, space) as owned:
+        return _keys(owned)
 
 
 @operation(
     "keys-create", writes=True, owners=True, daemon=False, http=False, command="server keys create"
 )
-def create_key(home: Home, request: CreateKeyRequest) -> NewKey:
+def create_key(
+    home: Home,
+    *,
+    space: OfSpace = None,
+    account: Annotated[
+        str | None, Meta(description="The account of the key; default: yours.")
+    ] = None,
+    role: Annotated[Role, Meta(description="The highest role that the key gives.")] = Role.MEMBER,
+    days: Days = 90,
+) -> NewKey:
     """Create a key. Raises NotAllowedError, or NotFoundError if the account is not a member."""
-    with managed(home, request.space) as space:
-        account = request.account or space.who.account
-        role = space.role_of(account).at_most(request.role)
-        return _new_key(home, space, account, role, request.days)
+    with managed(home, space) as owned:
+        account = account or owned.who.account
+        role = owned.role_of(account).at_most(role)
+        return _new_key(home, owned, account, role, days)
 
 
 @operation("keys-revoke", writes=True, owners=True, command="server keys revoke")
-def revoke_key(home: Home, request: RevokeKeyRequest) -> Key:
+def revoke_key(
+    home: Home,
+    id: KeyId,  # noqa: A002
+    *,
+    space: OfSpace = None,
+) -> Key:
     """Revoke a key. Raises NotAllowedError, NotFoundError."""
-    with managed(home, request.space) as space:
-        return _revoke(space, request.id)
+    with managed(home, space) as owned:
+        return _revoke(owned, id)
 
 
 def _new_key(home: Home, space: Managed, account: str, role: Role, days: int) -> NewKey:
@@ -684,7 +644,15 @@ SHARED = "shared"
 
 
 @operation("share", writes=True, owners=True, command="server share")
-def share(home: Home, request: ShareRequest) -> Shared:
+def share(
+    home: Home,
+    reference: Reference,
+    space: SpaceName,
+    *,
+    scope: Annotated[
+        Scope | None, Meta(description="Who may see the copy. Required to share a private memory.")
+    ] = None,
+) -> Shared:
     """Copy a memory into another space, or update its copy there.
 
     The copy keeps id, text, kind, dates and trust, and names its origin and the sharing account.
@@ -693,8 +661,8 @@ def share(home: Home, request: ShareRequest) -> Shared:
     forbids it.
     """
     caller = standing(home)
-    memory = _shareable(get(home, request.reference), request.scope)
-    other = open_space(home, request.space)
+    memory = _shareable(get(home, reference), scope)
+    other = open_space(home, space)
     with closing(other.database):
         target = standing(other)
         try:
@@ -737,7 +705,7 @@ def share(home: Home, request: ShareRequest) -> Shared:
             note(other, target, "share", f"{memory.id} from {caller.space}", error.code)
             raise
         note(other, target, "share", f"{memory.id} from {caller.space}", DONE)
-    note(home, caller, "share", f"{memory.id} to {request.space}")
+    note(home, caller, "share", f"{memory.id} to {space}")
     return shared
 
 
