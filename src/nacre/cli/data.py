@@ -119,7 +119,7 @@ def create(run: Run, target: Path | None, overwrite: bool) -> None:
     """
     target = target or Path(f"nacre-{datetime.now().astimezone():%Y%m%d-%H%M%S}.zip")
     with output.shown(run) as notify:
-        report = perform(run, imports.back_up, notify, target=target, overwrite=overwrite)
+        report = perform(run, backups.create, notify, target=target, overwrite=overwrite)
 
     def render(paper: Paper) -> None:
         paper.line(bold("Wrote"), f" {report.path} ", dim(f"({size(report.bytes)})"))

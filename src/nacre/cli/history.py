@@ -210,7 +210,7 @@ def _undo(run: Run, operation: str | None, *, dry_run: bool, force: bool, yes: b
         if not plan.conflicts and (plan.steps or plan.waiting):
             run.confirm("Undo?")
         operation = plan.operation.id  # by now another operation may be the last
-    result = perform(run, data_undo.undo_answers, operation=operation, force=force)
+    result = perform(run, data_undo.undo, operation=operation, force=force)
     run.answer(result, lambda paper: _render_undo(paper, result, is_seen=is_seen))
 
 

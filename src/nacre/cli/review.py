@@ -33,7 +33,7 @@ from nacre.errors import DepartedError
 from nacre.home import views
 from nacre.memories import store
 from nacre.recall import recall
-from nacre.review import queue
+from nacre.review import contradictions, queue
 from nacre.values import review as reviews
 from nacre.values import session
 
@@ -175,7 +175,7 @@ def judge(run: Run, background: bool) -> None:
     With models.background, new memories are judged in the background.
     """
     with output.shown(run) as notify:
-        report = perform(run, queue.judge, notify, background=background)
+        report = perform(run, contradictions.judge_waiting, notify, background=background)
     if not background:
         run.answer(report, lambda paper: _render_judged(paper, report))
 
@@ -486,7 +486,7 @@ def feedback(
         words = _reply(run, reply)
         report = perform(
             run,
-            recall.judge_by_reply,
+            recall.feedback,
             reply=words,
             references=references,
             session=session,
@@ -504,7 +504,7 @@ def _verdict(
         raise click.UsageError(
             "--good and --bad require memories and no other options", click.get_current_context()
         )
-    return perform(run, recall.judge_answers, references=references, good=good)
+    return perform(run, recall.judge, references=references, good=good)
 
 
 def _reply(run: Run, path: str | None) -> str:

@@ -27,7 +27,7 @@ from nacre.cli.options import (
 )
 from nacre.home import views
 from nacre.recall.requests import ASPECTS, ROLES
-from nacre.sessions import search as sessions_search
+from nacre.sessions import find
 from nacre.values import recall
 from nacre.values import session as values_session
 from nacre.values.memory import DeedFilter
@@ -396,7 +396,7 @@ def _match(
     """Match in this process, since matching can take many seconds of CPU and would block the daemon's other callers."""
     matches = perform(
         run,
-        sessions_search.match,
+        find.match_turns,
         expression=expression,
         filter=wanted,
         limit=limit,

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta
 
@@ -45,7 +45,6 @@ from nacre.context.categories import (
     worthiest,
 )
 from nacre.context.hooks import just_ended, read_state
-from nacre.context.requests import PageName, Project
 from nacre.errors import EditConflictError, InvalidInputError, UnusableVaultError
 from nacre.home import change
 from nacre.home.home import Home
@@ -946,8 +945,12 @@ def context_for(home: Home, request: ContextRequest) -> ContextBlock:
 # -- Operations ---------------------------------------------------------------
 
 
+PageName = Annotated[Literal["identity", "profile", "project"], Meta(description="Which page.")]
+PageProject = Annotated[str | None, Meta(description="The project, for a project's page.")]
+
+
 @operation("page-own")
-def own_page_answers(home: Home, name: PageName, *, project: Project = None) -> OwnPage:
+def own_page_answers(home: Home, name: PageName, *, project: PageProject = None) -> OwnPage:
     """Return a page of the owner or a project, without secrets.
 
     Raises InvalidInputError, NotFoundError, UnusableVaultError.
@@ -967,7 +970,7 @@ def write_own_page_answers(
         ),
     ],
     *,
-    project: Project = None,
+    project: PageProject = None,
     expected: Annotated[
         str | None,
         Meta(

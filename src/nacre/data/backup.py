@@ -18,7 +18,9 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import Annotated, BinaryIO
+
+from msgspec import Meta
 
 from nacre.base import files
 from nacre.base import json as json_text
@@ -27,6 +29,7 @@ from nacre.base.frozen import frozen
 from nacre.base.locks import FileLock
 from nacre.base.named_files import named_file
 from nacre.base.text import to_text
+from nacre.data.export import Overwrite
 from nacre.data.history import COMMIT_LOCK
 from nacre.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from nacre.home.change import put_in_place
@@ -35,6 +38,7 @@ from nacre.home.operations import apply_intents
 from nacre.llm import credentials
 from nacre.memories.edit import catch_up
 from nacre.memories.store import fold_usage
+from nacre.operations import operation
 from nacre.store.gateway import DATABASE as GATEWAY_DATABASE
 from nacre.store.sqlite import Snapshot
 from nacre.values.codec import stamp
@@ -114,8 +118,13 @@ class _Writing:
     notes: list[str] = field(default_factory=list)
 
 
+@operation("backup-create", takes_long=True)
 def create(
-    home: Home, target: Path, *, overwrite: bool = False, on_progress: OnProgress | None = None
+    home: Home,
+    target: Annotated[Path, Meta(description="The file to write.")],
+    *,
+    overwrite: Overwrite = False,
+    on_progress: OnProgress | None = None,
 ) -> BackupReport:
     """Write a backup of the whole home.
 

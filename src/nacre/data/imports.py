@@ -26,7 +26,6 @@ from nacre.data.export import (
     ExportReport,
     ExportRequest,
     ImportOptions,
-    Overwrite,
 )
 from nacre.data.importers import (
     MOST_BYTES,
@@ -693,18 +692,6 @@ def import_(
 ) -> ImportReport:
     """Import another memory or an account's export. Raises NotFoundError, InvalidInputError."""
     return carry_out(home, plan_import(home, request), on_progress)
-
-
-@operation("backup-create", takes_long=True)
-def back_up(
-    home: Home,
-    on_progress: OnProgress | None = None,
-    *,
-    target: Annotated[Path, Meta(description="The file to write.")],
-    overwrite: Overwrite = False,
-) -> backups.BackupReport:
-    """Back up the whole home. Raises ConflictError if the file exists."""
-    return backups.create(home, target, overwrite=overwrite, on_progress=on_progress)
 
 
 @operation(

@@ -307,22 +307,23 @@ class Undoing:
         return [step for step in self.steps if step.action == "conflict"]
 
 
-def undo(home: Home, reference: str | None, *, force: bool = False) -> Undoing:
+@operation("undo", writes=True, owners=True)
+def undo(home: Home, operation: OperationId = None, *, force: Force = False) -> Undoing:
     """Undo an operation, by default the last that has not been undone. An undo is an operation and can be undone.
 
     Raises ConflictError if the same fields have changed since. If ``force`` is True, the present version stays, and
     the old version is kept as a linked memory.
     """
-    operation, changes = _found(home, reference)  # git runs before the lock is taken
+    target, changes = _found(home, operation)  # git runs before the lock is taken
     scan(home)
     edition = home.database.edition()
     planned = _planned(
-        home, operation, changes, force=force
+        home, target, changes, force=force
     )  # reads every file before other processes have to wait
-    why = f"undoes {operation.action} {_end(operation)}"
-    with home.change(UNDO, subject=operation.subject, why=why) as change:
+    why = f"undoes {target.action} {_end(target)}"
+    with home.change(UNDO, subject=target.subject, why=why) as change:
         if scan(home) or home.database.edition() != edition:
-            planned = _planned(home, operation, changes, force=force)
+            planned = _planned(home, target, changes, force=force)
         if planned.conflicts:
             named = "; ".join(
                 f"{step.subject} ({', '.join(step.clashes)})" for step in planned.conflicts[:5]
@@ -332,7 +333,7 @@ def undo(home: Home, reference: str | None, *, force: bool = False) -> Undoing:
                 hint="--force keeps both versions, with a link between them",
             )
         if not planned.steps and not planned.waiting:
-            raise _nothing_left(home, operation)
+            raise _nothing_left(home, target)
         _do(change, planned, force=force)
     read_pages(home)
     return replace(planned, op=change.operation_id)
@@ -616,7 +617,7 @@ def _same(left: Memory, right: Memory) -> bool:
 
 
 Force = Annotated[bool, Meta(description="Keep both versions of memories that changed since.")]
-TheOperation = Annotated[
+OperationId = Annotated[
     str | None,
     Meta(description="The operation's id or its end; default: the last one that is not undone."),
 ]
@@ -645,23 +646,12 @@ def diff(
 def plan_undo(
     home: Home,
     *,
-    operation: TheOperation = None,
+    operation: OperationId = None,
     force: Force = False,
 ) -> Undoing:
     """Return the effects of undoing an operation. Raises NotFoundError, ConflictError."""
     target, changes = _found(home, operation)
     return _planned(home, target, changes, force=force)
-
-
-@operation("undo", writes=True, owners=True)
-def undo_answers(
-    home: Home,
-    *,
-    operation: TheOperation = None,
-    force: Force = False,
-) -> Undoing:
-    """Undo an operation. Raises NotFoundError, ConflictError."""
-    return undo(home, operation, force=force)
 
 
 @operation("commit", writes=True)

@@ -626,13 +626,20 @@ class _Measure:
     repeats: Callable[[Memory, Memory], float]
 
 
+@operation("feedback", writes=True)
 def feedback(
     home: Home,
-    reply: str,
-    references: Sequence[str] = (),
+    reply: Annotated[str, Meta(description="The agent's reply, which is not kept.")],
+    references: Annotated[
+        Sequence[str], Meta(description="Memories, by their ids or subjects.")
+    ] = (),
     *,
-    session: str | None = None,
-    stored: Sequence[str] = (),
+    session: Annotated[
+        str | None, Meta(description="The host's session in which memories were used.")
+    ] = None,
+    stored: Annotated[
+        Sequence[str], Meta(description="Memories that the agent stored meanwhile.")
+    ] = (),
 ) -> FeedbackReport:
     """Judge from an agent's reply whether memories were used, not used or corrected.
 
@@ -676,7 +683,15 @@ def feedback(
     return FeedbackReport(judged, measure.borders.name)
 
 
-def judge(home: Home, references: Sequence[str], *, good: bool) -> FeedbackReport:
+@operation("feedback-judge", writes=True, owners=True, command="review feedback")
+def judge(
+    home: Home,
+    references: Annotated[
+        Sequence[str], Meta(description="Memories, by their ids or subjects.", min_length=1)
+    ],
+    *,
+    good: Annotated[bool, Meta(description="True: they are good. False: they go to review.")],
+) -> FeedbackReport:
     """Apply a person's rating, and queue bad memories for review. Raises NotFoundError, ConflictError."""
     catch_up(home)
     fold_usage(home)
@@ -778,34 +793,3 @@ def search_sessions_answers(home: Home, request: requests.TurnQuery) -> RecallRe
     return replace(
         result, turns=tuple(with_error(hit, words(request.text)) for hit in result.turns)
     )
-
-
-@operation("feedback", writes=True)
-def judge_by_reply(
-    home: Home,
-    reply: Annotated[str, Meta(description="The agent's reply, which is not kept.")],
-    *,
-    references: Annotated[
-        tuple[str, ...], Meta(description="Memories, by their ids or subjects.")
-    ] = (),
-    session: Annotated[
-        str | None, Meta(description="The host's session in which memories were used.")
-    ] = None,
-    stored: Annotated[
-        tuple[str, ...], Meta(description="Memories that the agent stored meanwhile.")
-    ] = (),
-) -> FeedbackReport:
-    """Learn from an agent's reply which memories were used. Raises InvalidQueryError, NotFoundError, ConflictError."""
-    return feedback(home, reply, references, session=session, stored=stored)
-
-
-@operation("feedback-judge", writes=True, owners=True, command="review feedback")
-def judge_answers(
-    home: Home,
-    references: Annotated[
-        tuple[str, ...], Meta(description="Memories, by their ids or subjects.", min_length=1)
-    ],
-    good: Annotated[bool, Meta(description="True: they are good. False: they go to review.")],
-) -> FeedbackReport:
-    """Learn that a person finds memories good or bad. Raises NotFoundError, ConflictError."""
-    return judge(home, references, good=good)

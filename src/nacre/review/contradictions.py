@@ -65,6 +65,7 @@ from nacre.memories.judge import (
 from nacre.memories.placement import await_models, place, unite
 from nacre.memories.store import get, queue_reviews, refuse_broken
 from nacre.memories.vectors import embed_memories
+from nacre.operations import operation
 from nacre.protocols import LanguageModel
 from nacre.review import claims
 from nacre.review import judgements as review_judgements
@@ -519,14 +520,20 @@ class JudgeReport:
     note: str | None = None
 
 
+@operation("review-judge", writes=True, takes_long=True)
 def judge_waiting(
     home: Home,
     *,
-    background: bool = True,
-    seconds: float = math.inf,
+    background: Annotated[
+        bool,
+        Meta(description="Run as background work. Otherwise failed pairs are retried at once."),
+    ] = True,
+    seconds: Annotated[
+        float | None, Meta(description="Maximum time in seconds; none: until all are judged.")
+    ] = None,
     on_progress: OnProgress | None = None,
 ) -> JudgeReport:
-    """Judge the queued memories, the longest waiting first, for at most ``seconds``.
+    """Judge the queued memories with a model, the longest waiting first.
 
     If ``background`` is set, require permission for background models, else retry failed memories
     immediately. Only one process can judge at a time. Stop if a model is unavailable or the budget is
@@ -542,7 +549,12 @@ def judge_waiting(
         return JudgeReport(waiting=waiting, note="another process is running it")
     try:
         catch_up(home)
-        run = _Run(home, background, time.monotonic() + seconds, on_progress)
+        run = _Run(
+            home,
+            background,
+            time.monotonic() + (math.inf if seconds is None else seconds),
+            on_progress,
+        )
         embed_memories(home)
         if not background:
             home.claims.hurry()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -42,10 +41,8 @@ from nacre.review.contradictions import (
     RESOLVE,
     GapReference,
     Item,
-    JudgeReport,
     Project,
     References,
-    judge_waiting,
     keep_reason,
     list_pending,
     merge_into,
@@ -55,7 +52,7 @@ from nacre.review.contradictions import (
 from nacre.values.memory import REVIEW, HeldCandidate, Kind, Link, Memory, Operation
 from nacre.values.models import NOT_SURE, AskedQuestion
 from nacre.values.recall import Filter, RecallQuery
-from nacre.values.reports import OnProgress, StoreOutcome
+from nacre.values.reports import StoreOutcome
 from nacre.values.review import (
     Question,
     QueuedReview,
@@ -84,24 +81,6 @@ def resolve(
 ) -> Pair:
     """Settle two memories in conflict, as a person decides. Raises NotFoundError, ConflictError."""
     return contradictions.resolve(home, contradictions.find(home, reference), choice, reason)
-
-
-@operation("review-judge", writes=True, takes_long=True)
-def judge(
-    home: Home,
-    on_progress: OnProgress | None = None,
-    *,
-    background: Annotated[
-        bool,
-        Meta(description="Run as background work. Otherwise failed pairs are retried at once."),
-    ] = True,
-    seconds: Annotated[
-        float | None, Meta(description="Maximum time in seconds; none: until all are judged.")
-    ] = None,
-) -> JudgeReport:
-    """Judge the queued memories with a model, the longest waiting first."""
-    seconds = math.inf if seconds is None else seconds
-    return judge_waiting(home, background=background, seconds=seconds, on_progress=on_progress)
 
 
 # -- The review queue ---------------------------------------------------------

@@ -17,6 +17,8 @@ from nacre.base.text import Expression, one_line
 from nacre.errors import NotFoundError
 from nacre.home import home, location
 from nacre.learn import ingest as learn_ingest
+from nacre.operations import operation
+from nacre.recall import ranking
 from nacre.values.memory import DeedFilter, SessionFilter
 from nacre.values.recall import Filter, HitConfidence, TurnHit
 from nacre.values.session import StoredSession, StoredTurn, Trust, Turn
@@ -223,22 +225,25 @@ class Matches:
     given_up: int
 
 
+@operation("match-sessions")
 def match_turns(
     home: home.Home,
-    expression: str,
-    criteria: Filter,
+    expression: Annotated[str, Meta(description="A regular expression, which ignores case.")],
+    filter: Annotated[Filter, Meta(description="Which turns.")] = Filter(),  # noqa: A002, B008
     *,
-    limit: int,
-    offset: int = 0,
-    admits: Callable[[Turn], bool] | None = None,
-    seconds: float = 10.0,
+    limit: Annotated[int, Meta(description="Turns at most.", ge=0)] = 10,
+    offset: Offset = 0,
+    aspect: Aspect = "all",
+    role: Role = "all",
+    seconds: Annotated[float, Meta(description="Time limit of the search.", gt=0, le=60)] = 10.0,
 ) -> Matches:
-    """Return turns whose words or calls match, ignoring case. Raises InvalidQueryError for an invalid expression."""
+    """Return turns whose words or calls match, newest first, ignoring case. Raises InvalidQueryError."""
+    admits = ranking.admission(aspect, role)
     pattern = Expression(expression, _SECONDS_PER_TURN)
     until = time.monotonic() + seconds
     hits: list[TurnHit] = []
     given_up = 0
-    for row, turn in _turns(home, location.with_dependencies(home, criteria)):
+    for row, turn in _turns(home, location.with_dependencies(home, filter)):
         if len(hits) > offset + limit or time.monotonic() > until:
             unread = len(hits) <= offset + limit
             return Matches(

@@ -7,9 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
-
-from msgspec import Meta
 
 from nacre.base.frozen import frozen
 from nacre.base.text import excerpt, one_line, words
@@ -23,15 +20,11 @@ from nacre.memories import edit
 from nacre.operations import operation
 from nacre.readers import adapter, nacre_chat, registry
 from nacre.readers.conversation import is_own_call
-from nacre.recall import ranking, recall, requests
-from nacre.sessions import find, topics
+from nacre.recall import recall, requests
+from nacre.sessions import topics
 from nacre.sessions.find import (
-    Aspect,
     ChatSearchRequest,
-    Matches,
-    Offset,
     ResumeRequest,
-    Role,
     SessionRequest,
     SessionsRequest,
 )
@@ -200,30 +193,6 @@ def show(home: Home, request: SessionRequest) -> SessionView:
         around=request.around,
     )
     return redact_view(home, view)
-
-
-@operation("match-sessions")
-def match(
-    home: Home,
-    expression: Annotated[str, Meta(description="A regular expression, which ignores case.")],
-    *,
-    filter: Annotated[Filter, Meta(description="Which turns.")] = Filter(),  # noqa: A002, B008
-    limit: Annotated[int, Meta(description="Turns at most.", ge=0)] = 10,
-    offset: Offset = 0,
-    aspect: Aspect = "all",
-    role: Role = "all",
-    seconds: Annotated[float, Meta(description="Time limit of the search.", gt=0, le=60)] = 10.0,
-) -> Matches:
-    """Return turns that match a regular expression, the newest first. Raises InvalidQueryError."""
-    return find.match_turns(
-        home,
-        expression,
-        filter,
-        limit=limit,
-        offset=offset,
-        admits=ranking.admission(aspect, role),
-        seconds=seconds,
-    )
 
 
 # -- Search in channel conversations ------------------------------------------

@@ -2613,6 +2613,10 @@ export interface Operations {
     session?: string | null;
     words?: string | null;
   }, HandoffView];
+  "backup-create": [{
+    target: string;
+    overwrite?: boolean;
+  }, BackupReport];
   "forget-plan": [ForgetRequest, ForgetPlan];
   "forgotten": [Record<string, never>, Array<Forgotten>];
   "forget-allow-again": [{
@@ -2629,10 +2633,6 @@ export interface Operations {
     overwrite?: boolean;
   }, ExportReport];
   "import": [ImportOptionsInput, ImportReport];
-  "backup-create": [{
-    target: string;
-    overwrite?: boolean;
-  }, BackupReport];
   "backup-restore": [{
     backup: string;
     target?: string | null;
@@ -2658,14 +2658,14 @@ export interface Operations {
     limit?: number;
     offset?: number;
   }, Array<Listed>];
+  "undo": [{
+    operation?: string | null;
+    force?: boolean;
+  }, Undoing];
   "diff": [{
     reference?: string | null;
   }, OperationDiff];
   "undo-plan": [{
-    operation?: string | null;
-    force?: boolean;
-  }, Undoing];
-  "undo": [{
     operation?: string | null;
     force?: boolean;
   }, Undoing];
@@ -2880,6 +2880,16 @@ export interface Operations {
     rerank?: boolean;
     is_prompt?: boolean;
   }, RecallResult];
+  "feedback": [{
+    reply: string;
+    references?: Array<string>;
+    session?: string | null;
+    stored?: Array<string>;
+  }, FeedbackReport];
+  "feedback-judge": [{
+    references: Array<string>;
+    good: boolean;
+  }, FeedbackReport];
   "search-sessions": [{
     text: string;
     filter?: Filter;
@@ -2909,16 +2919,10 @@ export interface Operations {
     aspect?: string;
     role?: string;
   }, RecallResult];
-  "feedback": [{
-    reply: string;
-    references?: Array<string>;
-    session?: string | null;
-    stored?: Array<string>;
-  }, FeedbackReport];
-  "feedback-judge": [{
-    references: Array<string>;
-    good: boolean;
-  }, FeedbackReport];
+  "review-judge": [{
+    background?: boolean;
+    seconds?: number | null;
+  }, JudgeReport];
   "alike": [{
     project?: string | null;
     limit?: number;
@@ -2928,10 +2932,6 @@ export interface Operations {
     choice: Choice;
     reason?: string | null;
   }, Pair];
-  "review-judge": [{
-    background?: boolean;
-    seconds?: number | null;
-  }, JudgeReport];
   "review": [{
     project?: string | null;
     only?: PendingKind | null;
@@ -2987,13 +2987,6 @@ export interface Operations {
     steps?: Array<string> | null;
     first?: boolean;
   }, DreamReport];
-  "session-summary": [SessionRequest, SessionReport];
-  "sessions": [{
-    filter?: SessionFilter;
-    limit?: number;
-    offset?: number;
-  }, SessionPage];
-  "session": [SessionRequest, SessionView];
   "match-sessions": [{
     expression: string;
     filter?: Filter;
@@ -3003,6 +2996,13 @@ export interface Operations {
     role?: string;
     seconds?: number;
   }, Matches];
+  "session-summary": [SessionRequest, SessionReport];
+  "sessions": [{
+    filter?: SessionFilter;
+    limit?: number;
+    offset?: number;
+  }, SessionPage];
+  "session": [SessionRequest, SessionView];
   "search-chats": [{
     query: string;
     limit?: number;
