@@ -25,13 +25,11 @@ from nacre.sessions.find import SessionsRequest
 from nacre.sessions.search import list_sessions_answers
 from nacre.store.schema import Row
 from nacre.store.sessions import Period
+from nacre.values.fields import OnlyProject
 from nacre.values.memory import Kind, Memory, Operation, SessionFilter
 from nacre.values.models import UNANSWERED
 from nacre.values.recall import Filter
 from nacre.values.reports import Check
-
-Project = Annotated[str | None, Meta(description="Only entries of this project.")]
-
 
 Until = Annotated[date | None, Meta(description="The last day; default: today.")]
 
@@ -173,7 +171,7 @@ def activity(
         date | None, Meta(description="The first day; default: a year before the last day.")
     ] = None,
     until: Until = None,
-    project: Project = None,
+    project: OnlyProject = None,
 ) -> Activity:
     """Return the activity of a period. Raises InvalidInputError if it ends before it begins."""
     catch_up(home)
@@ -310,7 +308,7 @@ def today(
     *,
     since: Annotated[date | None, Meta(description="The first day; default: the last day.")] = None,
     until: Until = None,
-    project: Project = None,
+    project: OnlyProject = None,
     limit: Annotated[
         int,
         Meta(

@@ -30,6 +30,7 @@ from nacre.sessions.search import clean_turn
 from nacre.store.schema import kept_calls
 from nacre.values import reports
 from nacre.values.codec import stamp
+from nacre.values.fields import OnlyProject
 from nacre.values.memory import Kind, Memory, Retirement, SessionFilter
 from nacre.values.reports import OnProgress, Progress
 from nacre.values.review import Usage
@@ -235,7 +236,7 @@ class ExportOptions(Request, frozen=True, kw_only=True):
         ),
     ] = "jsonl"
     sessions: Annotated[bool, Meta(description="Include all sessions and their turns.")] = False
-    project: Annotated[str | None, Meta(description="Only this project, by its slug.")] = None
+    project: OnlyProject = None
     include_retired: Annotated[bool, Meta(description="Include retired memories.")] = False
 
 

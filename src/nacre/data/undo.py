@@ -33,6 +33,7 @@ from nacre.memories.edit import scan
 from nacre.memories.judge import release
 from nacre.memories.store import get
 from nacre.operations import operation
+from nacre.values.fields import Limit, Offset, OnlyProject
 from nacre.values.memory import (
     ADOPT,
     DECISIONS,
@@ -60,14 +61,12 @@ def log(
     home: Home,
     *,
     reference: Annotated[str | None, Meta(description="Only operations on this memory.")] = None,
-    project: Annotated[
-        str | None, Meta(description="Only operations in this project, by its slug.")
-    ] = None,
+    project: OnlyProject = None,
     action: Annotated[
         str | None, Meta(description="Only operations of this kind: store, dream, undo ...")
     ] = None,
-    limit: Annotated[int, Meta(description="Maximum number of operations.", ge=0)] = 50,
-    offset: Annotated[int, Meta(description="Items to skip.", ge=0)] = 0,
+    limit: Limit = 50,
+    offset: Offset = 0,
 ) -> list[Listed]:
     """Return operations, the newest first. Raises NotFoundError, ConflictError."""
     look(home)

@@ -18,6 +18,7 @@ from nacre.home import home, operations
 from nacre.memories import placement
 from nacre.readers import registry
 from nacre.values import review
+from nacre.values.fields import Limit, Offset, Reference, References
 from nacre.values.memory import Expiry, Kind, Memory, Scope, Source, Validity
 from nacre.values.recall import Evidence, Filter
 from nacre.values.session import Speaker, Trust
@@ -53,26 +54,12 @@ Triggers = Annotated[
         max_length=10,
     ),
 ]
-Reference = Annotated[
-    str,
-    Meta(
-        description="A memory: its id, at least 4 characters of its start or end, or the subject."
-    ),
-]
-References = Annotated[
-    tuple[str, ...],
-    Meta(
-        description="Memories: their ids, at least 4 characters of their start or end, or subjects."
-    ),
-]
 HostSession = Annotated[
     str | None,
     Meta(
         description="The session, by the host's own id. Memories used in the same session count as used together."
     ),
 ]
-Limit = Annotated[int, Meta(description="Maximum number of memories.", ge=0)]
-Offset = Annotated[int, Meta(description="Items to skip.", ge=0)]
 Why = Annotated[str | None, Meta(description="Why.")]
 
 

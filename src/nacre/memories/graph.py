@@ -23,11 +23,12 @@ from nacre.home import home, location, operations
 from nacre.home.change import BATCH, Change
 from nacre.memories import edit, store
 from nacre.memories import usage as memories_usage
-from nacre.memories.decision import Offset, Reference, is_owners, wish
+from nacre.memories.decision import is_owners, wish
 from nacre.memories.judge import CONTRADICTS, SUPERSEDES, reconcile
 from nacre.operations import operation
 from nacre.store import schema
 from nacre.store.memories import ALIKE, IN_BODY, EdgeFilter, StoredLink, as_edge
+from nacre.values.fields import Offset, OnlyProject, Reference
 from nacre.values.memory import USUAL_STRENGTH, Kind, Link, Memory, Validity
 from nacre.values.recall import Filter
 from nacre.values.review import Maturity, Usage
@@ -150,7 +151,6 @@ Way = Literal["both", "outbound", "inbound"]
 Day = Annotated[
     date | None, Meta(description="The links as they were on that day; default: today.")
 ]
-Project = Annotated[str | None, Meta(description="Only memories of this project.")]
 Relations = Annotated[tuple[str, ...], Meta(description="Only these relations.")]
 Origin = (
     Annotated[
@@ -218,7 +218,7 @@ class TraverseRequest(Request, frozen=True, kw_only=True):
 class MapRequest(Request, frozen=True, kw_only=True):
     """Return memories and links for a map."""
 
-    project: Project = None
+    project: OnlyProject = None
     kinds: Annotated[tuple[Kind, ...], Meta(description="Only memories of these kinds.")] = ()
     relations: Relations = ()
     alike: Annotated[bool, Meta(description="Also similarity, which is computed.")] = False
@@ -467,7 +467,7 @@ _RANKS = (Maturity.PROVEN, Maturity.ESTABLISHED, Maturity.CANDIDATE)
 
 
 @operation("graph-central", by_key=True)
-def central(home: home.Home, *, limit: Limit = 10, project: Project = None) -> Central:
+def central(home: home.Home, *, limit: Limit = 10, project: OnlyProject = None) -> Central:
     """Return the memories with the most links."""
     edit.catch_up(home)
     net = net_of(home, project)
@@ -482,7 +482,7 @@ def central_of(home: home.Home, net: Net, limit: int) -> tuple[CentralMemory, ..
 
 
 @operation("graph-gaps", by_key=True)
-def gaps(home: home.Home, *, limit: Limit = 10, project: Project = None) -> Gaps:
+def gaps(home: home.Home, *, limit: Limit = 10, project: OnlyProject = None) -> Gaps:
     """Return memories with at most one link: proven first, then unlinked, then the most used."""
     edit.catch_up(home)
     store.fold_usage(home)
@@ -515,7 +515,7 @@ def _gap(home: home.Home, memory: Memory, degree: int, usage: Usage) -> Gap:
 
 
 @operation("graph-components", by_key=True)
-def components(home: home.Home, *, limit: Limit = 10, project: Project = None) -> Components:
+def components(home: home.Home, *, limit: Limit = 10, project: OnlyProject = None) -> Components:
     """Return the connected components, largest first, each with its most linked memories."""
     edit.catch_up(home)
     net = net_of(home, project)
@@ -543,7 +543,7 @@ _SUBJECT_CHARACTERS = 70
 
 
 @operation("graph-brief", by_key=True)
-def brief(home: home.Home, *, project: Project = None) -> Brief:
+def brief(home: home.Home, *, project: OnlyProject = None) -> Brief:
     """Return a summary of all memories in about 200 tokens.
 
     The daemon caches it until the next write, for at most 30 seconds.
@@ -1048,9 +1048,7 @@ def list_links(  # noqa: PLR0913 - one parameter per field
     ended: Annotated[
         bool, Meta(description="Also links that no longer hold or do not hold yet.")
     ] = False,
-    project: Annotated[
-        str | None, Meta(description="Only links with an end in this project.")
-    ] = None,
+    project: OnlyProject = None,
     limit: Limit = 50,
     offset: Offset = 0,
 ) -> LinkPage:

@@ -17,7 +17,6 @@ from nacre.memories import store
 from nacre.memories.decision import (
     EditRequest,
     ListRequest,
-    References,
     RetireRequest,
     as_agent_may,
     is_owners,
@@ -29,6 +28,7 @@ from nacre.memories.store import retire
 from nacre.memories.tombstones import RETIRE_ALWAYS, RETIRE_NO_LONGER, heed_ledger, rule_of
 from nacre.memories.usage import bring_back
 from nacre.operations import operation
+from nacre.values.fields import References
 from nacre.values.memory import Match, Memory, StandingRetirement
 from nacre.vault import files
 

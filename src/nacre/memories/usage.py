@@ -21,8 +21,8 @@ from nacre.home import change, operations
 from nacre.home import views as home_views
 from nacre.home.home import Home
 from nacre.memories import decision, edit, judge, store
-from nacre.memories.decision import Reference
 from nacre.operations import operation
+from nacre.values.fields import Reference
 from nacre.values.memory import Kind, Link, Memory
 from nacre.values.recall import Filter
 from nacre.values.review import Maturity, Usage, Verdict

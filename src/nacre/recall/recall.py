@@ -86,6 +86,7 @@ from nacre.recall.ranking import (
 from nacre.recall.scoring import BORDER, in_words, is_sure, matches, select_answering, sureness_of
 from nacre.recall.turns import ScoredTurn, TurnRecall
 from nacre.store.search import Corpus
+from nacre.values.fields import References
 from nacre.values.memory import Memory, Scope
 from nacre.values.recall import (
     DEFAULT_RADIUS_DAYS,
@@ -630,9 +631,7 @@ class _Measure:
 def feedback(
     home: Home,
     reply: Annotated[str, Meta(description="The agent's reply, which is not kept.")],
-    references: Annotated[
-        Sequence[str], Meta(description="Memories, by their ids or subjects.")
-    ] = (),
+    references: References = (),
     *,
     session: Annotated[
         str | None, Meta(description="The host's session in which memories were used.")

@@ -86,7 +86,6 @@ Item = Annotated[
 ]
 
 
-Project = Annotated[str | None, Meta(description="Only questions about this project.")]
 References = Annotated[tuple[Item, ...], Meta(description="Ids of the items.", min_length=1)]
 
 

@@ -28,6 +28,7 @@ from nacre.review.consolidate import SIGNALS, DreamAction, DreamReport, Promotio
 from nacre.review.naming import ProjectNames
 from nacre.review.pages import MERGED, Cluster, clusters, is_owners, mark
 from nacre.review.queue import ORIGIN
+from nacre.values.fields import OnlyProject
 from nacre.values.memory import Confirmation, Expiry, Kind, Link, Memory, Retirement, TombstoneKind
 from nacre.values.review import Usage
 from nacre.vault import files
@@ -36,7 +37,7 @@ from nacre.vault import files
 class DreamPlanRequest(Request, frozen=True, kw_only=True):
     """The plan of a dream."""
 
-    project: Annotated[str | None, Meta(description="Memories of one project only.")] = None
+    project: OnlyProject = None
     tier: Annotated[
         int,
         Meta(
@@ -91,7 +92,7 @@ class Alike:
 def alike(
     home: Home,
     *,
-    project: Annotated[str | None, Meta(description="Memories of one project only.")] = None,
+    project: OnlyProject = None,
     limit: Annotated[int, Meta(description="Maximum number of groups.", ge=1, le=500)] = 20,
 ) -> Alike:
     """Return groups of similar memories, which need not be duplicates. No model is used. Empty without

@@ -41,7 +41,6 @@ from nacre.review.contradictions import (
     RESOLVE,
     GapReference,
     Item,
-    Project,
     References,
     keep_reason,
     list_pending,
@@ -49,6 +48,7 @@ from nacre.review.contradictions import (
     settle,
     target_of,
 )
+from nacre.values.fields import Offset, OnlyProject
 from nacre.values.memory import REVIEW, HeldCandidate, Kind, Link, Memory, Operation
 from nacre.values.models import NOT_SURE, AskedQuestion
 from nacre.values.recall import Filter, RecallQuery
@@ -90,10 +90,10 @@ def resolve(
 def list_items(
     home: Home,
     *,
-    project: Annotated[str | None, Meta(description="Only items of this project.")] = None,
+    project: OnlyProject = None,
     only: Annotated[PendingKind | None, Meta(description="Only items of this kind.")] = None,
     limit: Annotated[int, Meta(description="Maximum number of items; 0 for all.", ge=0)] = 50,
-    offset: Annotated[int, Meta(description="Items to skip.", ge=0)] = 0,
+    offset: Offset = 0,
 ) -> PendingPage:
     """List conflicts and memories in doubt, the oldest first, then the likeliest candidates.
 
@@ -423,7 +423,7 @@ def reflect(
     home: Home,
     *,
     limit: Annotated[int, Meta(description="Maximum number of questions.", ge=1, le=100)] = 5,
-    project: Project = None,
+    project: OnlyProject = None,
 ) -> Reflection:
     """Return the most useful questions, with each memory in one question only.
 
@@ -775,7 +775,7 @@ def list_unanswered(
     days: Annotated[
         int, Meta(description="Only questions from this many last days.", ge=1, le=3650)
     ] = 30,
-    project: Project = None,
+    project: OnlyProject = None,
     min_times: Annotated[int, Meta(description="Asked at least this many times.", ge=1)] = 1,
     limit: Annotated[int, Meta(description="Maximum number of gaps.", ge=1, le=100)] = 10,
 ) -> Unanswered:

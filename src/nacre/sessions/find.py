@@ -19,6 +19,7 @@ from nacre.home import home, location
 from nacre.learn import ingest as learn_ingest
 from nacre.operations import operation
 from nacre.recall import ranking
+from nacre.values.fields import Limit, Offset
 from nacre.values.memory import DeedFilter, SessionFilter
 from nacre.values.recall import Filter, HitConfidence, TurnHit
 from nacre.values.session import StoredSession, StoredTurn, Trust, Turn
@@ -26,7 +27,6 @@ from nacre.values.session import StoredSession, StoredTurn, Trust, Turn
 SessionId = Annotated[
     str, Meta(description="A session's id, or its beginning.", examples=["claude-code:7f3a1c2d"])
 ]
-Offset = Annotated[int, Meta(description="Items to skip.", ge=0)]
 Aspect = Annotated[
     str,
     Meta(
@@ -45,7 +45,7 @@ class SessionsRequest(Request, frozen=True, kw_only=True):
     """Sessions, the newest first."""
 
     filter: Annotated[SessionFilter, Meta(description="Which sessions.")] = SessionFilter()
-    limit: Annotated[int, Meta(description="Sessions at most.", ge=0)] = 20
+    limit: Limit = 20
     offset: Offset = 0
 
 
@@ -126,7 +126,7 @@ class DidQuery(Request, frozen=True, kw_only=True):
     wanted: WhoseDeeds = DeedFilter()
     reads: Annotated[bool, Meta(description="Also actions that only read it.")] = False
     commands: Annotated[bool, Meta(description="Also commands that only name it.")] = False
-    limit: Annotated[int, Meta(description="Maximum number of changes.", ge=0)] = 10
+    limit: Limit = 10
     offset: Offset = 0
 
 
@@ -135,7 +135,7 @@ class FixQuery(Request, frozen=True, kw_only=True):
 
     error: Annotated[str, Meta(description="The error as printed: a line or a whole trace.")]
     wanted: WhoseDeeds = DeedFilter()
-    limit: Annotated[int, Meta(description="Maximum number of errors.", ge=0)] = 3
+    limit: Limit = 3
     repairs: Annotated[int, Meta(description="Maximum repairs per error.", ge=0)] = 3
 
 
@@ -231,7 +231,7 @@ def match_turns(
     expression: Annotated[str, Meta(description="A regular expression, which ignores case.")],
     filter: Annotated[Filter, Meta(description="Which turns.")] = Filter(),  # noqa: A002, B008
     *,
-    limit: Annotated[int, Meta(description="Turns at most.", ge=0)] = 10,
+    limit: Limit = 10,
     offset: Offset = 0,
     aspect: Aspect = "all",
     role: Role = "all",

@@ -29,6 +29,7 @@ from nacre.memories import edit, store
 from nacre.memories.graph import CODE, Limit
 from nacre.operations import operation
 from nacre.values import review
+from nacre.values.fields import OnlyProject
 from nacre.values.memory import Memory
 from nacre.vault import git
 from nacre_code import store as code
@@ -492,9 +493,6 @@ def _hint(home: home.Home) -> str:
 # Requests about code.
 
 
-Project = Annotated[str | None, Meta(description="Only this project.")]
-
-
 class CodeRequest(Request, frozen=True, kw_only=True):
     """The connections of a symbol or file."""
 
@@ -506,7 +504,7 @@ class CodeRequest(Request, frozen=True, kw_only=True):
             max_length=500,
         ),
     ]
-    project: Project = None
+    project: OnlyProject = None
     near: Annotated[
         str | None, Meta(description="Preferred project if several have this name.")
     ] = None
@@ -529,7 +527,7 @@ class ImpactRequest(CodeRequest, frozen=True, kw_only=True):
 class StaleRequest(Request, frozen=True, kw_only=True):
     """Memories that may be out of date because files they name changed."""
 
-    project: Project = None
+    project: OnlyProject = None
     limit: Limit = 20
     days: Annotated[int, Meta(description="Number of days whose changes count.", ge=1, le=3650)] = (
         30

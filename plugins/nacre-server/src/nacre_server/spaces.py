@@ -25,11 +25,11 @@ from nacre.errors import (
     UnavailableError,
 )
 from nacre.home.home import Home, open_database
-from nacre.memories.decision import Reference
 from nacre.memories.store import get
 from nacre.memories.tombstones import Barred
 from nacre.memories.vectors import embed_pending
 from nacre.operations import operation
+from nacre.values.fields import Reference
 from nacre.values.memory import Bearer, Memory, Quota, Role, Scope, Source
 from nacre.values.recall import HitConfidence, Lane, LaneState, MemoryHit, RecallQuery, RecallResult
 from nacre_server.registry import Registry
