@@ -27,12 +27,7 @@ from nacre.learn.learn import Proposal
 from nacre.learn.requests import ProposalRequest, Way
 from nacre.memories import retire as answers
 from nacre.memories import store as remembering
-from nacre.memories.decision import (
-    EditRequest,
-    GetRequest,
-    RetireRequest,
-    StoreRequest,
-)
+from nacre.memories.decision import EditRequest, GetRequest, RetireRequest, StoreRequest
 from nacre.memories.edit import scan
 from nacre.memories.usage import history_of, read_memory
 from nacre.python_calls import one_at_a_time, operation_of

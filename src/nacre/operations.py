@@ -1,9 +1,9 @@
 """Operations: functions that nacre's interfaces offer, with the rules for calling them.
 
 Mark a function with :func:`operation`. Its first parameter is the home or the settings. Parameters
-with ``Annotated`` bounds and help are the fields of its request. If callers pass on a request, the
-function takes the request as its second parameter instead. Other keyword-only parameters are for
-Python callers.
+with ``Annotated`` bounds and help are the fields of its request. A function takes its request as
+the second parameter instead if it passes the request on, or if commands load the request's type
+without the function. Other keyword-only parameters are for Python callers.
 """
 
 from __future__ import annotations

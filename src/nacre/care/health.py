@@ -18,10 +18,9 @@ from itertools import groupby, takewhile
 from pathlib import Path
 from typing import Annotated
 
-from msgspec import Meta
-
 from nacre.base import files as private_files
 from nacre.base import json, link, plugins
+from nacre.base.bounds import bounds
 from nacre.base.environment import install_hint
 from nacre.base.frozen import frozen
 from nacre.base.locks import is_held
@@ -32,12 +31,7 @@ from nacre.care import proofs as prove
 from nacre.context import hooks
 from nacre.data import history
 from nacre.data import sync as data_sync
-from nacre.errors import (
-    ConflictError,
-    NacreError,
-    NotFoundError,
-    UnusableStoreError,
-)
+from nacre.errors import ConflictError, NacreError, NotFoundError, UnusableStoreError
 from nacre.home import archive, consent, retention
 from nacre.home.home import Home, open_home, open_to_read
 from nacre.home.location import projects
@@ -339,7 +333,7 @@ _REPORT_CHORE_SECONDS = 7 * 86_400.0
 def doctor(
     home: Home,
     *,
-    repair: Annotated[bool, Meta(description="Repair permissions.")] = False,
+    repair: Annotated[bool, bounds("Repair permissions.")] = False,
 ) -> list[Check]:
     """Check the installation and the home. Every finding that is not ok has a remedy."""
     return [
@@ -892,8 +886,8 @@ def prove_home(
     home: Home,
     on_progress: OnProgress | None = None,
     *,
-    everything: Annotated[bool, Meta(description="Reread all transcripts, not a sample.")] = False,
-    repair: Annotated[bool, Meta(description="Repair findings if nothing can be lost.")] = False,
+    everything: Annotated[bool, bounds("Reread all transcripts, not a sample.")] = False,
+    repair: Annotated[bool, bounds("Repair findings if nothing can be lost.")] = False,
 ) -> list[Check]:
     """Check every part of the home against its sources."""
     proofs = prove.prove(home, everything=everything, on_progress=on_progress)
@@ -906,8 +900,8 @@ def prove_home(
 def list_traces(
     home: Home,
     *,
-    task: Annotated[Task | None, Meta(description="Only calls for this task.")] = None,
-    since: Annotated[datetime | None, Meta(description="Only traces from this time on.")] = None,
+    task: Annotated[Task | None, bounds("Only calls for this task.")] = None,
+    since: Annotated[datetime | None, bounds("Only traces from this time on.")] = None,
     limit: Limit = 20,
 ) -> list[Trace]:
     """Return the traces of model calls, the latest first."""
@@ -917,7 +911,7 @@ def list_traces(
 
 @operation("trace")
 def show_trace(
-    home: Home, reference: Annotated[str, Meta(description="The id, or its start or end.")]
+    home: Home, reference: Annotated[str, bounds("The id, or its start or end.")]
 ) -> Trace:
     """Return the trace of a call. Raises NotFoundError, ConflictError."""
     fold_notes(home)
@@ -939,7 +933,7 @@ def rebuild(
     settings: Settings,
     on_progress: OnProgress | None = None,
     *,
-    vectors: Annotated[bool, Meta(description="Also create the vectors.")] = True,
+    vectors: Annotated[bool, bounds("Also create the vectors.")] = True,
 ) -> IngestReport:
     """Rebuild the database from the vault, the transcripts and the archive. Raises SchemaTooNewError."""
     return database.rebuild(settings, open_home, on_progress, vectors=vectors)
@@ -954,7 +948,7 @@ def reset(settings: Settings) -> Path | None:
 @operation("backup-verify", takes_long=True)
 def verify_backup(
     settings: Settings,
-    backup: Annotated[Path, Meta(description="The backup's file.")],
+    backup: Annotated[Path, bounds("The backup's file.")],
     on_progress: OnProgress | None = None,
 ) -> list[Check]:
     """Restore a backup into a temporary folder and check it. Raises NotFoundError, InvalidInputError."""

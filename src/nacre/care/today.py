@@ -9,8 +9,7 @@ from datetime import date, timedelta
 from itertools import accumulate
 from typing import Annotated
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.care.health import problems
 from nacre.errors import InvalidInputError
@@ -31,7 +30,7 @@ from nacre.values.models import UNANSWERED
 from nacre.values.recall import Filter
 from nacre.values.reports import Check
 
-Until = Annotated[date | None, Meta(description="The last day; default: today.")]
+Until = Annotated[date | None, bounds("The last day; default: today.")]
 
 
 # -- Results ---------------------------------------------------------------------------------------
@@ -168,7 +167,7 @@ def activity(
     home: Home,
     *,
     since: Annotated[
-        date | None, Meta(description="The first day; default: a year before the last day.")
+        date | None, bounds("The first day; default: a year before the last day.")
     ] = None,
     until: Until = None,
     project: OnlyProject = None,
@@ -288,14 +287,14 @@ def _calendar(talked: Sequence[Row]) -> tuple[CalendarDay, ...]:
 
 def _ages(home: Home, project: str | None) -> tuple[Age, ...]:
     rows = home.activity.ages(home.now(), project)
-    bounds = [(0, _AGE_DAYS[0]), *zip(_AGE_DAYS, (*_AGE_DAYS[1:], None), strict=True)]
+    limits = [(0, _AGE_DAYS[0]), *zip(_AGE_DAYS, (*_AGE_DAYS[1:], None), strict=True)]
     groups = [
         [row for row in rows if least <= max(0, row[0]) and (most is None or row[0] < most)]
-        for least, most in bounds
+        for least, most in limits
     ]
     return tuple(
         Age(least, most, sum(row[1] for row in group), sum(row[2] for row in group))
-        for (least, most), group in zip(bounds, groups, strict=True)
+        for (least, most), group in zip(limits, groups, strict=True)
     )
 
 
@@ -306,13 +305,13 @@ def _ages(home: Home, project: str | None) -> tuple[Age, ...]:
 def today(
     home: Home,
     *,
-    since: Annotated[date | None, Meta(description="The first day; default: the last day.")] = None,
+    since: Annotated[date | None, bounds("The first day; default: the last day.")] = None,
     until: Until = None,
     project: OnlyProject = None,
     limit: Annotated[
         int,
-        Meta(
-            description="Maximum number of memories, of sessions and of pending items.",
+        bounds(
+            "Maximum number of memories, of sessions and of pending items.",
             ge=0,
             le=100,
         ),

@@ -17,9 +17,8 @@ from pathlib import Path
 from random import Random
 from typing import Annotated, Any
 
-from msgspec import Meta
-
 from nacre.base import json
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms, to_ms
 from nacre.base.text import words
@@ -518,15 +517,13 @@ def _read_query(item: Mapping[str, Any]) -> SavedQuery:
 @operation("eval-add", writes=True)
 def add_query(
     home: Home,
-    question: Annotated[str, Meta(description="The question.", min_length=1)],
+    question: Annotated[str, bounds("The question.", min_length=1)],
     *,
     queries: Queries = None,
-    query_id: Annotated[
-        str | None, Meta(description="Its id; derived from the question by default.")
-    ] = None,
+    query_id: Annotated[str | None, bounds("Its id; derived from the question by default.")] = None,
     expects: Annotated[
         tuple[str, ...],
-        Meta(description="Memories that should be recalled, by their ids or subjects."),
+        bounds("Memories that should be recalled, by their ids or subjects."),
     ] = (),
 ) -> SavedQuery:
     """Save a query; the default ones stay.
@@ -557,7 +554,7 @@ def add_query(
 @operation("eval-remove", writes=True)
 def remove_query(
     home: Home,
-    query_id: Annotated[str, Meta(description="The query's id.")],
+    query_id: Annotated[str, bounds("The query's id.")],
     *,
     queries: Queries = None,
 ) -> SavedQuery:
@@ -745,13 +742,10 @@ def _save_queries(file: Path, queries: Sequence[SavedQuery]) -> None:
     write_json(file, items)
 
 
-# -- Requests --------------------------------------------------------------------------------------
-
-
-Queries = Annotated[Path | None, Meta(description="The file of saved queries, if not the default.")]
-
-
 # -- Operations ----------------------------------------------------------------------------------
+
+
+Queries = Annotated[Path | None, bounds("The file of saved queries, if not the default.")]
 
 
 @operation("eval", takes_long=True)
@@ -761,11 +755,11 @@ def evaluate(
     queries: Queries = None,
     limit: Annotated[
         int,
-        Meta(description="Memories per query; default: 10, or as in the baseline.", ge=1, le=1000),
+        bounds("Memories per query; default: 10, or as in the baseline.", ge=1, le=1000),
     ]
     | None = None,
-    budget: Annotated[int, Meta(description="Maximum tokens at a session's start.", ge=1)] = 2000,
-    compare: Annotated[bool, Meta(description="Show changes since the saved baseline.")] = False,
+    budget: Annotated[int, bounds("Maximum tokens at a session's start.", ge=1)] = 2000,
+    compare: Annotated[bool, bounds("Show changes since the saved baseline.")] = False,
 ) -> list[Answer]:
     """Ask saved queries, and compare with the baseline. Raises InvalidQueryError, NotFoundError."""
     before = load_baseline(home) if compare else None

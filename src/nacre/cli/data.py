@@ -15,16 +15,7 @@ from nacre.cli import output
 from nacre.cli.command import Group, Paper, Run, Span, bold, command, dim
 from nacre.cli.learn import render_ingest
 from nacre.cli.operations import perform, resumable
-from nacre.cli.options import (
-    Record,
-    argument,
-    count,
-    day,
-    option,
-    project_slug,
-    readable,
-    size,
-)
+from nacre.cli.options import Record, argument, count, day, option, project_slug, readable, size
 from nacre.cli.status import answer_checks
 from nacre.data import backup as backups
 from nacre.data import export as exporting

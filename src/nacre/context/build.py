@@ -12,8 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash, first_id, to_ms
 from nacre.base.text import STOP_WORDS, count_tokens, harmless, is_unspaced, shorten, stem
@@ -945,8 +944,8 @@ def context_for(home: Home, request: ContextRequest) -> ContextBlock:
 # -- Operations ---------------------------------------------------------------
 
 
-PageName = Annotated[Literal["identity", "profile", "project"], Meta(description="Which page.")]
-PageProject = Annotated[str | None, Meta(description="The project, for a project's page.")]
+PageName = Annotated[Literal["identity", "profile", "project"], bounds("Which page.")]
+PageProject = Annotated[str | None, bounds("The project, for a project's page.")]
 
 
 @operation("page-own")
@@ -964,8 +963,8 @@ def write_own_page_answers(
     name: PageName,
     text: Annotated[
         str,
-        Meta(
-            description="The whole page. An empty text deletes it, except a project's.",
+        bounds(
+            "The whole page. An empty text deletes it, except a project's.",
             max_length=200_000,
         ),
     ],
@@ -973,9 +972,7 @@ def write_own_page_answers(
     project: PageProject = None,
     expected: Annotated[
         str | None,
-        Meta(
-            description="The etag from your last read. If the page has changed since, nothing is written."
-        ),
+        bounds("The etag from your last read. If the page has changed since, nothing is written."),
     ] = None,
 ) -> OwnPage:
     """Replace a page of the owner or a project, without secrets. An empty text deletes it, except a project's.
@@ -1014,11 +1011,9 @@ def write_own_page_answers(
 @operation("context-given", http=False)
 def note_given(
     home: Home,
-    session: Annotated[str, Meta(description="The host's session, as <tool>:<id>.")],
+    session: Annotated[str, bounds("The host's session, as <tool>:<id>.")],
     *,
-    state: Annotated[
-        SessionState | None, Meta(description="The state of the delivered context.")
-    ] = None,
+    state: Annotated[SessionState | None, bounds("The state of the delivered context.")] = None,
 ) -> None:
     """Save the session's state after its agent received the context."""
     hooks.write_state(home.settings.home, session, state)

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
 
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.text import identifiers, one_line, shorten, words
 from nacre.context import delivery
@@ -501,16 +501,14 @@ def handoff(
     home: Home,
     *,
     folder: Annotated[
-        str | None, Meta(description="The agent's working folder, which determines the project.")
+        str | None, bounds("The agent's working folder, which determines the project.")
     ] = None,
-    store: Annotated[bool, Meta(description="Hand over the session now.")] = False,
+    store: Annotated[bool, bounds("Hand over the session now.")] = False,
     session: Annotated[
         str | None,
-        Meta(description="As <tool>:<id>; default: the agent's own, else the folder's last."),
+        bounds("As <tool>:<id>; default: the agent's own, else the folder's last."),
     ] = None,
-    words: Annotated[
-        str | None, Meta(description="The text; default: the owner's last messages.")
-    ] = None,
+    words: Annotated[str | None, bounds("The text; default: the owner's last messages.")] = None,
 ) -> HandoffView:
     """Return a project's latest handoff; with ``store``, make a new one. Raises NotFoundError, InvalidInputError."""
     edit.catch_up(home)

@@ -20,10 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Annotated, BinaryIO
 
-from msgspec import Meta
-
 from nacre.base import files
 from nacre.base import json as json_text
+from nacre.base.bounds import bounds
 from nacre.base.files import BROKEN
 from nacre.base.frozen import frozen
 from nacre.base.locks import FileLock
@@ -121,7 +120,7 @@ class _Writing:
 @operation("backup-create", takes_long=True)
 def create(
     home: Home,
-    target: Annotated[Path, Meta(description="The file to write.")],
+    target: Annotated[Path, bounds("The file to write.")],
     *,
     overwrite: Overwrite = False,
     on_progress: OnProgress | None = None,

@@ -14,8 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import to_ms
 from nacre.base.named_files import named_file
@@ -222,7 +221,7 @@ def _below(text: str, level: int) -> Iterator[str]:
 # -- Requests --------------------------------------------------------------------------------------
 
 
-Overwrite = Annotated[bool, Meta(description="Overwrite the file.")]
+Overwrite = Annotated[bool, bounds("Overwrite the file.")]
 
 
 class ExportOptions(Request, frozen=True, kw_only=True):
@@ -230,35 +229,35 @@ class ExportOptions(Request, frozen=True, kw_only=True):
 
     form: Annotated[
         str,
-        Meta(
-            description="The format of the file: jsonl, markdown, zip or clawxmemory.",
+        bounds(
+            "The format of the file: jsonl, markdown, zip or clawxmemory.",
             pattern="^(jsonl|markdown|zip|clawxmemory)$",
         ),
     ] = "jsonl"
-    sessions: Annotated[bool, Meta(description="Include all sessions and their turns.")] = False
+    sessions: Annotated[bool, bounds("Include all sessions and their turns.")] = False
     project: OnlyProject = None
-    include_retired: Annotated[bool, Meta(description="Include retired memories.")] = False
+    include_retired: Annotated[bool, bounds("Include retired memories.")] = False
 
 
 class ExportRequest(ExportOptions, frozen=True, kw_only=True):
     """Write everything into one file that others can read."""
 
-    target: Annotated[Path, Meta(description="The file to write.")]
+    target: Annotated[Path, bounds("The file to write.")]
     overwrite: Overwrite = False
 
 
 class ImportOptions(Request, frozen=True, kw_only=True):
     """Take in what another memory or an account's export holds."""
 
-    path: Annotated[Path, Meta(description="A file or folder.")]
+    path: Annotated[Path, bounds("A file or folder.")]
     source: Annotated[
-        str, Meta(description="The program that wrote it; auto detects it from the content.")
+        str, bounds("The program that wrote it; auto detects it from the content.")
     ] = "auto"
     trust: Annotated[
-        bool, Meta(description="The data is yours: trust it like your own statements to nacre.")
+        bool, bounds("The data is yours: trust it like your own statements to nacre.")
     ] = False
-    project: Annotated[str | None, Meta(description="Import everything into this project.")] = None
-    vectors: Annotated[bool, Meta(description="False: the next ingest makes the vectors.")] = True
+    project: Annotated[str | None, bounds("Import everything into this project.")] = None
+    vectors: Annotated[bool, bounds("False: the next ingest makes the vectors.")] = True
 
 
 # -- Export ----------------------------------------------------------------------------------------

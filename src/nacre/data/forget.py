@@ -12,8 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash, content_hash
 from nacre.base.request import Request
@@ -343,14 +342,12 @@ def rename_files(change: Change, match: Pattern) -> None:
 class ForgetRequest(Request, frozen=True, kw_only=True):
     """What is to be forgotten: one of these, or all of a project ``before`` a time."""
 
-    sessions: Annotated[tuple[str, ...], Meta(description="Sessions, by their ids.")] = ()
-    memories: Annotated[
-        tuple[str, ...], Meta(description="Memories, by their ids or subjects.")
-    ] = ()
-    project: Annotated[str | None, Meta(description="A whole project, by its slug.")] = None
-    match: Annotated[str | None, Meta(description="Everything that contains this text.")] = None
-    regex: Annotated[bool, Meta(description="The text is a regular expression.")] = False
-    before: Annotated[datetime | None, Meta(description="Everything from before this day.")] = None
+    sessions: Annotated[tuple[str, ...], bounds("Sessions, by their ids.")] = ()
+    memories: Annotated[tuple[str, ...], bounds("Memories, by their ids or subjects.")] = ()
+    project: Annotated[str | None, bounds("A whole project, by its slug.")] = None
+    match: Annotated[str | None, bounds("Everything that contains this text.")] = None
+    regex: Annotated[bool, bounds("The text is a regular expression.")] = False
+    before: Annotated[datetime | None, bounds("Everything from before this day.")] = None
 
     @property
     def how(self) -> str:
@@ -373,18 +370,12 @@ class ForgetRequest(Request, frozen=True, kw_only=True):
 class ScrubOptions(Request, frozen=True, kw_only=True):
     """Apply the present rules of redaction to everything that is stored."""
 
-    dry_run: Annotated[
-        bool, Meta(description="Show what would be removed, but change nothing.")
-    ] = False
+    dry_run: Annotated[bool, bounds("Show what would be removed, but change nothing.")] = False
     history: Annotated[
-        bool, Meta(description="Also rewrite the vault's git history; all commits get new ids.")
+        bool, bounds("Also rewrite the vault's git history; all commits get new ids.")
     ] = False
-    remove_copies: Annotated[
-        bool, Meta(description="Also remove older copies of the database.")
-    ] = False
-    vectors: Annotated[bool, Meta(description="False: the next ingest makes the new vectors.")] = (
-        True
-    )
+    remove_copies: Annotated[bool, bounds("Also remove older copies of the database.")] = False
+    vectors: Annotated[bool, bounds("False: the next ingest makes the new vectors.")] = True
 
 
 # -- Remaining copies ------------------------------------------------------------------------------
@@ -619,9 +610,7 @@ def forgotten(home: Home) -> list[Forgotten]:
 @operation("forget-allow-again", writes=True, owners=True, command="forget --allow-again")
 def allow_again(
     home: Home,
-    reference: Annotated[
-        str, Meta(description="The id of a run (or its end), a session or a memory.")
-    ],
+    reference: Annotated[str, bounds("The id of a run (or its end), a session or a memory.")],
 ) -> Forgotten:
     """Allow reading forgotten content again if a transcript still has it: a whole run, or one session or memory.
 

@@ -16,17 +16,12 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Annotated
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.text import to_bytes, words
 from nacre.data import backup as backups
 from nacre.data import export as exporting
-from nacre.data.export import (
-    ExportReport,
-    ExportRequest,
-    ImportOptions,
-)
+from nacre.data.export import ExportReport, ExportRequest, ImportOptions
 from nacre.data.importers import (
     MOST_BYTES,
     ORIGIN,
@@ -706,13 +701,11 @@ def restore(
     settings: Settings,
     on_progress: OnProgress | None = None,
     *,
-    backup: Annotated[Path, Meta(description="The backup's file.")],
+    backup: Annotated[Path, bounds("The backup's file.")],
     target: Annotated[
-        Path | None, Meta(description="The folder of the home; default: the one from the settings.")
+        Path | None, bounds("The folder of the home; default: the one from the settings.")
     ] = None,
-    replace: Annotated[
-        bool, Meta(description="Move an existing home aside and take its place.")
-    ] = False,
+    replace: Annotated[bool, bounds("Move an existing home aside and take its place.")] = False,
 ) -> backups.RestoreReport:
     """Restore a backup as a home. Raises NotFoundError, InvalidInputError, ConflictError, UnavailableError."""
     target = (target or settings.home).expanduser().absolute()

@@ -13,8 +13,7 @@ from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import Annotated
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash
 from nacre.base.locks import FileLock
@@ -688,19 +687,15 @@ class SyncRequest(Request, frozen=True, kw_only=True):
 
     remote: Annotated[
         str | None,
-        Meta(description="The address, or the name of a git remote. Later syncs reuse it."),
+        bounds("The address, or the name of a git remote. Later syncs reuse it."),
     ] = None
-    dry_run: Annotated[bool, Meta(description="Show what would be done, but change nothing.")] = (
-        False
+    dry_run: Annotated[bool, bounds("Show what would be done, but change nothing.")] = False
+    timeout_seconds: Annotated[float, bounds("Maximum time per git call, in seconds.", gt=0)] = (
+        TIMEOUT_SECONDS_GIT
     )
-    timeout_seconds: Annotated[
-        float, Meta(description="Maximum time per git call, in seconds.", gt=0)
-    ] = TIMEOUT_SECONDS_GIT
-    accept_rewritten: Annotated[
-        bool, Meta(description="Accept a rewritten history of the remote.")
-    ] = False
+    accept_rewritten: Annotated[bool, bounds("Accept a rewritten history of the remote.")] = False
     patience_seconds: Annotated[
-        float, Meta(description="Maximum wait for another sync, in seconds.", ge=0)
+        float, bounds("Maximum wait for another sync, in seconds.", ge=0)
     ] = 20.0
 
 

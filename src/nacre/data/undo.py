@@ -9,8 +9,7 @@ from dataclasses import fields, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash, content_hash, to_ms
 from nacre.base.text import to_bytes, to_text
@@ -60,10 +59,10 @@ _PATH = "file"
 def log(
     home: Home,
     *,
-    reference: Annotated[str | None, Meta(description="Only operations on this memory.")] = None,
+    reference: Annotated[str | None, bounds("Only operations on this memory.")] = None,
     project: OnlyProject = None,
     action: Annotated[
-        str | None, Meta(description="Only operations of this kind: store, dream, undo ...")
+        str | None, bounds("Only operations of this kind: store, dream, undo ...")
     ] = None,
     limit: Limit = 50,
     offset: Offset = 0,
@@ -612,17 +611,14 @@ def _same(left: Memory, right: Memory) -> bool:
     return True
 
 
-# -- Requests --------------------------------------------------------------------------------------
+# -- Operations ----------------------------------------------------------------------------------
 
 
-Force = Annotated[bool, Meta(description="Keep both versions of memories that changed since.")]
+Force = Annotated[bool, bounds("Keep both versions of memories that changed since.")]
 OperationId = Annotated[
     str | None,
-    Meta(description="The operation's id or its end; default: the last one that is not undone."),
+    bounds("The operation's id or its end; default: the last one that is not undone."),
 ]
-
-
-# -- Operations ----------------------------------------------------------------------------------
 
 
 @operation("diff", by_key=True)
@@ -631,9 +627,7 @@ def diff(
     *,
     reference: Annotated[
         str | None,
-        Meta(
-            description="An operation's id, or a memory (its last operation); default: the last operation."
-        ),
+        bounds("An operation's id, or a memory (its last operation); default: the last operation."),
     ] = None,
 ) -> OperationDiff:
     """Return the changes of an operation. Raises NotFoundError, ConflictError."""

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Annotated, BinaryIO
 
 import msgspec
-from msgspec import Meta
 
 from nacre.base import ids
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.named_files import named_file
 from nacre.errors import (
@@ -610,10 +610,10 @@ def _is_sound(place: Path) -> bool:
 @operation("session-restore")
 def restore(
     home: Home,
-    reference: Annotated[str, Meta(description="A session's id, or its beginning.")],
+    reference: Annotated[str, bounds("A session's id, or its beginning.")],
     *,
     folder: Annotated[
-        Path | None, Meta(description="The target folder; default: its original place.")
+        Path | None, bounds("The target folder; default: its original place.")
     ] = None,
 ) -> Restored:
     """Restore the transcript of a session to its original place, or into a folder.
@@ -748,6 +748,3 @@ def damage(home: Home, state: sessions.Archived) -> str | None:
     except NacreError as error:
         return error.message
     return None
-
-
-# -- Requests ------------------------------------------------------------------

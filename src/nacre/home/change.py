@@ -23,11 +23,10 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
-from msgspec import Meta
-
 from nacre.base import files as private_files
 from nacre.base import json as json_text
 from nacre.base import locks
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash
 from nacre.base.text import numbered, one_line, to_bytes, to_text
@@ -933,9 +932,6 @@ def write_json(file: Path, value: object) -> None:
     private_files.write_file(file, f"{json.dumps(value, ensure_ascii=False, indent=2)}\n")
 
 
-# -- Requests ------------------------------------------------------------------
-
-
 # -- Operations on projects and pages ------------------------------------------
 
 
@@ -947,8 +943,8 @@ _PROFILE = "profile.md"
 def place(
     home: home.Home,
     *,
-    name: Annotated[str | None, Meta(description="The name, slug or alias of a project.")] = None,
-    folder: Annotated[str | None, Meta(description="A folder of the project.")] = None,
+    name: Annotated[str | None, bounds("The name, slug or alias of a project.")] = None,
+    folder: Annotated[str | None, bounds("A folder of the project.")] = None,
 ) -> views.Place:
     """Return the project of a name or a folder. Nothing is created."""
     slugs = tuple(location.projects(home))
@@ -966,8 +962,8 @@ def place(
 @operation("project-tie", writes=True, owners=True)
 def tie(
     home: home.Home,
-    project: Annotated[str, Meta(description="The name, slug or alias of a known project.")],
-    folder: Annotated[str, Meta(description="The folder.")],
+    project: Annotated[str, bounds("The name, slug or alias of a known project.")],
+    folder: Annotated[str, bounds("The folder.")],
 ) -> views.Place:
     """Assign a folder to a project. Raises NotFoundError, ConflictError, InvalidInputError, InvalidMemoryError."""
     slugs = tuple(location.projects(home))
@@ -1001,7 +997,7 @@ def page(
     home: home.Home,
     *,
     project: Annotated[
-        str | None, Meta(description="The project's slug; without one, the owner's profile.")
+        str | None, bounds("The project's slug; without one, the owner's profile.")
     ] = None,
 ) -> str:
     """Return the text of a page without secrets, or an empty string."""

@@ -24,11 +24,11 @@ from queue import Empty, SimpleQueue
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta
 
 from nacre import __version__
 from nacre.base import files
 from nacre.base import json as json_values
+from nacre.base.bounds import bounds
 from nacre.base.environment import server_address
 from nacre.base.frozen import frozen
 from nacre.base.plain import JsonObject, Values, mapping, string
@@ -1042,7 +1042,5 @@ def config_file(settings: Settings) -> Path:
 class WireRequest(Request, frozen=True, kw_only=True):
     """Configure hosts to use nacre, or no longer."""
 
-    wishes: Annotated[
-        tuple[WiringWish, ...], Meta(description="The hosts, each for the user or a project.")
-    ]
-    uninstall: Annotated[bool, Meta(description="Remove what was configured.")] = False
+    wishes: Annotated[tuple[WiringWish, ...], bounds("The hosts, each for the user or a project.")]
+    uninstall: Annotated[bool, bounds("Remove what was configured.")] = False

@@ -7,9 +7,10 @@ from dataclasses import replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, UnsetType
 
 from nacre.base import ids
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.request import Request
 from nacre.base.text import excerpt, one_line, shorten, stem, words
@@ -26,41 +27,35 @@ from nacre.values.session import Speaker, Trust
 if TYPE_CHECKING:
     import numpy as np
 
-Content = Annotated[str, Meta(description="One self-contained piece of knowledge.")]
-Subject = Annotated[str, Meta(description="The title; derived from the content if omitted.")]
-Importance = Annotated[
-    int, Meta(description="1 to 10. Memories with 10 are never forgotten.", ge=1, le=10)
-]
+Content = Annotated[str, bounds("One self-contained piece of knowledge.")]
+Subject = Annotated[str, bounds("The title; derived from the content if omitted.")]
+Importance = Annotated[int, bounds("1 to 10. Memories with 10 are never forgotten.", ge=1, le=10)]
 Expected = Annotated[
     str | None,
-    Meta(
-        description="The etag from your last read. If the file has changed since, nothing is written."
-    ),
+    bounds("The etag from your last read. If the file has changed since, nothing is written."),
 ]
-KindOfMemory = Annotated[Kind, Meta(description="The kind of knowledge.")]
-Lasting = Annotated[Expiry, Meta(description="How long it is expected to stay true.")]
-SeenBy = Annotated[Scope, Meta(description="Who may see it.")]
+KindOfMemory = Annotated[Kind, bounds("The kind of knowledge.")]
+Lasting = Annotated[Expiry, bounds("How long it is expected to stay true.")]
+SeenBy = Annotated[Scope, bounds("Who may see it.")]
 ExpiresOn = Annotated[
     date | None,
-    Meta(
-        description="Recall and context omit the memory after this day; its file stays. None: never."
-    ),
+    bounds("Recall and context omit the memory after this day; its file stays. None: never."),
 ]
-Tags = Annotated[tuple[str, ...], Meta(description="Tags.")]
+Tags = Annotated[tuple[str, ...], bounds("Tags.")]
 Triggers = Annotated[
     tuple[str, ...],
-    Meta(
-        description="Words or phrases. A prompt that contains one of them brings up this memory.",
+    bounds(
+        "Words or phrases. A prompt that contains one of them brings up this memory.",
         max_length=10,
     ),
 ]
 HostSession = Annotated[
     str | None,
-    Meta(
-        description="The session, by the host's own id. Memories used in the same session count as used together."
+    bounds(
+        "The session, by the host's own id. Memories used in the same session count as used together."
     ),
 ]
-Why = Annotated[str | None, Meta(description="Why.")]
+Why = Annotated[str | None, bounds("Why.")]
 
 
 @frozen
@@ -97,44 +92,38 @@ class StoreRequest(Request, frozen=True, kw_only=True):
     expiry: Lasting = Expiry.PERMANENT
     expires_on: ExpiresOn = None
     scope: SeenBy = Scope.PRIVATE
-    project: Annotated[str | None, Meta(description="The project it belongs to.")] = None
+    project: Annotated[str | None, bounds("The project it belongs to.")] = None
     folder: Annotated[
         str | None,
-        Meta(
-            description="The current working directory. It determines the project if no project is given."
-        ),
+        bounds("The current working directory. It determines the project if no project is given."),
     ] = None
     tags: Tags = ()
     triggers: Triggers = ()
     canonical_key: Annotated[
-        str | None, Meta(description="A canonical key; only one memory can have it.")
+        str | None, bounds("A canonical key; only one memory can have it.")
     ] = None
     speaker: Annotated[
         Speaker | None,
-        Meta(description="Whose statement it is; by default, the user who runs nacre."),
+        bounds("Whose statement it is; by default, the user who runs nacre."),
     ] = None
-    trust: Annotated[Trust, Meta(description="True if it is based on text from outside.")] = (
-        Trust.TRUSTED
-    )
+    trust: Annotated[Trust, bounds("True if it is based on text from outside.")] = Trust.TRUSTED
     quote: Annotated[
         str | None,
-        Meta(description="For agents: the owner's own sentence, if the content is exactly that."),
+        bounds("For agents: the owner's own sentence, if the content is exactly that."),
     ] = None
-    source: Annotated[
-        Source, Meta(description="The session and turns that the memory comes from.")
-    ] = Source()
-    author: Annotated[str | None, Meta(description="The speaker's name.")] = None
+    source: Annotated[Source, bounds("The session and turns that the memory comes from.")] = (
+        Source()
+    )
+    author: Annotated[str | None, bounds("The speaker's name.")] = None
     force: Annotated[
-        bool, Meta(description="Store it even if other memories say the same or the opposite.")
+        bool, bounds("Store it even if other memories say the same or the opposite.")
     ] = False
     online_dedup: Annotated[
-        bool | None, Meta(description="Ask a language model if the rules cannot decide, or never.")
+        bool | None, bounds("Ask a language model if the rules cannot decide, or never.")
     ] = None
-    aggressive: Annotated[
-        bool | None, Meta(description="Also ask about less similar memories.")
-    ] = None
+    aggressive: Annotated[bool | None, bounds("Also ask about less similar memories.")] = None
     dedup_threshold: (
-        Annotated[float, Meta(description="Ask from this cosine similarity.", ge=0, le=1)] | None
+        Annotated[float, bounds("Ask from this cosine similarity.", ge=0, le=1)] | None
     ) = None
 
     @property
@@ -156,24 +145,22 @@ class EditRequest(Request, frozen=True, kw_only=True, omit_defaults=True):
     expires_on: ExpiresOn | UnsetType = UNSET
     scope: SeenBy | UnsetType = UNSET
     project: Annotated[
-        str | UnsetType | None, Meta(description="The project it belongs to; none: all projects.")
+        str | UnsetType | None, bounds("The project it belongs to; none: all projects.")
     ] = UNSET
-    tags: Annotated[
-        tuple[str, ...] | UnsetType, Meta(description="Tags that replace the present ones.")
-    ] = UNSET
-    add_tags: Annotated[
-        tuple[str, ...] | UnsetType, Meta(description="Tags to add to the present ones.")
-    ] = UNSET
-    triggers: Triggers | UnsetType = UNSET
-    valid: Annotated[Validity | UnsetType, Meta(description="The days on which it is true.")] = (
+    tags: Annotated[tuple[str, ...] | UnsetType, bounds("Tags that replace the present ones.")] = (
         UNSET
     )
+    add_tags: Annotated[tuple[str, ...] | UnsetType, bounds("Tags to add to the present ones.")] = (
+        UNSET
+    )
+    triggers: Triggers | UnsetType = UNSET
+    valid: Annotated[Validity | UnsetType, bounds("The days on which it is true.")] = UNSET
     evergreen: Annotated[
-        bool | UnsetType, Meta(description="It does not fade with age and is never forgotten.")
+        bool | UnsetType, bounds("It does not fade with age and is never forgotten.")
     ] = UNSET
     suppressed_contexts: Annotated[
         tuple[Literal["session-start", "prompt"], ...] | UnsetType,
-        Meta(description="Kinds of context that leave it out. Replaces the present list."),
+        bounds("Kinds of context that leave it out. Replaces the present list."),
     ] = UNSET
 
 
@@ -181,7 +168,7 @@ class GetRequest(Request, frozen=True, kw_only=True):
     """A memory to return."""
 
     reference: Reference
-    update: Annotated[bool, Meta(description="Count this as a use of the memory.")] = True
+    update: Annotated[bool, bounds("Count this as a use of the memory.")] = True
     session: HostSession = None
 
 
@@ -190,28 +177,28 @@ class RetireRequest(Request, frozen=True, kw_only=True):
 
     references: References = ()
     subjects: Annotated[
-        tuple[str, ...], Meta(description="Also memories about exactly this subject. Never an id.")
+        tuple[str, ...], bounds("Also memories about exactly this subject. Never an id.")
     ] = ()
     contains: Annotated[
-        tuple[str, ...], Meta(description="Also memories whose subject contains one of these.")
+        tuple[str, ...], bounds("Also memories whose subject contains one of these.")
     ] = ()
     like: Annotated[
-        tuple[str, ...], Meta(description="Also memories with a subject similar to one of these.")
+        tuple[str, ...], bounds("Also memories with a subject similar to one of these.")
     ] = ()
     reason: Why = None
-    persist: Annotated[
-        bool, Meta(description="Also memories that are stored later with such a subject.")
-    ] = False
+    persist: Annotated[bool, bounds("Also memories that are stored later with such a subject.")] = (
+        False
+    )
 
 
 class ListRequest(Request, frozen=True, kw_only=True):
     """A page of active memories, newest first."""
 
-    filter: Annotated[Filter, Meta(description="The memories.")] = Filter()
+    filter: Annotated[Filter, bounds("The memories.")] = Filter()
     words: Annotated[
         str,
-        Meta(
-            description="Only those whose subject, content or tags contain each of these words.",
+        bounds(
+            "Only those whose subject, content or tags contain each of these words.",
             max_length=2_000,
         ),
     ] = ""

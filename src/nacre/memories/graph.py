@@ -13,8 +13,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Literal, TypeVar
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.request import Request
 from nacre.base.text import count, one_line, shorten
@@ -148,70 +147,60 @@ class Relation(StrEnum):
 
 
 Way = Literal["both", "outbound", "inbound"]
-Day = Annotated[
-    date | None, Meta(description="The links as they were on that day; default: today.")
-]
-Relations = Annotated[tuple[str, ...], Meta(description="Only these relations.")]
+Day = Annotated[date | None, bounds("The links as they were on that day; default: today.")]
+Relations = Annotated[tuple[str, ...], bounds("Only these relations.")]
 Origin = (
     Annotated[
         str,
-        Meta(
-            description="The origin: a word by which such links can be listed and removed.",
+        bounds(
+            "The origin: a word by which such links can be listed and removed.",
             pattern="^[a-z][a-z-]{0,39}$",
         ),
     ]
     | None
 )
-Limit = Annotated[int, Meta(description="Maximum number of items.", ge=1, le=1000)]
+Limit = Annotated[int, bounds("Maximum number of items.", ge=1, le=1000)]
 
 
 class NewLink(Request, frozen=True, kw_only=True):
     """A link to create. An existing link with the same ends and relation is updated."""
 
     source: Reference
-    relation: Annotated[Relation, Meta(description="How the source relates to the target.")]
+    relation: Annotated[Relation, bounds("How the source relates to the target.")]
     target: Annotated[
-        str, Meta(description="The other memory, or a symbol of code: code:shop/src/cart.py#add.")
+        str, bounds("The other memory, or a symbol of code: code:shop/src/cart.py#add.")
     ]
     strength: (
-        Annotated[
-            float, Meta(description="How strong the relation is, 0 to 1; default: .5.", ge=0, le=1)
-        ]
+        Annotated[float, bounds("How strong the relation is, 0 to 1; default: .5.", ge=0, le=1)]
         | None
     ) = None
-    since: Annotated[date | None, Meta(description="The first day on which the link holds.")] = None
-    until: Annotated[
-        date | None, Meta(description="The day from which the link no longer holds.")
-    ] = None
-    reason: (
-        Annotated[str, Meta(description="The reason, in a few words.", max_length=500)] | None
-    ) = None
+    since: Annotated[date | None, bounds("The first day on which the link holds.")] = None
+    until: Annotated[date | None, bounds("The day from which the link no longer holds.")] = None
+    reason: Annotated[str, bounds("The reason, in a few words.", max_length=500)] | None = None
     origin: Origin = None
 
 
-TheRelation = Annotated[
+AnyRelation = Annotated[
     str | None,
-    Meta(description="The relation, as shown by nacre graph list; default: all relations."),
+    bounds("The relation, as shown by nacre graph list; default: all relations."),
 ]
-Target = Annotated[str, Meta(description="The memory at its other end.")]
+Target = Annotated[str, bounds("The memory at its other end.")]
 
 
 class TraverseRequest(Request, frozen=True, kw_only=True):
     """Follow the links of a memory."""
 
-    reference: Annotated[
-        str, Meta(description="The starting point: a memory, or a symbol of code.")
-    ]
+    reference: Annotated[str, bounds("The starting point: a memory, or a symbol of code.")]
     depth: Annotated[
-        int, Meta(description="Maximum number of links from the starting point.", ge=1, le=10)
+        int, bounds("Maximum number of links from the starting point.", ge=1, le=10)
     ] = 2
     direction: Annotated[
-        Way, Meta(description="outbound: follow links forwards only; inbound: backwards only.")
+        Way, bounds("outbound: follow links forwards only; inbound: backwards only.")
     ] = "both"
     relations: Relations = ()
     as_of: Day = None
     limit: Annotated[
-        int, Meta(description="Maximum number of memories; the nearest are kept.", ge=1, le=1000)
+        int, bounds("Maximum number of memories; the nearest are kept.", ge=1, le=1000)
     ] = 100
 
 
@@ -219,16 +208,16 @@ class MapRequest(Request, frozen=True, kw_only=True):
     """Return memories and links for a map."""
 
     project: OnlyProject = None
-    kinds: Annotated[tuple[Kind, ...], Meta(description="Only memories of these kinds.")] = ()
+    kinds: Annotated[tuple[Kind, ...], bounds("Only memories of these kinds.")] = ()
     relations: Relations = ()
-    alike: Annotated[bool, Meta(description="Also similarity, which is computed.")] = False
+    alike: Annotated[bool, bounds("Also similarity, which is computed.")] = False
     as_of: Annotated[
         date | None,
-        Meta(description="Memories that held on that day, and their links then; default: today."),
+        bounds("Memories that held on that day, and their links then; default: today."),
     ] = None
     limit: Annotated[
         int,
-        Meta(description="Maximum number of memories, those with most links first.", ge=1, le=5000),
+        bounds("Maximum number of memories, those with most links first.", ge=1, le=5000),
     ] = 1000
 
 
@@ -697,7 +686,7 @@ class _NewLink:
 def link(
     home: home.Home,
     links: Annotated[
-        tuple[NewLink, ...], Meta(description="The links.", min_length=1, max_length=MOST_LINKS)
+        tuple[NewLink, ...], bounds("The links.", min_length=1, max_length=MOST_LINKS)
     ],
 ) -> LinkChange:
     """Create links: all of them or none.
@@ -732,7 +721,7 @@ def unlink(
     source: Reference,
     target: Target,
     *,
-    relation: TheRelation = None,
+    relation: AnyRelation = None,
 ) -> LinkChange:
     """Remove links. A memory that was superseded only by a removed link is active again.
 
@@ -758,9 +747,9 @@ def invalidate(
     source: Reference,
     target: Target,
     *,
-    relation: TheRelation = None,
+    relation: AnyRelation = None,
     at: Annotated[
-        date | None, Meta(description="The day from which it no longer holds; default: today.")
+        date | None, bounds("The day from which it no longer holds; default: today.")
     ] = None,
 ) -> LinkChange:
     """End links but keep them in the file. Raises the same errors as :func:`link`."""
@@ -791,11 +780,9 @@ def _with_end(item: _NewLink, day: date) -> _NewLink:
 @operation("graph-unlink-origin", writes=True, owners=True, command="graph unlink --origin")
 def unlink_origin(
     home: home.Home,
-    origin: Annotated[str, Meta(description="The origin: manual, agent, reflect, import, …")],
+    origin: Annotated[str, bounds("The origin: manual, agent, reflect, import, …")],
     *,
-    project: Annotated[
-        str | None, Meta(description="Only those of memories of this project.")
-    ] = None,
+    project: Annotated[str | None, bounds("Only those of memories of this project.")] = None,
 ) -> LinkChange:
     """Remove all links of an origin, except ``supersedes`` and ``contradicts``.
 
@@ -1036,18 +1023,14 @@ _MAX_COMPANIONS = 10
 def list_links(  # noqa: PLR0913 - one parameter per field
     home: home.Home,
     *,
-    reference: Annotated[str | None, Meta(description="Only links of this memory.")] = None,
+    reference: Annotated[str | None, bounds("Only links of this memory.")] = None,
     relations: Relations = (),
     origins: Annotated[
         tuple[str, ...],
-        Meta(
-            description="Only links of these origins; auto: similarity, which is left out by default."
-        ),
+        bounds("Only links of these origins; auto: similarity, which is left out by default."),
     ] = (),
     as_of: Day = None,
-    ended: Annotated[
-        bool, Meta(description="Also links that no longer hold or do not hold yet.")
-    ] = False,
+    ended: Annotated[bool, bounds("Also links that no longer hold or do not hold yet.")] = False,
     project: OnlyProject = None,
     limit: Limit = 50,
     offset: Offset = 0,

@@ -10,8 +10,7 @@ from datetime import datetime
 from fnmatch import fnmatch
 from typing import Annotated, Any
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.times import shown_day
 from nacre.errors import ConflictError, InvalidInputError, InvalidMemoryError, NotFoundError
@@ -284,13 +283,13 @@ def _worktrees(roots: tuple[str, ...], repositories: tuple[str, ...]) -> list[st
 # -- Requests ------------------------------------------------------------------
 
 
-Reason = Annotated[str | None, Meta(description="The reason, kept in the ledger and the history.")]
+Reason = Annotated[str | None, bounds("The reason, kept in the ledger and the history.")]
 
 
-KnownProject = Annotated[str, Meta(description="The name, slug or alias of a known project.")]
+KnownProject = Annotated[str, bounds("The name, slug or alias of a known project.")]
 
 
-Into = Annotated[str, Meta(description="The project that remains.")]
+Into = Annotated[str, bounds("The project that remains.")]
 
 
 # -- Results -------------------------------------------------------------------
@@ -397,7 +396,7 @@ def rename(
     project: KnownProject,
     name: Annotated[
         str,
-        Meta(description="The new name. The project's folder in the vault is renamed to match."),
+        bounds("The new name. The project's folder in the vault is renamed to match."),
     ],
     *,
     reason: Reason = None,
@@ -654,10 +653,10 @@ def depend(
     project: KnownProject,
     on: Annotated[
         tuple[str, ...],
-        Meta(description="Projects that it depends on, by name, slug or alias.", min_length=1),
+        bounds("Projects that it depends on, by name, slug or alias.", min_length=1),
     ],
     *,
-    remove: Annotated[bool, Meta(description="Projects that it no longer depends on.")] = False,
+    remove: Annotated[bool, bounds("Projects that it no longer depends on.")] = False,
 ) -> ProjectLine:
     """Add or remove dependencies of a project. Two projects may depend on each other.
 

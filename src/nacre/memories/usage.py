@@ -10,8 +10,7 @@ from datetime import date
 from fnmatch import fnmatchcase
 from typing import Annotated
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash, to_ms
 from nacre.base.plugins import STALE, load_usable_plugins
@@ -34,7 +33,7 @@ def edges(
     home: Home,
     *,
     reference: Reference | None = None,
-    limit: Annotated[int, Meta(description="Maximum number of pairs.", ge=1, le=1000)] = 20,
+    limit: Annotated[int, bounds("Maximum number of pairs.", ge=1, le=1000)] = 20,
 ) -> list[home_views.UsedTogether]:
     """List pairs of active memories that were used together, strongest first, optionally of one memory.
 

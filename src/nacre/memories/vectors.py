@@ -16,8 +16,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import content_hash
 from nacre.base.text import count_tokens, pieces
@@ -453,6 +452,9 @@ def status(home: Home) -> Standing:
     )
 
 
+Name = Annotated[str, bounds("minilm, onnx:FOLDER, or PROVIDER:MODEL, with @N for N dimensions.")]
+
+
 @operation("embed-plan")
 def plan(home: Home, name: Name) -> Plan:
     """Return the effort of switching to a model, or of completing a switch.
@@ -593,11 +595,3 @@ def _texts_to_embed(home: Home, model: str) -> Iterator[str]:
         new = parts.keys() - seen - existing.keys()
         seen |= new
         yield from (parts[digest] for digest in new)
-
-
-# -- Requests ------------------------------------------------------------------
-
-
-Name = Annotated[
-    str, Meta(description="minilm, onnx:FOLDER, or PROVIDER:MODEL, with @N for N dimensions.")
-]

@@ -8,8 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Annotated, Any, TypeVar
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import to_ms
 from nacre.base.text import STOP_WORDS, count_tokens, excerpt, segment, words
@@ -630,15 +629,13 @@ class _Measure:
 @operation("feedback", writes=True)
 def feedback(
     home: Home,
-    reply: Annotated[str, Meta(description="The agent's reply, which is not kept.")],
+    reply: Annotated[str, bounds("The agent's reply, which is not kept.")],
     references: References = (),
     *,
     session: Annotated[
-        str | None, Meta(description="The host's session in which memories were used.")
+        str | None, bounds("The host's session in which memories were used.")
     ] = None,
-    stored: Annotated[
-        Sequence[str], Meta(description="Memories that the agent stored meanwhile.")
-    ] = (),
+    stored: Annotated[Sequence[str], bounds("Memories that the agent stored meanwhile.")] = (),
 ) -> FeedbackReport:
     """Judge from an agent's reply whether memories were used, not used or corrected.
 
@@ -686,10 +683,10 @@ def feedback(
 def judge(
     home: Home,
     references: Annotated[
-        Sequence[str], Meta(description="Memories, by their ids or subjects.", min_length=1)
+        Sequence[str], bounds("Memories, by their ids or subjects.", min_length=1)
     ],
     *,
-    good: Annotated[bool, Meta(description="True: they are good. False: they go to review.")],
+    good: Annotated[bool, bounds("True: they are good. False: they go to review.")],
 ) -> FeedbackReport:
     """Apply a person's rating, and queue bad memories for review. Raises NotFoundError, ConflictError."""
     catch_up(home)

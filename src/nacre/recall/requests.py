@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import Meta
-
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.request import Request
@@ -30,11 +28,9 @@ class DeepQuery(Request, frozen=True, kw_only=True):
     ``recent`` are the messages before it, the latest last.
     """
 
-    text: Annotated[str, Meta(description="The question.")]
-    filter: Annotated[Filter, Meta(description="Which memories.")] = Filter()
-    recent: Annotated[
-        tuple[Said, ...], Meta(description="The previous messages, the latest last.")
-    ] = ()
-    here: Annotated[str | None, Meta(description="The project of the current folder.")] = None
-    update: Annotated[bool, Meta(description="Count the hits as used.")] = True
-    session: Annotated[str | None, Meta(description="The host's session.")] = None
+    text: Annotated[str, bounds("The question.")]
+    filter: Annotated[Filter, bounds("Which memories.")] = Filter()
+    recent: Annotated[tuple[Said, ...], bounds("The previous messages, the latest last.")] = ()
+    here: Annotated[str | None, bounds("The project of the current folder.")] = None
+    update: Annotated[bool, bounds("Count the hits as used.")] = True
+    session: Annotated[str | None, bounds("The host's session.")] = None

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import to_ms
 from nacre.base.locks import FileLock
@@ -78,18 +77,16 @@ from nacre.vault import files
 
 Item = Annotated[
     str,
-    Meta(
-        description=(
-            "The id of a candidate or memory, or of a conflict: both memories' ids joined by +, or one if unambiguous."
-        )
+    bounds(
+        "The id of a candidate or memory, or of a conflict: both memories' ids joined by +, or one if unambiguous."
     ),
 ]
 
 
-References = Annotated[tuple[Item, ...], Meta(description="Ids of the items.", min_length=1)]
+References = Annotated[tuple[Item, ...], bounds("Ids of the items.", min_length=1)]
 
 
-GapReference = Annotated[str, Meta(description="The gap, by its id or the id of any of its cases.")]
+GapReference = Annotated[str, bounds("The gap, by its id or the id of any of its cases.")]
 
 
 # -- Judging pending memories -------------------------------------------------
@@ -525,10 +522,10 @@ def judge_waiting(
     *,
     background: Annotated[
         bool,
-        Meta(description="Run as background work. Otherwise failed pairs are retried at once."),
+        bounds("Run as background work. Otherwise failed pairs are retried at once."),
     ] = True,
     seconds: Annotated[
-        float | None, Meta(description="Maximum time in seconds; none: until all are judged.")
+        float | None, bounds("Maximum time in seconds; none: until all are judged.")
     ] = None,
     on_progress: OnProgress | None = None,
 ) -> JudgeReport:

@@ -11,8 +11,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Annotated
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.request import Request
 from nacre.base.text import shorten
@@ -40,8 +39,8 @@ class DreamPlanRequest(Request, frozen=True, kw_only=True):
     project: OnlyProject = None
     tier: Annotated[
         int,
-        Meta(
-            description="1: rules only. 2: also the writer. 3: also the inbox, pages and links.",
+        bounds(
+            "1: rules only. 2: also the writer. 3: also the inbox, pages and links.",
             ge=1,
             le=3,
         ),
@@ -49,19 +48,17 @@ class DreamPlanRequest(Request, frozen=True, kw_only=True):
     most: (
         Annotated[
             int,
-            Meta(
-                description="Maximum number of memories to end; default: 2 % of all, at least 20.",
+            bounds(
+                "Maximum number of memories to end; default: 2 % of all, at least 20.",
                 ge=0,
             ),
         ]
         | None
     ) = None
-    writer: Annotated[bool, Meta(description="Ask the writer, if one is set (from tier 2).")] = True
+    writer: Annotated[bool, bounds("Ask the writer, if one is set (from tier 2).")] = True
     backfill: Annotated[
         bool,
-        Meta(
-            description="Pages cover sessions of any age, including those before the last dream (tier 3)."
-        ),
+        bounds("Pages cover sessions of any age, including those before the last dream (tier 3)."),
     ] = False
 
 
@@ -70,11 +67,9 @@ class DreamRequest(DreamPlanRequest, frozen=True, kw_only=True):
 
     steps: Annotated[
         tuple[str, ...] | None,
-        Meta(description="Only these steps of a plan that was shown, by their keys."),
+        bounds("Only these steps of a plan that was shown, by their keys."),
     ] = None
-    first: Annotated[
-        bool, Meta(description="Run even if no dream was ever planned in this home.")
-    ] = False
+    first: Annotated[bool, bounds("Run even if no dream was ever planned in this home.")] = False
 
 
 # -- Similar memories for manual tidying --------------------------------------
@@ -93,7 +88,7 @@ def alike(
     home: Home,
     *,
     project: OnlyProject = None,
-    limit: Annotated[int, Meta(description="Maximum number of groups.", ge=1, le=500)] = 20,
+    limit: Annotated[int, bounds("Maximum number of groups.", ge=1, le=500)] = 20,
 ) -> Alike:
     """Return groups of similar memories, which need not be duplicates. No model is used. Empty without
     vectors.

@@ -12,8 +12,7 @@ from datetime import datetime, timedelta
 from itertools import chain, combinations, takewhile
 from typing import TYPE_CHECKING, Annotated
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import at_ms, to_ms
 from nacre.base.text import STOP_WORDS, identifiers, is_unspaced, shorten, stem, title_of, words
@@ -75,9 +74,9 @@ if TYPE_CHECKING:
 def resolve(
     home: Home,
     reference: Item,
-    choice: Annotated[Choice, Meta(description="The memory that holds.")],
+    choice: Annotated[Choice, bounds("The memory that holds.")],
     *,
-    reason: Annotated[str | None, Meta(description="The reason, kept in the ledger.")] = None,
+    reason: Annotated[str | None, bounds("The reason, kept in the ledger.")] = None,
 ) -> Pair:
     """Settle two memories in conflict, as a person decides. Raises NotFoundError, ConflictError."""
     return contradictions.resolve(home, contradictions.find(home, reference), choice, reason)
@@ -91,8 +90,8 @@ def list_items(
     home: Home,
     *,
     project: OnlyProject = None,
-    only: Annotated[PendingKind | None, Meta(description="Only items of this kind.")] = None,
-    limit: Annotated[int, Meta(description="Maximum number of items; 0 for all.", ge=0)] = 50,
+    only: Annotated[PendingKind | None, bounds("Only items of this kind.")] = None,
+    limit: Annotated[int, bounds("Maximum number of items; 0 for all.", ge=0)] = 50,
     offset: Offset = 0,
 ) -> PendingPage:
     """List conflicts and memories in doubt, the oldest first, then the likeliest candidates.
@@ -173,13 +172,13 @@ def keep_items(
     home: Home,
     references: References,
     *,
-    content: Annotated[str | None, Meta(description="Keep the single item with this text.")] = None,
+    content: Annotated[str | None, bounds("Keep the single item with this text.")] = None,
     into: Annotated[
-        str | None, Meta(description="Merge the single item into this memory (id or subject).")
+        str | None, bounds("Merge the single item into this memory (id or subject).")
     ] = None,
     expected: Expected = None,
     anyway: Annotated[
-        bool, Meta(description="Keep the candidate even if a later statement departs from it.")
+        bool, bounds("Keep the candidate even if a later statement departs from it.")
     ] = False,
 ) -> list[Memory]:
     """Keep items and return the memories, of a conflict the older one.
@@ -294,7 +293,7 @@ def drop(
     *,
     reason: Annotated[
         str | None,
-        Meta(description="Why the memories are retired; default: the reason of the review."),
+        bounds("Why the memories are retired; default: the reason of the review."),
     ] = None,
 ) -> list[Memory]:
     """Drop candidates and retire memories in doubt. Raises NotFoundError, ConflictError."""
@@ -422,7 +421,7 @@ _MAX_SHARED_BY = 4
 def reflect(
     home: Home,
     *,
-    limit: Annotated[int, Meta(description="Maximum number of questions.", ge=1, le=100)] = 5,
+    limit: Annotated[int, bounds("Maximum number of questions.", ge=1, le=100)] = 5,
     project: OnlyProject = None,
 ) -> Reflection:
     """Return the most useful questions, with each memory in one question only.
@@ -524,24 +523,20 @@ def answer(
     home: Home,
     reference: Annotated[
         str,
-        Meta(
-            description="Two memories: their ids joined by +. The link leads from the first to the second."
-        ),
+        bounds("Two memories: their ids joined by +. The link leads from the first to the second."),
     ],
     *,
     text: Annotated[
-        str | None, Meta(description="The connection, in a sentence. It becomes a memory.")
+        str | None, bounds("The connection, in a sentence. It becomes a memory.")
     ] = None,
     link: Annotated[
-        Relates | None, Meta(description="The relation of the first memory to the second.")
+        Relates | None, bounds("The relation of the first memory to the second.")
     ] = None,
     keep: Annotated[
-        Choice | None, Meta(description="The memory that holds, if the two contradict each other.")
+        Choice | None, bounds("The memory that holds, if the two contradict each other.")
     ] = None,
-    skip: Annotated[bool, Meta(description="Do not ask about this pair again.")] = False,
-    lesson: Annotated[
-        bool, Meta(description="Store the sentence as a lesson; default: as a fact.")
-    ] = False,
+    skip: Annotated[bool, bounds("Do not ask about this pair again.")] = False,
+    lesson: Annotated[bool, bounds("Store the sentence as a lesson; default: as a fact.")] = False,
 ) -> Reflected:
     """Apply the owner's answer. Raises NotFoundError, ConflictError, InvalidInputError, EditConflictError."""
     if len([item for item in (text, link, keep, skip) if item]) != 1:
@@ -772,12 +767,10 @@ class _Wording:
 def list_unanswered(
     home: Home,
     *,
-    days: Annotated[
-        int, Meta(description="Only questions from this many last days.", ge=1, le=3650)
-    ] = 30,
+    days: Annotated[int, bounds("Only questions from this many last days.", ge=1, le=3650)] = 30,
     project: OnlyProject = None,
-    min_times: Annotated[int, Meta(description="Asked at least this many times.", ge=1)] = 1,
-    limit: Annotated[int, Meta(description="Maximum number of gaps.", ge=1, le=100)] = 10,
+    min_times: Annotated[int, bounds("Asked at least this many times.", ge=1)] = 1,
+    limit: Annotated[int, bounds("Maximum number of gaps.", ge=1, le=100)] = 10,
 ) -> Unanswered:
     """Return groups of unanswered questions, the most frequent first, then the latest.
 

@@ -12,16 +12,11 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from nacre.base.bounds import bounds_of
+from nacre.base.bounds import bounds, bounds_of
 from nacre.base.plain import JsonObject
 from nacre.learn import requests
 from nacre.memories.decision import ListRequest, RetireRequest, StoreRequest
-from nacre.memories.graph import (
-    NewLink,
-    Relation,
-    TraverseRequest,
-    Way,
-)
+from nacre.memories.graph import NewLink, Relation, TraverseRequest, Way
 from nacre.serve.catalogue import request_of
 from nacre.sessions.find import DidQuery, SessionRequest
 from nacre.values.memory import Expiry, Kind, Scope, SessionFilter
@@ -31,8 +26,8 @@ DEFAULT_BUDGET = 2_000
 
 Id = Annotated[
     str,
-    Meta(
-        description="A memory's id, or 4 or more characters of its beginning or end.",
+    bounds(
+        "A memory's id, or 4 or more characters of its beginning or end.",
         min_length=4,
         max_length=200,
     ),
@@ -43,12 +38,11 @@ Tags = Annotated[tuple[Word, ...], bounds_of(Filter, "tags")]
 Budget = Annotated[int, bounds_of(RecallQuery, "budget_tokens", ge=200, le=20_000)]
 Project = Annotated[
     str | None,
-    Meta(
-        description="Slug or name. Default: the project of the working folder plus global "
-        'memories. "*": all.'
+    bounds(
+        'Slug or name. Default: the project of the working folder plus global memories. "*": all.'
     ),
 ]
-Cursor = Annotated[str | None, Meta(description="The cursor at the end of the previous answer.")]
+Cursor = Annotated[str | None, bounds("The cursor at the end of the previous answer.")]
 Since = Annotated[
     str | None, bounds_of(Filter, "since", examples=["2026-11-20", "3d", "last week"])
 ]
@@ -105,8 +99,8 @@ class Search(_Arguments):
     threshold: Annotated[float, bounds_of(RecallQuery, "threshold")] = 0
     context: Annotated[
         Literal["default", "session-start", "browse", "chats"],
-        Meta(
-            description="session-start: what to know before working in this folder; browse: by "
+        bounds(
+            "session-start: what to know before working in this folder; browse: by "
             "importance and date; chats: verbatim passages of earlier conversations "
             "in chat channels."
         ),
@@ -114,8 +108,8 @@ class Search(_Arguments):
     turns: Annotated[int, bounds_of(RecallQuery, "turns", le=20)] = 2
     deep: Annotated[
         bool,
-        Meta(
-            description="Whole memories of the one project that the question is about, selected "
+        bounds(
+            "Whole memories of the one project that the question is about, selected "
             "more carefully; takes seconds."
         ),
     ] = False
@@ -128,9 +122,9 @@ class Get(_Arguments):
 
     ids: Annotated[
         tuple[Id, ...],
-        Meta(min_length=1, max_length=10, description="Ids as memory_search shows them."),
+        bounds("Ids as memory_search shows them.", min_length=1, max_length=10),
     ]
-    line: Annotated[int, Meta(description="Line of the content to begin with.", ge=1)] = 1
+    line: Annotated[int, bounds("Line of the content to begin with.", ge=1)] = 1
     budget: Budget = DEFAULT_BUDGET
 
 
@@ -179,7 +173,7 @@ class NewEntry(_Arguments):
     ] = None
     from_outside: Annotated[
         bool,
-        Meta(description="True if it is based on a web page, mail, issue or other people's text."),
+        bounds("True if it is based on a web page, mail, issue or other people's text."),
     ] = False
 
 
@@ -189,9 +183,8 @@ class Store(_Arguments):
     entries: Annotated[tuple[NewEntry, ...], Meta(min_length=1, max_length=20)]
     project: Annotated[
         str | None,
-        Meta(
-            description='Slug or name. Default: the project of the working folder. "global": '
-            "valid everywhere."
+        bounds(
+            'Slug or name. Default: the project of the working folder. "global": valid everywhere.'
         ),
     ] = None
 
@@ -241,28 +234,26 @@ class Sessions(_Arguments):
 
     action: Annotated[
         Literal["list", "read", "summary", "search"],
-        Meta(
-            description="list: newest sessions. read: turns of a session. summary: its requests, "
+        bounds(
+            "list: newest sessions. read: turns of a session. summary: its requests, "
             "outcome and open ends. search: find turns."
         ),
     ] = "list"
-    session: Annotated[Session | None, Meta(description="For read and summary.")] = None
-    query: Annotated[
-        str | None, Meta(description="For search: words; for list: words of the title.")
-    ] = None
+    session: Annotated[Session | None, bounds("For read and summary.")] = None
+    query: Annotated[str | None, bounds("For search: words; for list: words of the title.")] = None
     match: Annotated[
         Literal["all", "words", "meaning", "regex"],
-        Meta(
-            description="For search. regex: the query is a regular expression; searches for at "
+        bounds(
+            "For search. regex: the query is a regular expression; searches for at "
             "most three seconds."
         ),
     ] = "all"
-    scope: Annotated[Aspect, Meta(description="For search: only turns about this.")] = "all"
-    role: Annotated[
-        Role, Meta(description="For search: only words of the person (owner) or of agents.")
-    ] = "all"
+    scope: Annotated[Aspect, bounds("For search: only turns about this.")] = "all"
+    role: Annotated[Role, bounds("For search: only words of the person (owner) or of agents.")] = (
+        "all"
+    )
     include_tools: Annotated[
-        bool, Meta(description="For read: include the input and output of tool calls.")
+        bool, bounds("For read: include the input and output of tool calls.")
     ] = False
     project: Project = None
     channel: Annotated[
@@ -318,8 +309,8 @@ class Graph(_Arguments):
             "about",
             "impact",
         ],
-        Meta(
-            description="traverse: follow links from id. list: all links, or those of id. link: "
+        bounds(
+            "traverse: follow links from id. list: all links, or those of id. link: "
             "create a link from id to another memory. unlink: delete it. invalidate: "
             "keep it, marked as no longer true. bulk_link: create all of links, or "
             "none. For code, by name: callers: callers of a symbol. importers: "
@@ -328,14 +319,10 @@ class Graph(_Arguments):
         ),
     ] = "traverse"
     id: (
-        Annotated[
-            Id, Meta(description="The memory from which to start, or from which a link starts.")
-        ]
-        | None
+        Annotated[Id, bounds("The memory from which to start, or from which a link starts.")] | None
     ) = None
     relation: (
-        Annotated[str, Meta(description="The relation of id to the other memory.", max_length=60)]
-        | None
+        Annotated[str, bounds("The relation of id to the other memory.", max_length=60)] | None
     ) = None
     to: (
         Annotated[
@@ -349,17 +336,17 @@ class Graph(_Arguments):
     name: (
         Annotated[
             str,
-            Meta(
-                description="A symbol (pay, Order.pay, src/orders.py#Order.pay) or a file.",
+            bounds(
+                "A symbol (pay, Order.pay, src/orders.py#Order.pay) or a file.",
                 min_length=1,
                 max_length=500,
             ),
         ]
         | None
     ) = None
-    symbol: (
-        Annotated[str, Meta(description="For impact: a symbol of the file.", max_length=500)] | None
-    ) = None
+    symbol: Annotated[str, bounds("For impact: a symbol of the file.", max_length=500)] | None = (
+        None
+    )
     strength: Annotated[float, bounds_of(NewLink, "strength")] | None = None
     valid_from: Annotated[date | None, bounds_of(NewLink, "since")] = None
     valid_to: Annotated[date | None, bounds_of(NewLink, "until")] = None
@@ -400,8 +387,8 @@ class Analyze(_Arguments):
             "unanswered",
             "stale",
         ],
-        Meta(
-            description="brief: short overview. central: memories with the most links. gaps: "
+        bounds(
+            "brief: short overview. central: memories with the most links. gaps: "
             "memories with at most one link, most proven first. components: connected "
             "groups. review: contradictory or doubtful memories. file: who changed a "
             "file, when and why. error: earlier fixes of an error. reflect: questions "
@@ -415,9 +402,7 @@ class Analyze(_Arguments):
     ) = None
     project: Annotated[
         str | None,
-        Meta(
-            description="For brief, central, gaps and components: only this project. Default: all."
-        ),
+        bounds("For brief, central, gaps and components: only this project. Default: all."),
     ] = None
     limit: Annotated[int, bounds_of(request_of("graph-gaps"), "limit", "Items at most.", le=50)] = 5
     budget: Budget = DEFAULT_BUDGET
@@ -428,8 +413,8 @@ class Admin(_Arguments):
 
     action: Annotated[
         Literal["status", "overview", "flush", "dream", "vacuum"],
-        Meta(
-            description="status: health checks. overview: contents of the memory. flush: read new "
+        bounds(
+            "status: health checks. overview: contents of the memory. flush: read new "
             "transcripts and compute missing vectors now. dream: preview of a "
             "consolidation, which only the person can run. vacuum: shrink the "
             "database; takes seconds."

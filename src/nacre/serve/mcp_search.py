@@ -10,10 +10,7 @@ from nacre.base.text import count, count_tokens, harmless, shorten
 from nacre.base.times import shown_day
 from nacre.errors import InvalidInputError
 from nacre.home import views
-from nacre.memories.graph import (
-    NewLink,
-    Relation,
-)
+from nacre.memories.graph import NewLink, Relation
 from nacre.serve import mcp_arguments
 from nacre.serve.mcp import (
     OUTSIDE,
@@ -33,14 +30,7 @@ from nacre.serve.mcp import (
     title_of,
 )
 from nacre.values.memory import USUAL_STRENGTH
-from nacre.values.recall import (
-    DeepResult,
-    Filter,
-    MemoryHit,
-    Mode,
-    RecallResult,
-    TurnHit,
-)
+from nacre.values.recall import DeepResult, Filter, MemoryHit, Mode, RecallResult, TurnHit
 from nacre.values.session import Trust
 
 if TYPE_CHECKING:

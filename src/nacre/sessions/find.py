@@ -9,8 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.request import Request
 from nacre.base.text import Expression, one_line
@@ -25,26 +24,26 @@ from nacre.values.recall import Filter, HitConfidence, TurnHit
 from nacre.values.session import StoredSession, StoredTurn, Trust, Turn
 
 SessionId = Annotated[
-    str, Meta(description="A session's id, or its beginning.", examples=["claude-code:7f3a1c2d"])
+    str, bounds("A session's id, or its beginning.", examples=["claude-code:7f3a1c2d"])
 ]
 Aspect = Annotated[
     str,
-    Meta(
-        description="Only turns about this: errors, plans, configs, tools, files or decisions.",
+    bounds(
+        "Only turns about this: errors, plans, configs, tools, files or decisions.",
         pattern="^(all|errors|plans|configs|tools|files|decisions)$",
     ),
 ]
 Role = Annotated[
     str,
-    Meta(description="Only turns of this speaker: owner or agent.", pattern="^(all|owner|agent)$"),
+    bounds("Only turns of this speaker: owner or agent.", pattern="^(all|owner|agent)$"),
 ]
-WhoseDeeds = Annotated[DeedFilter, Meta(description="The scope: sessions and times.")]
+WhoseDeeds = Annotated[DeedFilter, bounds("The scope: sessions and times.")]
 
 
 class SessionsRequest(Request, frozen=True, kw_only=True):
     """Sessions, the newest first."""
 
-    filter: Annotated[SessionFilter, Meta(description="Which sessions.")] = SessionFilter()
+    filter: Annotated[SessionFilter, bounds("Which sessions.")] = SessionFilter()
     limit: Limit = 20
     offset: Offset = 0
 
@@ -52,17 +51,13 @@ class SessionsRequest(Request, frozen=True, kw_only=True):
 class SessionRequest(Request, frozen=True, kw_only=True):
     """A session with its turns from ``first`` on, ``around`` a turn, or (``at_end``) its last ones."""
 
-    reference: Annotated[
-        SessionId | None, Meta(description="Default: the folder's last session.")
-    ] = None
-    first: Annotated[int, Meta(description="The first turn.", ge=0)] = 0
-    limit: (
-        Annotated[int, Meta(description="Maximum number of turns; default: all.", ge=0)] | None
-    ) = 20
-    at_end: Annotated[bool, Meta(description="The last turns.")] = False
-    around: Annotated[str | None, Meta(description="The turns around the one with this id.")] = None
+    reference: Annotated[SessionId | None, bounds("Default: the folder's last session.")] = None
+    first: Annotated[int, bounds("The first turn.", ge=0)] = 0
+    limit: Annotated[int, bounds("Maximum number of turns; default: all.", ge=0)] | None = 20
+    at_end: Annotated[bool, bounds("The last turns.")] = False
+    around: Annotated[str | None, bounds("The turns around the one with this id.")] = None
     folder: Annotated[
-        str | None, Meta(description="Without a session: the folder or project of the last one.")
+        str | None, bounds("Without a session: the folder or project of the last one.")
     ] = None
 
 
@@ -72,8 +67,8 @@ class ResumeRequest(Request, frozen=True, kw_only=True):
     what: (
         Annotated[
             str,
-            Meta(
-                description="Its id, the start of its id, or words from it; default: the folder's last session.",
+            bounds(
+                "Its id, the start of its id, or words from it; default: the folder's last session.",
                 max_length=20_000,
             ),
         ]
@@ -81,22 +76,20 @@ class ResumeRequest(Request, frozen=True, kw_only=True):
     ) = None
     folder: Annotated[
         str | None,
-        Meta(
-            description="Without a session: the tool of the last one. The tool's own sessions come first."
-        ),
+        bounds("Without a session: the tool of the last one. The tool's own sessions come first."),
     ] = None
 
 
 class ChatSearchRequest(Request, frozen=True, kw_only=True):
     """A search in conversations in channels."""
 
-    query: Annotated[str, Meta(description="A question or keywords.", max_length=4_000)]
-    limit: Annotated[int, Meta(description="Passages at most.", ge=1, le=50)] = 10
+    query: Annotated[str, bounds("A question or keywords.", max_length=4_000)]
+    limit: Annotated[int, bounds("Passages at most.", ge=1, le=50)] = 10
     channel: (
         Annotated[
             str,
-            Meta(
-                description="Only conversations in this channel.",
+            bounds(
+                "Only conversations in this channel.",
                 examples=["telegram"],
                 max_length=100,
             ),
@@ -106,26 +99,22 @@ class ChatSearchRequest(Request, frozen=True, kw_only=True):
     session: (
         Annotated[
             str,
-            Meta(
-                description="Only this conversation (its key) or session (its id).", max_length=300
-            ),
+            bounds("Only this conversation (its key) or session (its id).", max_length=300),
         ]
         | None
     ) = None
-    leave_out: Annotated[
-        str | None, Meta(description="A session to leave out, by its whole id.")
-    ] = None
-    since: Annotated[datetime | None, Meta(description="From then on.")] = None
-    until: Annotated[datetime | None, Meta(description="Before then.")] = None
+    leave_out: Annotated[str | None, bounds("A session to leave out, by its whole id.")] = None
+    since: Annotated[datetime | None, bounds("From then on.")] = None
+    until: Annotated[datetime | None, bounds("Before then.")] = None
 
 
 class DidQuery(Request, frozen=True, kw_only=True):
     """The history of a file or folder."""
 
-    path: Annotated[str, Meta(description="A file or folder.", max_length=20_000)]
+    path: Annotated[str, bounds("A file or folder.", max_length=20_000)]
     wanted: WhoseDeeds = DeedFilter()
-    reads: Annotated[bool, Meta(description="Also actions that only read it.")] = False
-    commands: Annotated[bool, Meta(description="Also commands that only name it.")] = False
+    reads: Annotated[bool, bounds("Also actions that only read it.")] = False
+    commands: Annotated[bool, bounds("Also commands that only name it.")] = False
     limit: Limit = 10
     offset: Offset = 0
 
@@ -133,10 +122,10 @@ class DidQuery(Request, frozen=True, kw_only=True):
 class FixQuery(Request, frozen=True, kw_only=True):
     """Earlier attempts to fix an error."""
 
-    error: Annotated[str, Meta(description="The error as printed: a line or a whole trace.")]
+    error: Annotated[str, bounds("The error as printed: a line or a whole trace.")]
     wanted: WhoseDeeds = DeedFilter()
     limit: Limit = 3
-    repairs: Annotated[int, Meta(description="Maximum repairs per error.", ge=0)] = 3
+    repairs: Annotated[int, bounds("Maximum repairs per error.", ge=0)] = 3
 
 
 # -- Following a session ------------------------------------------------------
@@ -228,14 +217,14 @@ class Matches:
 @operation("match-sessions")
 def match_turns(
     home: home.Home,
-    expression: Annotated[str, Meta(description="A regular expression, which ignores case.")],
-    filter: Annotated[Filter, Meta(description="Which turns.")] = Filter(),  # noqa: A002, B008
+    expression: Annotated[str, bounds("A regular expression, which ignores case.")],
+    filter: Annotated[Filter, bounds("Which turns.")] = Filter(),  # noqa: A002, B008
     *,
     limit: Limit = 10,
     offset: Offset = 0,
     aspect: Aspect = "all",
     role: Role = "all",
-    seconds: Annotated[float, Meta(description="Time limit of the search.", gt=0, le=60)] = 10.0,
+    seconds: Annotated[float, bounds("Time limit of the search.", gt=0, le=60)] = 10.0,
 ) -> Matches:
     """Return turns whose words or calls match, newest first, ignoring case. Raises InvalidQueryError."""
     admits = ranking.admission(aspect, role)

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from nacre.base import files, json
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import to_ms
 from nacre.base.link import CHORES_LOCK, chores_folder
@@ -531,7 +532,7 @@ KINDS: Mapping[str, Kind] = {
 def do_waiting(
     home: Home,
     *,
-    seconds: Annotated[float, Meta(description="Time limit in seconds.", ge=0)] = MOST_SECONDS,
+    seconds: Annotated[float, bounds("Time limit in seconds.", ge=0)] = MOST_SECONDS,
     kinds: Mapping[str, Kind] = KINDS,
 ) -> ChoresReport:
     """Do due chores, quick ones first, within a time limit; chores of other processes are left to them.
@@ -563,9 +564,9 @@ def flush(
     home: Home,
     on_progress: OnProgress | None = None,
     *,
-    session: Annotated[str | None, Meta(description="The host's session, as <tool>:<id>.")] = None,
-    transcript: Annotated[str | None, Meta(description="The session's transcript file.")] = None,
-    seconds: Annotated[float, Meta(description="Time limit for chores in seconds.", ge=0)] = 60.0,
+    session: Annotated[str | None, bounds("The host's session, as <tool>:<id>.")] = None,
+    transcript: Annotated[str | None, bounds("The session's transcript file.")] = None,
+    seconds: Annotated[float, bounds("Time limit for chores in seconds.", ge=0)] = 60.0,
 ) -> FlushReport:
     """Read and learn from sessions so far, then do pending chores and place pending memories in the vault.
 

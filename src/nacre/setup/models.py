@@ -13,8 +13,8 @@ from fnmatch import fnmatch
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta
 
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import Clock, to_ms, utc_now
 from nacre.base.request import Request
@@ -80,24 +80,23 @@ from nacre.settings import Settings, Value, load_settings, unwrite_setting, writ
 from nacre.values.models import DOLLAR, Capabilities, Prompt, Tokens
 from nacre.values.session import Task
 
-Provider = Annotated[str, Meta(description="The provider's name.", min_length=1)]
+Provider = Annotated[str, bounds("The provider's name.", min_length=1)]
 
 
-Key = Annotated[str, Meta(description="The setting's key, such as recall.limit.")]
+Key = Annotated[str, bounds("The setting's key, such as recall.limit.")]
 
 
 class WriterRequest(Request, frozen=True, kw_only=True):
     """Who writes from the sessions that end from now on, and what it may take."""
 
-    writer: Annotated[str, Meta(description="provider:model, as claude-cli:haiku.", min_length=1)]
+    writer: Annotated[str, bounds("provider:model, as claude-cli:haiku.", min_length=1)]
     tokens_per_day: (
-        Annotated[int, Meta(description="Tokens per day, for a writer paid by subscription.", ge=1)]
-        | None
+        Annotated[int, bounds("Tokens per day, for a writer paid by subscription.", ge=1)] | None
     ) = None
     dollars_per_day: (
         Annotated[
             float,
-            Meta(description="US dollars per day for all models in the background.", ge=0),
+            bounds("US dollars per day for all models in the background.", ge=0),
         ]
         | None
     ) = None
@@ -203,7 +202,7 @@ def keep(settings: Settings, provider: str, secret: str) -> str:
 def replace_key(
     settings: Settings,
     provider: Provider,
-    secret: Annotated[str, Meta(description="The key.", min_length=1)],
+    secret: Annotated[str, bounds("The key.", min_length=1)],
 ) -> str:
     """Replace a provider's key, and remove one in the config. Return the place.
 
@@ -662,7 +661,7 @@ def offers(home: Home) -> list[Offer]:
 @operation("models-test", takes_long=True)
 def try_model(
     home: Home,
-    name: Annotated[str, Meta(description="provider:model; default: models.default.")] = "",
+    name: Annotated[str, bounds("provider:model; default: models.default.")] = "",
 ) -> Trial:
     """Ask a model one short question.
 
@@ -1096,9 +1095,7 @@ def get_setting(settings: Settings, key: Key) -> SettingView:
 def set_setting(
     settings: Settings,
     key: Key,
-    value: Annotated[
-        Any, Meta(description="Text, a number, true or false; lists and tables as in TOML.")
-    ],
+    value: Annotated[Any, bounds("Text, a number, true or false; lists and tables as in TOML.")],
 ) -> SettingView:
     """Write one setting to the config file. Raises InvalidSettingsError, UnusableStoreError."""
     write(settings, key, value)

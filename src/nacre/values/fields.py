@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import Meta
+from nacre.base.bounds import bounds
 
-Limit = Annotated[int, Meta(description="Maximum number of items.", ge=0)]
-Offset = Annotated[int, Meta(description="Items to skip.", ge=0)]
-OnlyProject = Annotated[str | None, Meta(description="Only this project.")]
+Limit = Annotated[int, bounds("Maximum number of items.", ge=0)]
+Offset = Annotated[int, bounds("Items to skip.", ge=0)]
+OnlyProject = Annotated[str | None, bounds("Only this project.")]
 Reference = Annotated[
     str,
-    Meta(
-        description="A memory: its id, at least 4 characters of its start or end, or the subject."
-    ),
+    bounds("A memory: its id, at least 4 characters of its start or end, or the subject."),
 ]
 References = Annotated[
     tuple[str, ...],
-    Meta(
-        description="Memories: their ids, at least 4 characters of their start or end, or subjects."
-    ),
+    bounds("Memories: their ids, at least 4 characters of their start or end, or subjects."),
 ]

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
-from msgspec import Meta
 
 from nacre.base import files as base_files
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import to_ms
 from nacre.base.lazy import load
@@ -498,30 +498,28 @@ class CodeRequest(Request, frozen=True, kw_only=True):
 
     name: Annotated[
         str,
-        Meta(
-            description="A symbol (pay, Order.pay, src/orders.py#Order.pay) or a file.",
+        bounds(
+            "A symbol (pay, Order.pay, src/orders.py#Order.pay) or a file.",
             min_length=1,
             max_length=500,
         ),
     ]
     project: OnlyProject = None
-    near: Annotated[
-        str | None, Meta(description="Preferred project if several have this name.")
-    ] = None
+    near: Annotated[str | None, bounds("Preferred project if several have this name.")] = None
     limit: Limit = 50
 
 
 class CallersRequest(CodeRequest, frozen=True, kw_only=True):
     """The callers of a symbol."""
 
-    depth: Annotated[int, Meta(description="Steps from caller to caller.", ge=1, le=10)] = 1
+    depth: Annotated[int, bounds("Steps from caller to caller.", ge=1, le=10)] = 1
 
 
 class ImpactRequest(CodeRequest, frozen=True, kw_only=True):
     """Everything affected by a change to a file or its symbol."""
 
-    symbol: Annotated[str, Meta(description="A symbol of the file.", max_length=500)] | None = None
-    depth: Annotated[int, Meta(description="Steps from caller to caller.", ge=1, le=10)] = 3
+    symbol: Annotated[str, bounds("A symbol of the file.", max_length=500)] | None = None
+    depth: Annotated[int, bounds("Steps from caller to caller.", ge=1, le=10)] = 3
 
 
 class StaleRequest(Request, frozen=True, kw_only=True):
@@ -529,13 +527,11 @@ class StaleRequest(Request, frozen=True, kw_only=True):
 
     project: OnlyProject = None
     limit: Limit = 20
-    days: Annotated[int, Meta(description="Number of days whose changes count.", ge=1, le=3650)] = (
-        30
-    )
+    days: Annotated[int, bounds("Number of days whose changes count.", ge=1, le=3650)] = 30
     folder: Annotated[
-        str | None, Meta(description="Working tree for memories whose project's code was not read.")
+        str | None, bounds("Working tree for memories whose project's code was not read.")
     ] = None
-    memory: Annotated[str | None, Meta(description="One memory, by its id or subject.")] = None
+    memory: Annotated[str | None, bounds("One memory, by its id or subject.")] = None
 
 
 # ----------------------------------------------------------------------------

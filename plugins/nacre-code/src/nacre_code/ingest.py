@@ -22,9 +22,9 @@ from subprocess import DEVNULL, PIPE, Popen
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import msgspec
-from msgspec import Meta
 
 from nacre.base import json
+from nacre.base.bounds import bounds
 from nacre.base.lazy import Module, load
 from nacre.errors import InvalidInputError, NotFoundError
 from nacre.home.change import known_or_named, project_called
@@ -479,17 +479,13 @@ def ingest_code(
     *,
     folder: Annotated[
         str,
-        Meta(description="Any folder of the repository, which is read completely.", min_length=1),
+        bounds("Any folder of the repository, which is read completely.", min_length=1),
     ],
-    project: Annotated[
-        str | None, Meta(description="The code's project, by default the folder's.")
-    ] = None,
-    force: Annotated[bool, Meta(description="Read unchanged files again.")] = False,
-    max_files: Annotated[
-        int, Meta(description="Maximum number of files.", ge=1, le=200_000)
-    ] = 20_000,
+    project: Annotated[str | None, bounds("The code's project, by default the folder's.")] = None,
+    force: Annotated[bool, bounds("Read unchanged files again.")] = False,
+    max_files: Annotated[int, bounds("Maximum number of files.", ge=1, le=200_000)] = 20_000,
     seconds: Annotated[
-        float, Meta(description="Time limit in seconds. The next call continues.", gt=0)
+        float, bounds("Time limit in seconds. The next call continues.", gt=0)
     ] = 600.0,
 ) -> CodeReport:
     """Read the repository that contains a folder, and later only its changed files.
@@ -545,7 +541,7 @@ def ingest_code(
 @operation("graph-forget-code", writes=True, owners=True, command="graph ingest-code --forget")
 def forget_code(
     home: Home,
-    project: Annotated[str, Meta(description="The project.", min_length=1)],
+    project: Annotated[str, bounds("The project.", min_length=1)],
 ) -> ForgottenCode:
     """Forget the code of a project. Its files are not changed."""
     stored = CodeGraph(home.database).find(project)

@@ -12,9 +12,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Annotated, Any, Protocol
 
-from msgspec import Meta
-
 from nacre.base import files
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.text import count_tokens, shorten
 from nacre.errors import (
@@ -291,13 +290,11 @@ def owner_identities(settings: Settings) -> frozenset[str]:
 # Requests about the gateway.
 
 
-ChannelName = Annotated[
-    str, Meta(description="Name of a channel in gateway.channels.", max_length=60)
-]
+ChannelName = Annotated[str, bounds("Name of a channel in gateway.channels.", max_length=60)]
 Reference = Annotated[
     str,
-    Meta(
-        description="A conversation: its id, the start of its id, or its key.",
+    bounds(
+        "A conversation: its id, the start of its id, or its key.",
         min_length=1,
         max_length=300,
     ),

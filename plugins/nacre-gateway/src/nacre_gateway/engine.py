@@ -17,8 +17,7 @@ from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import Clock, utc_now, uuid7_source
 from nacre.base.lazy import load
@@ -959,10 +958,8 @@ def list_chats(
     home: Home,
     *,
     channel: ChannelName | None = None,
-    closed: Annotated[bool, Meta(description="Include ended conversations.")] = False,
-    limit: Annotated[
-        int, Meta(description="Maximum number of conversations.", ge=0, le=1_000)
-    ] = 20,
+    closed: Annotated[bool, bounds("Include ended conversations.")] = False,
+    limit: Annotated[int, bounds("Maximum number of conversations.", ge=0, le=1_000)] = 20,
     offset: Offset = 0,
 ) -> list[ChatSession]:
     """Return conversations, the most recently used first."""
@@ -975,7 +972,7 @@ def show_chat(
     home: Home,
     reference: Reference,
     *,
-    limit: Annotated[int, Meta(description="Maximum number of messages.", ge=0, le=1_000)] = 20,
+    limit: Annotated[int, bounds("Maximum number of messages.", ge=0, le=1_000)] = 20,
 ) -> Chat:
     """Return a conversation. Raises NotFoundError, ConflictError."""
     with _open_store(home.settings) as store:
@@ -1020,12 +1017,10 @@ def pair(
     home: Home,
     who: Annotated[
         str,
-        Meta(description="A code, or <channel>:<id> of a sender.", min_length=3, max_length=300),
+        bounds("A code, or <channel>:<id> of a sender.", min_length=3, max_length=300),
     ],
     *,
-    me: Annotated[
-        bool, Meta(description="The sender is you: these messages count as your own.")
-    ] = False,
+    me: Annotated[bool, bounds("The sender is you: these messages count as your own.")] = False,
 ) -> Paired:
     """Approve a sender. Raises NotFoundError for an unknown or expired code and for an unknown channel."""
     with _open_store(home.settings, creates=True) as store:
@@ -1038,9 +1033,7 @@ def pair(
 @operation("gateway-unpair", writes=True, owners=True, command="gateway pair --remove")
 def unpair(
     home: Home,
-    who: Annotated[
-        str, Meta(description="<channel>:<id> of a sender.", min_length=3, max_length=300)
-    ],
+    who: Annotated[str, bounds("<channel>:<id> of a sender.", min_length=3, max_length=300)],
 ) -> bool:
     """Revoke a sender's approval. Raises NotFoundError."""
     channel, _, sender = who.strip().partition(":")

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta
 
 from nacre.base import files, json
+from nacre.base.bounds import bounds
 from nacre.base.environment import server_address
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash
@@ -285,8 +285,8 @@ def _spread(values: Sequence[str], most: int) -> list[str]:
 
 Address = Annotated[
     str,
-    Meta(
-        description="The server: postgresql://login@server:5432/database.",
+    bounds(
+        "The server: postgresql://login@server:5432/database.",
         pattern="^postgres(ql)?://",
         max_length=2_000,
     ),
@@ -298,12 +298,12 @@ class MoveRequest(Request, frozen=True, kw_only=True):
 
     to: Address | None = None
     source: Address | None = None
-    tenant: Annotated[
-        str | None, Meta(description="The tenant on the server; default: storage.tenant.")
-    ] = None
+    tenant: Annotated[str | None, bounds("The tenant on the server; default: storage.tenant.")] = (
+        None
+    )
     questions: Annotated[
         int,
-        Meta(description="Number of questions that both sides must answer alike.", ge=0, le=10_000),
+        bounds("Number of questions that both sides must answer alike.", ge=0, le=10_000),
     ] = 200
 
 

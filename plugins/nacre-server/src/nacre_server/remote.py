@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Meta
 
 from nacre.base import files, json
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import bytes_hash
 from nacre.base.locks import FileLock
@@ -728,12 +729,12 @@ def add_remote(
     on_progress: OnProgress | None = None,
     *,
     url: Annotated[
-        str, Meta(description="The address of nacre serve: https://…, or http:// on this machine.")
+        str, bounds("The address of nacre serve: https://…, or http:// on this machine.")
     ],
     key: Annotated[
-        str, Meta(description="A key for the space, from nacre server keys create.", max_length=500)
+        str, bounds("A key for the space, from nacre server keys create.", max_length=500)
     ] = "",
-    private: Annotated[bool, Meta(description="Also send private memories and sessions.")] = True,
+    private: Annotated[bool, bounds("Also send private memories and sessions.")] = True,
 ) -> Exchanged:
     """Store the address and key, if the key opens a space of the user, and exchange for the first time.
 
@@ -921,9 +922,9 @@ _PERSON = "person"
 def tell_changes(
     home: Home,
     *,
-    since: Annotated[_Number, Meta(description="The last version that the caller has.")] = 0,
+    since: Annotated[_Number, bounds("The last version that the caller has.")] = 0,
     ledger_since: Annotated[
-        _Number, Meta(description="The last line of the ledger that the caller has.")
+        _Number, bounds("The last line of the ledger that the caller has.")
     ] = 0,
 ) -> ServerChanges:
     """Return changes of documents and the ledger. Raises NotAllowedError."""
@@ -946,8 +947,8 @@ def tell_changes(
 @operation("remote-versions", by_key=True)
 def tell_versions(
     home: Home,
-    at: Annotated[_Number, Meta(description="The version.")],
-    names: Annotated[list[str], Meta(description="Hashes of their paths.", max_length=MOST_NAMES)],
+    at: Annotated[_Number, bounds("The version.")],
+    names: Annotated[list[str], bounds("Hashes of their paths.", max_length=MOST_NAMES)],
 ) -> list[ServerDocument]:
     """Return documents at a version, except missing and forgotten ones. Raises NotAllowedError."""
     _require_own(home)
@@ -973,8 +974,8 @@ def _server_document(path: str, data: bytes | None) -> ServerDocument | None:
 @operation("remote-push", writes=True, by_key=True)
 def take_documents(
     home: Home,
-    documents: Annotated[list[PushedDocument], Meta(description="The documents' new contents.")],
-    ledger: Annotated[list[_Line], Meta(description="Ledger lines that the server may lack.")],
+    documents: Annotated[list[PushedDocument], bounds("The documents' new contents.")],
+    ledger: Annotated[list[_Line], bounds("Ledger lines that the server may lack.")],
 ) -> Pushed:
     """Accept documents and lines of the ledger, unless one was changed concurrently.
 
@@ -1006,9 +1007,7 @@ def take_documents(
 @operation("remote-turns", writes=True, by_key=True)
 def take_turns(
     home: Home,
-    sessions: Annotated[
-        list[PushedSession], Meta(description="Sessions, each with its turns in order.")
-    ],
+    sessions: Annotated[list[PushedSession], bounds("Sessions, each with its turns in order.")],
 ) -> int:
     """Store turns, without forgotten ones, and return the number of new ones. The sending machine learns from them.
 

@@ -12,18 +12,11 @@ from hashlib import blake2b
 from secrets import token_hex, token_urlsafe
 from typing import TYPE_CHECKING, Annotated
 
-from msgspec import Meta
-
+from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
 from nacre.base.ids import from_ms, to_ms
 from nacre.base.text import count_tokens, to_bytes
-from nacre.errors import (
-    ConflictError,
-    NacreError,
-    NotAllowedError,
-    NotFoundError,
-    UnavailableError,
-)
+from nacre.errors import ConflictError, NacreError, NotAllowedError, NotFoundError, UnavailableError
 from nacre.home.home import Home, open_database
 from nacre.memories.store import get
 from nacre.memories.tombstones import Barred
@@ -214,20 +207,18 @@ class Shared:
 
 _NAME = r"^[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$"
 SpaceName = Annotated[
-    str, Meta(description="The space: up to 64 lower-case letters, digits and . _ -", pattern=_NAME)
+    str, bounds("The space: up to 64 lower-case letters, digits and . _ -", pattern=_NAME)
 ]
 Account = Annotated[
     str,
-    Meta(description="The account: up to 64 lower-case letters, digits and . _ -", pattern=_NAME),
+    bounds("The account: up to 64 lower-case letters, digits and . _ -", pattern=_NAME),
 ]
-Days = Annotated[int, Meta(description="Days until the key expires.", ge=1, le=3650)]
-Raise = Annotated[
-    Raising, Meta(description="The role required to share personal memories into the space.")
-]
+Days = Annotated[int, bounds("Days until the key expires.", ge=1, le=3650)]
+Raise = Annotated[Raising, bounds("The role required to share personal memories into the space.")]
 KeyId = Annotated[
-    str, Meta(description="The key, by the eight characters after nacre_.", pattern="^[0-9a-f]{8}$")
+    str, bounds("The key, by the eight characters after nacre_.", pattern="^[0-9a-f]{8}$")
 ]
-OfSpace = Annotated[str | None, Meta(description="The space; default: the open space.")]
+OfSpace = Annotated[str | None, bounds("The space; default: the open space.")]
 
 
 # -- Spaces and members --------------------------------------------------------
@@ -318,9 +309,7 @@ def create_space(
     *,
     kind: Annotated[
         SpaceKind,
-        Meta(
-            description="The owning account. A personal space belongs to the account of the same name."
-        ),
+        bounds("The owning account. A personal space belongs to the account of the same name."),
     ] = SpaceKind.TEAM,
     raising: Raise = Raising.MEMBERS,
 ) -> Space:
@@ -366,7 +355,7 @@ def add_member(
     space: SpaceName,
     account: Account,
     *,
-    role: Annotated[Role, Meta(description="What the account may do in the space.")] = Role.MEMBER,
+    role: Annotated[Role, bounds("What the account may do in the space.")] = Role.MEMBER,
 ) -> list[Member]:
     """Add an account or change its role, and return the members. Raises NotAllowedError, ConflictError."""
     with managed(home, space) as owned:
@@ -393,7 +382,7 @@ def remove_member(home: Home, space: SpaceName, account: Account) -> list[Member
 def list_log(
     home: Home,
     *,
-    limit: Annotated[int, Meta(description="Maximum number of lines.", ge=1, le=10_000)] = 50,
+    limit: Annotated[int, bounds("Maximum number of lines.", ge=1, le=10_000)] = 50,
 ) -> list[Note]:
     """List the audit log of the open space, newest first."""
     standing(home)
@@ -458,10 +447,8 @@ def create_key(
     home: Home,
     *,
     space: OfSpace = None,
-    account: Annotated[
-        str | None, Meta(description="The account of the key; default: yours.")
-    ] = None,
-    role: Annotated[Role, Meta(description="The highest role that the key gives.")] = Role.MEMBER,
+    account: Annotated[str | None, bounds("The account of the key; default: yours.")] = None,
+    role: Annotated[Role, bounds("The highest role that the key gives.")] = Role.MEMBER,
     days: Days = 90,
 ) -> NewKey:
     """Create a key. Raises NotAllowedError, or NotFoundError if the account is not a member."""
@@ -650,7 +637,7 @@ def share(
     space: SpaceName,
     *,
     scope: Annotated[
-        Scope | None, Meta(description="Who may see the copy. Required to share a private memory.")
+        Scope | None, bounds("Who may see the copy. Required to share a private memory.")
     ] = None,
 ) -> Shared:
     """Copy a memory into another space, or update its copy there.
