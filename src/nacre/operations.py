@@ -96,12 +96,9 @@ class Operation:
         if self.is_owners(request) or (target.actor.face is Face.HTTP and _names_files(request)):
             options = "" if isinstance(self.owners, bool) else f" with {' or '.join(self.owners)}"
             target.actor.require_owner(self.in_words + options)
-        arguments: tuple[Any, ...] = ()
-        fields: dict[str, Any] = {}
-        if names := _types(self.function)[2]:
-            fields = {name: getattr(request, name) for name in names}
-        elif self.request is not requests.Request:
-            arguments = (request,)
+        names = _types(self.function)[2]
+        fields = {name: getattr(request, name) for name in names}
+        arguments = () if names or self.request is requests.Request else (request,)
         if on_progress and "on_progress" in inspect.signature(self.function).parameters:
             fields["on_progress"] = on_progress
         try:
@@ -173,12 +170,10 @@ class Operation:
         Raises InvalidInputError if the request is malformed, out of bounds or has unknown fields.
         """
         try:
-            request = json.decode(data, self.request)
-            if not isinstance(request, msgspec.Struct):
-                _refuse_unknown(request, json.decode(data, dict))
-        except (msgspec.ValidationError, msgspec.DecodeError) as error:
+            fields = json.decode(data, dict)
+        except msgspec.DecodeError as error:
             raise InvalidInputError(f"{self.name}: {error}") from error
-        return request
+        return self.make(fields)
 
     def read(self, data: bytes) -> Any:
         """Decode a JSON result."""

@@ -2246,13 +2246,6 @@ export interface NacreServerSpacesNote {
 
 export type Choice = "keep-both" | "keep-new" | "keep-old";
 
-export interface CodeRequest {
-  name: string;
-  project?: string | null;
-  near?: string | null;
-  limit?: number;
-}
-
 export interface DeedFilter {
   project?: string | null;
   tool?: string | null;
@@ -3093,7 +3086,12 @@ export interface Operations {
   "gateway-unpair": [{
     who: string;
   }, boolean];
-  "graph-about": [CodeRequest, CodeAnswer];
+  "graph-about": [{
+    name: string;
+    project?: string | null;
+    near?: string | null;
+    limit?: number;
+  }, CodeAnswer];
   "graph-callers": [{
     name: string;
     project?: string | null;
@@ -3112,7 +3110,12 @@ export interface Operations {
     symbol?: string | null;
     depth?: number;
   }, CodeAnswer];
-  "graph-importers": [CodeRequest, CodeAnswer];
+  "graph-importers": [{
+    name: string;
+    project?: string | null;
+    near?: string | null;
+    limit?: number;
+  }, CodeAnswer];
   "graph-ingest-code": [{
     folder: string;
     project?: string | null;
