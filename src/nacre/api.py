@@ -415,7 +415,7 @@ class MemoryHome:
         are memories that the agent has stored since then. The reply is not stored. Raises
         InvalidQueryError, NotFoundError, ConflictError.
         """
-        return recall.feedback(self._home, reply, references, session=session, stored=stored)
+        return recall.feedback(self._home, reply, references, session=session, stored=tuple(stored))
 
     def judge(self, *references: str, good: bool) -> FeedbackReport:
         """Rate memories as good or bad. Bad memories are queued for review. Raises NotFoundError, ConflictError."""

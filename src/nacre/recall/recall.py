@@ -635,7 +635,7 @@ def feedback(
     session: Annotated[
         str | None, bounds("The host's session in which memories were used.")
     ] = None,
-    stored: Annotated[Sequence[str], bounds("Memories that the agent stored meanwhile.")] = (),
+    stored: Annotated[tuple[str, ...], bounds("Memories that the agent stored meanwhile.")] = (),
 ) -> FeedbackReport:
     """Judge from an agent's reply whether memories were used, not used or corrected.
 
@@ -683,7 +683,7 @@ def feedback(
 def judge(
     home: Home,
     references: Annotated[
-        Sequence[str], bounds("Memories, by their ids or subjects.", min_length=1)
+        tuple[str, ...], bounds("Memories, by their ids or subjects.", min_length=1)
     ],
     *,
     good: Annotated[bool, bounds("True: they are good. False: they go to review.")],

@@ -81,7 +81,7 @@ def hear_reply(home: Home, session: StoredSession) -> None:
         for memory in memories
         if memory and memory.speaker is Speaker.AGENT and not memory.retired
     ]
-    feedback(home, reply, session=name, stored=stored)
+    feedback(home, reply, session=name, stored=tuple(stored))
 
 
 def _words_since(moment: int, turns: Iterable[Turn]) -> str:
