@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from nacre.base.bounds import bounds
 from nacre.base.frozen import frozen
@@ -55,6 +55,7 @@ from nacre.operations import operation
 from nacre.recall import recall
 from nacre.recall.lanes import Ranking
 from nacre.recall.ranking import doubts, engine_of, projects_named, ranked_by_words
+from nacre.values import fields
 from nacre.values import memory as filters
 from nacre.values.context import (
     HELD_OUT,
@@ -944,12 +945,10 @@ def context_for(home: Home, request: ContextRequest) -> ContextBlock:
 # -- Operations ---------------------------------------------------------------
 
 
-PageName = Annotated[Literal["identity", "profile", "project"], bounds("Which page.")]
-PageProject = Annotated[str | None, bounds("The project, for a project's page.")]
-
-
 @operation("page-own")
-def own_page_answers(home: Home, name: PageName, *, project: PageProject = None) -> OwnPage:
+def own_page_answers(
+    home: Home, name: fields.PageName, *, project: fields.PageProject = None
+) -> OwnPage:
     """Return a page of the owner or a project, without secrets.
 
     Raises InvalidInputError, NotFoundError, UnusableVaultError.
@@ -960,7 +959,7 @@ def own_page_answers(home: Home, name: PageName, *, project: PageProject = None)
 @operation("page-write", writes=True, owners=True, command="project page")
 def write_own_page_answers(
     home: Home,
-    name: PageName,
+    name: fields.PageName,
     text: Annotated[
         str,
         bounds(
@@ -969,7 +968,7 @@ def write_own_page_answers(
         ),
     ],
     *,
-    project: PageProject = None,
+    project: fields.PageProject = None,
     expected: Annotated[
         str | None,
         bounds("The etag from your last read. If the page has changed since, nothing is written."),

@@ -1,8 +1,11 @@
-"""Request fields that several operations have."""
+"""Request fields that several operations have.
+
+Modules that a hook loads import this module, not its names, because the names load msgspec.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from nacre.base.bounds import bounds
 
@@ -17,3 +20,5 @@ References = Annotated[
     tuple[str, ...],
     bounds("Memories: their ids, at least 4 characters of their start or end, or subjects."),
 ]
+PageName = Annotated[Literal["identity", "profile", "project"], bounds("Which page.")]
+PageProject = Annotated[str | None, bounds("The project, for a project's page.")]
